@@ -38,15 +38,15 @@ help: ## show this text
 	@echo "Variables: VENV=$(VENV) PYTHON=$(PYTHON) WORKERS=$(WORKERS) SKLEARN='$(SKLEARN)' PYTEST_ARGS='$(PYTEST_ARGS)'"
 	@echo "Another scikit-learn: make test VENV=.venv-oldest SKLEARN='scikit-learn==1.6.*'"
 
-demo: $(VENV)/.stamp-plot ## run the quickstart example
-	$(BIN)/python examples/plot_quickstart.py
+demo: $(VENV)/.stamp-plot ## train private models of a census table, and draw two pictures, in a minute
+	$(BIN)/python examples/demo.py
 
-# One BLAS thread for each worker, or the workers would fight for the cores.
-test test-all coverage audit-long: export OMP_NUM_THREADS = 1
-test test-all coverage audit-long: export OPENBLAS_NUM_THREADS = 1
-test test-all coverage audit-long: export MKL_NUM_THREADS = 1
-test test-all coverage audit-long: export BLIS_NUM_THREADS = 1
-test test-all coverage audit-long: export VECLIB_MAXIMUM_THREADS = 1
+# One BLAS thread for each worker, or the workers would fight for the cores. The demo waits for no idle core either.
+demo test test-all coverage audit-long: export OMP_NUM_THREADS = 1
+demo test test-all coverage audit-long: export OPENBLAS_NUM_THREADS = 1
+demo test test-all coverage audit-long: export MKL_NUM_THREADS = 1
+demo test test-all coverage audit-long: export BLIS_NUM_THREADS = 1
+demo test test-all coverage audit-long: export VECLIB_MAXIMUM_THREADS = 1
 # Without bytecode at hand, each worker compiles all tests.
 test test-all coverage audit-long: export PYTHONDONTWRITEBYTECODE =
 # Another commit, another sample: 30 consecutive commits run every test (tests/sampling.py).
@@ -76,10 +76,10 @@ bench: $(VENV)/.stamp-plot ## fit skdp and its peers to the same splits, and tim
 	$(BIN)/python $(BENCH)/bench.py $(BENCH_ARGS)
 	$(BIN)/python $(BENCH)/speed.py $(filter --quick,$(BENCH_ARGS))
 	$(BIN)/python $(BENCH)/noise.py
-	$(BIN)/python $(BENCH)/report.py
+	$(BIN)/python $(BENCH)/report.py --static docs/_static
 
-bench-report: $(VENV)/.stamp-plot ## make the tables of the benchmark page from docs/benchmarks
-	$(BIN)/python $(BENCH)/report.py
+bench-report: $(VENV)/.stamp-plot ## make the tables of the benchmark page and the picture of README from docs/benchmarks
+	$(BIN)/python $(BENCH)/report.py --static docs/_static
 
 lint: $(VENV)/.stamp-lint ## check style, types and docstrings
 	$(BIN)/ruff check .

@@ -20,7 +20,7 @@ from numpydoc.validate import validate
 ROOT = Path(__file__).resolve().parent.parent
 
 #: Packages for the library alone.
-INTERNAL = {"checks", "release", "schema", "solvers"}
+INTERNAL = {"checks", "parts", "release", "schema", "solvers"}
 
 
 def public_modules() -> Iterator[ModuleType]:

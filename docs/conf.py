@@ -1,10 +1,14 @@
 """Configuration of the documentation's builder."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+
+from docutils import nodes
 
 import skdp
 
@@ -124,7 +128,7 @@ sphinx_gallery_conf = {
     "examples_dirs": str(EXAMPLES),
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_",
-    "ignore_pattern": r"benchmarks",
+    "ignore_pattern": r"benchmarks|demo\.py",
     "subsection_order": [f"../examples/{name}" for name in ("models", "choices", "trust")],
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
@@ -145,15 +149,17 @@ sphinx_gallery_conf = {
 # HTML
 html_theme = "pydata_sphinx_theme"
 html_title = f"skdp {release}"
+html_logo = "_static/logo.svg"
+html_favicon = "_static/favicon.svg"
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
-    "header_links_before_dropdown": 6,
-    "logo": {"text": "skdp"},
+    "header_links_before_dropdown": 5,
+    "logo": {"text": "skdp", "alt_text": "skdp, home"},
 }
-# Wide tables, and no pages below.
-html_sidebars = {"benchmarks": []}
+# Pages without others below them have the width for their tables.
+html_sidebars = {"index": [], "benchmarks": [], "getting_started": [], "which_estimator": []}
 html_static_path = ["_static", str(MATHJAX)]
 html_css_files = ["skdp.css"]
 html_show_sourcelink = False
@@ -179,8 +185,23 @@ def write_benchmarks(app):
     subprocess.run([sys.executable, EXAMPLES / "benchmarks" / "harness" / "report.py"], check=True)
 
 
+@cache
+def figures():
+    """Return what the documentation may quote from the files of results."""
+    return json.loads((HERE / "generated" / "benchmarks" / "figures.json").read_text())
+
+
+def figure_role(name, rawtext, text, lineno, inliner, options=None, content=None):
+    """Quote a figure of the benchmark: ``:figure:`adult/DPNaiveBayes/1e-5/auc/1```."""
+    if text in figures():
+        return [nodes.Text(figures()[text])], []
+    message = inliner.reporter.error(f"the benchmark has no figure {text!r}", line=lineno)
+    return [inliner.problematic(rawtext, rawtext, message)], [message]
+
+
 def setup(app):
     """Connect the handlers of this file."""
+    app.add_role("figure", figure_role)
     app.connect("config-inited", allow_missing_figures)
     app.connect("builder-inited", write_benchmarks)
     app.connect("autodoc-skip-member", skip_member)

@@ -68,6 +68,13 @@ class CertificateError(RuntimeError):
     """
 
 
+class PartitionError(RuntimeError):
+    """The partitions of a collection changed between two readings, or workers compute with other last bits.
+
+    The message says whether the budget was charged.
+    """
+
+
 class NotEnoughDataError(ValueError):
     """A private release holds too little to go on: an outcome of the mechanism, which was paid for."""
 

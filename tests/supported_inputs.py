@@ -19,6 +19,7 @@ HEADINGS = {
     "weights": 8,
     "groups": 8,
     "delta=0": 8,
+    "Dask": 8,
 }
 
 
@@ -65,6 +66,7 @@ def rows():
             "yes" if takes(estimator, "sample_weight") else "no",
             "yes" if takes(estimator, "groups") else "no",
             "yes" if "delta" not in estimator.get_params() or without_delta(estimator) else "no",
+            "yes" if getattr(estimator, "_takes_parts", False) else "no",
         ]
 
 

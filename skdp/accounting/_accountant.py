@@ -234,6 +234,29 @@ class BudgetAccountant(LedgerView):
         cost = PrivacyCost.of_pair(*_checked(epsilon, delta))
         self._rule.admit(self._store.state(), cost, self._part)
 
+    def check_charge(self, cost: PrivacyCost, *, estimator: str = "", relation: Relation | None = None) -> None:
+        """Test whether `charge` would admit an event of known cost, and record nothing.
+
+        Parameters
+        ----------
+        cost : PrivacyCost
+            The guarantees that the event has.
+        estimator : str, default=""
+            Which class would be fitted.
+        relation : Relation, optional
+            Which data sets the guarantees compare. By default, one unit of the accountant is added or removed.
+
+        Raises
+        ------
+        BudgetError
+            If `charge` would not admit it now. Other charges may come before.
+        """
+        relation = Relation.of_unit(self.unit) if relation is None else Relation(relation)
+        check_same_unit(relation.unit, self.unit, estimator)
+        state = self._store.state()
+        self._check_relation(relation, state, estimator)
+        self._rule.admit(state, cost, self._part)
+
     def _after(self, costs: Sequence[tuple[PrivacyCost, int]], rule: str | None = None) -> Budget | None:
         """Total after all of these, each as often as its number says, under a rule; None if they do not fit."""
         after = self._state_after(costs, rule)

@@ -56,6 +56,7 @@ class Parameters:
     private_edges: bool
     smoothness: float | None
     n_steps: int
+    chooses_pairs: bool
     fine: Fine = ()
 
     @property
@@ -127,7 +128,15 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
             private_edges=private_edges,
             smoothness=None if automatic else check_positive(self.smoothness, "smoothness", least=0.0, most=1.0),
             n_steps=check_integer(self.n_steps, "n_steps", least=1, most=10**6),
+            chooses_pairs=self._chooses_pairs(),
         )
+
+    def _chooses_pairs(self) -> bool:
+        return isinstance(self.interactions, str) and self.interactions == "auto"
+
+    def _declared(self, name: str) -> Any:
+        # Pairs that are chosen later are not declared.
+        return None if name == "interactions" and self._chooses_pairs() else super()._declared(name)
 
     def _entries(self, X: Any, parameters: Parameters) -> list[NDArray]:
         """Validate rows, and return them by column."""

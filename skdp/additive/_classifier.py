@@ -33,6 +33,7 @@ from ._groups import FINE_PAIR_CELLS, GroupedLayout
 from ._plans import COUNTS, Before, release_cells
 from ._rounds import LEAST_MU, LESS, Choice, Fitted, RoundsEngine
 from ._rounds_noise import noise_in_scores, rounds_noise
+from ._rounds_pairs import Found, PairedRounds
 from ._sampling_noise import without_sampling
 from ._scores import curvatures, logits
 from ._terms import Layout
@@ -47,6 +48,10 @@ _MOST_MARGIN = 8.0
 
 # What is public about a fit, besides its parameters.
 Design = tuple[Columns, AnyLayout, Any]
+
+
+def _by_round(values: list[Array]) -> Any:
+    return np.stack(values) if len({len(own) for own in values}) == 1 else values
 
 
 class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel):
@@ -74,11 +79,13 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     bin_edges : dict, default=None
         Edges of bins for columns that are to have their own, by position or name: increasing, the outer ones included.
         Values beyond are in the outer bins.
-    interactions : list of tuple, default=None
-        Pairs of columns, by position or name, that get a term of their own besides. Ordered columns are merged to 16
-        cells for it. Where `rounds` is not ignored and not 0, the term also has finer cells: bins of these columns are
-        split into up to 64 cells, which are then their cells in `terms_`, `bin_edges_` and `cell_counts_`. Each pair
-        takes as much of the budget as a column does.
+    interactions : list of tuple or "auto", default=None
+        Pairs of columns, by position or name, that get a term of their own besides. If ``"auto"``, the fit chooses at
+        most two pairs, or none, where it has two rounds; other fits choose none (see :ref:`additive-pairs`). Each
+        choice uses at most 6 % of the budget, and nothing if no pair is likely to pay. Ordered columns of a pair are
+        merged to 16 cells. Where `rounds` is not ignored and not 0, the term also has finer cells: bins of these
+        columns are split into up to 64 cells, which are then their cells in `terms_`, `bin_edges_` and `cell_counts_`.
+        Each pair takes as much of the budget as a column does.
     n_bins : int, default=32
         Number of bins of numeric columns without `bin_edges`. Neighbouring bins are made alike, so that many
         cost little.
@@ -160,7 +167,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     bin_edges_ : list of ndarray or None
         Edges of each numeric column's bins.
     cell_counts_ : list of ndarray
-        Released numbers of records in the cells of each column; noise may make them negative.
+        Released numbers of records in the cells of each column; noise may make them negative. Bins that are split for
+        a chosen pair were counted as a whole, and their counts are divided evenly.
     n_samples_estimate_ : float
         Released number of records; at least 1, and at least its own noise.
     classes_ : ndarray of shape (n_classes,)
@@ -197,7 +205,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     minimiser of a perturbed objective, or of two, or clipped sums of gradients with noise. The features of a cell are
     public, and of length 1 for each term, so that no row is longer than the square root of the number of terms. With
     `rounds`, features are centred by the released counts, and a record's loss has a weight that bounds its gradient and
-    its curvature. The weight is a function of the record and of released numbers. A margin in the log loss does not
+    its curvature. The weight is a function of the record and of released numbers. With ``interactions="auto"``, pairs
+    are chosen by the exponential mechanism between the two rounds, from scores that one record moves by 1 at most. A
+    margin in the log loss does not
     change what objective perturbation costs. Everything else is computed from that. The proofs are in
     :ref:`additive_models`. Not covered: that `fit` raises an error for values that are not finite, and how long it
     takes.
@@ -328,13 +338,18 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         before = Before.of(epsilon, delta, columns)
         n_rounds = 2 if self._chooses() else self.rounds
         rounds = RoundsEngine(epsilon, delta, before.share, layout, int(n_rounds), C, margin)
-        if not (self._chooses() and parameters.private):
+        plain = None
+        if self._chooses() and parameters.private:
+            plain = ObjectiveEngine(epsilon, delta, before.share, self._prepared(parameters, coarse)[0], 2, C, margin)
+        if parameters.chooses_pairs and parameters.private and n_rounds == 2:
+            paired = PairedRounds(rounds, plain, coarse, finer, parameters.smoothness, noise)
+            return before.and_then(paired.plan()), (columns, layout, paired)
+        if plain is None:
             return before.and_then(rounds.plan()), (columns, layout, rounds)
-        plain, _ = self._prepared(parameters, coarse)
         steps = None
         if solver == "auto" and C is None and margin is None and gaussian_mu(epsilon, delta) >= LEAST_MU:
-            steps = GradientEngine(epsilon, delta, before.share + LESS, plain, LogLoss(), parameters.n_steps)
-        choice = Choice(ObjectiveEngine(epsilon, delta, before.share, plain, 2, C, margin), steps, rounds)
+            steps = GradientEngine(epsilon, delta, before.share + LESS, plain.layout, LogLoss(), parameters.n_steps)
+        choice = Choice(plain, steps, rounds)
         return before.and_then(choice.plan()), (columns, layout, choice)
 
     def _measure(
@@ -345,14 +360,24 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
         cells = release_cells(session, columns, records.X, shape.names, labels=True)
         codes = layout.codes(cells.codes)
-        used = engine.chosen(session, cells.total) if isinstance(engine, Choice) else engine
-        weights, kept = np.empty((0, 0)), np.empty(0)
+        used, fits = engine, None
+        if isinstance(engine, PairedRounds):
+            engine = engine.run(session, cells, records.X, records.y, noise)
+            if isinstance(engine, Found):
+                layout, cells, fits, engine = engine.layout, engine.cells, engine.fits, engine.engine
+            used = engine
+        elif isinstance(engine, Choice):
+            used = engine.chosen(session, cells.total)
+        weights: Any = np.empty((0, 0))
+        kept = np.empty(0)
         if isinstance(used, RoundsEngine):
-            shares = used.layout.probabilities(cells.counts, noise)
-            fits = used.run(session, codes, records.y, shares, cells.total)
+            if fits is None:
+                shares = used.layout.probabilities(cells.counts, noise)
+                fits = used.run(session, codes, records.y, shares, cells.total)
             tables = [sum(values)[:-1, None] for values in zip(*(fit.tables() for fit in fits), strict=True)]
-            coef, intercept = np.stack([fit.theta for fit in fits]), np.array([sum(fit.intercept for fit in fits)])
-            weights = np.stack([fit.features.weights for fit in fits])
+            intercept = np.array([sum(fit.intercept for fit in fits)])
+            # With pairs that were chosen in between, rounds have different features.
+            coef, weights = _by_round([fit.theta for fit in fits]), _by_round([fit.features.weights for fit in fits])
         else:
             plain = used.layout
             assert isinstance(plain, Layout)

@@ -72,7 +72,7 @@ LIMIT = 0.9
 # most.
 _REST, _POWERS = 1 - _MOMENTUM, 30.0
 
-_GRADIENT_THEOREM = Theorem("Additive models", 3)
+GRADIENT_THEOREM = Theorem("Additive models", 3)
 
 
 def mechanism_of(guarantee: PrivacyGuarantee, label: str) -> Any:
@@ -220,7 +220,7 @@ class GradientEngine:
     @property
     def lone_steps(self) -> int:
         """Number of steps of the intercept alone whose intercepts are averaged."""
-        return self.descent.lone_steps - self.descent.lone_steps // 2
+        return max(1, self.descent.lone_steps - self.descent.lone_steps // 2)
 
     @property
     def step_mu(self) -> float:
@@ -239,7 +239,7 @@ class GradientEngine:
         events: tuple[PrivacyEvent, ...] = (PureEvent(math.inf),)
         if self.epsilon < math.inf:
             events = (GaussianEvent(self.step_mu * math.sqrt(self.n_steps)),)
-        release = Release(GRADIENTS, self.mechanism, 1 - self.reserved, _GRADIENT_THEOREM)
+        release = Release(GRADIENTS, self.mechanism, 1 - self.reserved, GRADIENT_THEOREM)
         return PrivacyGuarantee(self.epsilon, self.delta, events, (release,))
 
     def run(
@@ -252,17 +252,25 @@ class GradientEngine:
     ) -> tuple[Array, Array, Array | None]:
         """Return coefficients and intercepts; and the intercepts without curves, if features are centred."""
         mechanism = self.mechanism
-        if features is None:
-            assert isinstance(self.layout, Layout)
-            gradients = CellGradients(self.layout, codes, targets, self.loss, self.descent.max_norm)
-        else:
-            # Without noise, nothing is clipped.
-            most = self.descent.max_norm if self.epsilon < math.inf else math.inf
-            gradients = CentredGradients(features, codes, targets, self.loss, most)
-        path = Path(self.descent, np.zeros(self.descent.shape), count, mechanism.scale)
+        gradients = self.gradients(codes, targets, features)
+        path = self.path(count)
         with blas_threads(self.layout.n_features):
             weights = path.follow(gradients, session.steps(GRADIENTS, codes.shape[1]), mechanism)
         return *rule_of(weights, self.descent.settings), path.alone
+
+    def path(self, count: float, start: Array | None = None) -> Path:
+        """Return the path of all steps, at its start, which is 0 if there is none."""
+        start = np.zeros(self.descent.shape) if start is None else start.reshape(self.descent.shape)
+        return Path(self.descent, start, count, self.mechanism.scale)
+
+    def gradients(self, codes: Codes, targets: NDArray, features: Centred | None = None) -> CellGradients:
+        """Return the sums of the records' clipped gradients."""
+        if features is None:
+            assert isinstance(self.layout, Layout)
+            return CellGradients(self.layout, codes, targets, self.loss, self.descent.max_norm)
+        # Without noise, nothing is clipped.
+        most = self.descent.max_norm if self.epsilon < math.inf else math.inf
+        return CentredGradients(features, codes, targets, self.loss, most)
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
         """Return how far the noise moves coefficients, for the curvature of pseudo-records; see `term_noise`."""

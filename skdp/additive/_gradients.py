@@ -69,6 +69,23 @@ class CellGradients(ClippedGradients):
 
     def total(self, weights: Array, rows: NDArray[np.intp] | None = None, lattice: float | None = None) -> Array:
         """Sum the clipped gradients of all records at a rounded point; see `ClippedGradients.total`."""
+        if self.n_rows > EXACT_ROWS:
+            return self.rounded(self.exact(weights, rows), self.n_rows, lattice)
+        return self._in_features(self._by_cell(weights, rows)) * self._unit
+
+    def exact(self, weights: Array, rows: NDArray[np.intp] | None = None) -> ExactTotal:
+        """Sum the clipped gradients of all records without rounding, in units of their step."""
+        left = self._by_cell(weights, rows)
+        exact = ExactTotal(self._loss.outputs * self._n_columns)
+        for bits in range(0, int(self._most_derivative * max(self.n_rows, 1)).bit_length(), self._part_bits):
+            above = np.trunc(left * 2.0**-self._part_bits)
+            found = self._in_features(left - above * 2.0**self._part_bits)
+            exact.add(found.ravel() * (1 / self._row_step), bits)
+            left = above
+        return exact
+
+    def _by_cell(self, weights: Array, rows: NDArray[np.intp] | None) -> Array:
+        """Return the sums of clipped derivatives in units of their step, of shape (n_cells, outputs)."""
         assert rows is None
         bundles, outputs = self._bundles, self._loss.outputs
         tables = bundles.tables(self._values(weights))
@@ -87,16 +104,7 @@ class CellGradients(ClippedGradients):
             for sums, output in zip(in_joint, z, strict=True):
                 sums += transposed @ output
             first = part.stop
-        left = bundles.by_cell(in_joint)
-        if len(self._rows) <= EXACT_ROWS:
-            return self._in_features(left) * self._unit
-        exact = ExactTotal(outputs * self._n_columns)
-        for bits in range(0, int(self._most_derivative * len(self._rows)).bit_length(), self._part_bits):
-            above = np.trunc(left * 2.0**-self._part_bits)
-            found = self._in_features(left - above * 2.0**self._part_bits)
-            exact.add(found.ravel() * (1 / self._row_step), bits)
-            left = above
-        return self._nearest(exact, lattice).reshape(outputs, -1)
+        return bundles.by_cell(in_joint)
 
     def _in_features(self, sums: Array) -> Array:
         # All records are in a cell of the first term, or in its last one, which stands for none.

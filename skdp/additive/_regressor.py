@@ -28,6 +28,7 @@ from ..solvers.regularised import noise_multiplier
 from ..solvers.scaling import Scaling
 from ._base import AdditiveModel, AnyLayout, Parameters
 from ._descent_noise import Moved, without_noise
+from ._descent_pairs import LEAST_SQUARE, PairedDescent
 from ._engines import GradientEngine, MomentEngine, mechanism_of
 from ._fine import split_for_pairs
 from ._groups import FINE_PAIR_CELLS, Centred, GroupedLayout
@@ -46,10 +47,6 @@ _WALK = 0.2
 # The clipping norm over the norm of rows: for much noise, and the increase without noise.
 _CLIP, _MORE_CLIP = 0.2, 0.1
 
-# Least mean square of a group's rows that weights of groups take into account. Where nearly all records share a bin,
-# the noise in other bins must not be scaled up.
-_LEAST_SQUARE = 0.2
-
 
 def _predictions(tables: list[Array], codes: Codes, intercept: float) -> Array:
     """Return the prediction of each record, which does not depend on the others."""
@@ -67,7 +64,7 @@ class Design:
     targets: Scaling
     columns: Columns
     layout: AnyLayout
-    engine: GradientEngine | MomentEngine
+    engine: GradientEngine | MomentEngine | PairedDescent
     last: Calibration | None
 
 
@@ -100,8 +97,11 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     bin_edges : dict, default=None
         Edges of bins for columns that are to have their own, by position or name: increasing, the outer ones included.
         Values beyond are in the outer bins.
-    interactions : list of tuple, default=None
-        Pairs of columns, by position or name, that get a term of their own besides. With a positive `delta`, the term
+    interactions : list of tuple or "auto", default=None
+        Pairs of columns, by position or name, that get a term of their own besides. If ``"auto"``, the fit chooses at
+        most two pairs, or none, for a positive `delta` and a finite `epsilon`; other fits choose none (see
+        :ref:`additive-pairs`). Each choice uses at most 6 % of the budget, and nothing if no pair is likely to pay.
+        With a positive `delta`, the term
         has cells of two sizes: ordered columns are merged to 16 cells, and split into up to 64 cells, which are then
         the cells of these columns in `terms_`, `bin_edges_` and `cell_counts_`. With ``delta=0``, they are merged to 16
         cells. Each pair takes as much of the budget as a column does.
@@ -155,7 +155,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     bin_edges_ : list of ndarray or None
         Edges of each numeric column's bins.
     cell_counts_ : list of ndarray
-        Released numbers of records in the cells of each column; noise may make them negative.
+        Released numbers of records in the cells of each column; noise may make them negative. Bins that are split for
+        a chosen pair were counted as a whole, and their counts are divided evenly.
     n_samples_estimate_ : float
         Released number of records; at least 1, and at least its own noise.
     privacy_ : PrivacyGuarantee
@@ -182,7 +183,9 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     of products of predictions and targets, for two per cent of the budget (a fifth with ``delta=0``), which correct the
     mean and the size of the curves. With a positive `delta`, curves that show no more than the noise of the steps are
     shrunk before that. With a positive `delta`, released counts centre the features of cells, and each record's
-    gradient is clipped. With ``delta=0``, these features are public, and of length 1 for each term. Everything else is
+    gradient is clipped. With ``interactions="auto"``, pairs are chosen by the exponential mechanism after a third of
+    the steps, from scores that one record moves by 1 at most. With ``delta=0``, these features are public, and of
+    length 1 for each term. Everything else is
     computed from that. The proofs are in :ref:`additive_models`. Not covered: that `fit` raises an error for values
     that are not finite, and how long it takes.
 
@@ -262,10 +265,14 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         if parameters.delta == 0:
             return columns, *self._prepared(parameters, columns)
         cells = split_for_pairs(columns, FINE_PAIR_CELLS)
+        layout = GroupedLayout.of(cells, columns, *self._smoothness_and_noise(parameters))
+        return cells, layout, Before.of(parameters.epsilon, parameters.delta, cells)
+
+    @staticmethod
+    def _smoothness_and_noise(parameters: Parameters) -> tuple[float, float]:
         noise = noise_multiplier(parameters.epsilon, parameters.delta, 0)
         smoothness = 1 - ROUGHNESS / (1 + noise) if parameters.smoothness is None else parameters.smoothness
-        layout = GroupedLayout.of(cells, columns, smoothness, noise)
-        return cells, layout, Before.of(parameters.epsilon, parameters.delta, cells)
+        return smoothness, noise
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
@@ -280,8 +287,13 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             tables, intercept = [values[:, 0] for values in engine.layout.values(coef)], float(start[0])
         else:
             assert isinstance(layout, GroupedLayout)
-            features = Centred.by_default(layout, layout.probabilities(cells.counts, noise), _LEAST_SQUARE)
-            coef, start, alone = engine.run(session, codes, scaled, cells.total, features)
+            features = Centred.by_default(layout, layout.probabilities(cells.counts, noise), LEAST_SQUARE)
+            if isinstance(engine, PairedDescent):
+                found = engine.run(session, cells, records.X, scaled, features, noise)
+                engine, features, cells, codes = found.engine, found.features, found.cells, found.codes
+                layout, coef, start, alone = features.layout, found.coef, found.intercept, found.alone
+            else:
+                coef, start, alone = engine.run(session, codes, scaled, cells.total, features)
             tables, intercept = [values[:-1] for values in features.tables(coef[0])], float(start[0])
             if last is not None:
                 kept, intercept = without_noise(engine, features, cells.total, tables, intercept, alone, noise)
@@ -319,7 +331,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
 
     def _engine_for(
         self, parameters: Parameters, layout: AnyLayout, before: Before
-    ) -> tuple[GradientEngine | MomentEngine, Calibration | None]:
+    ) -> tuple[GradientEngine | MomentEngine | PairedDescent, Calibration | None]:
         """Return the engine, and the release after it; without noise, there is nothing to correct."""
         epsilon, delta = parameters.epsilon, parameters.delta
         last = Calibration.of(epsilon, delta) if parameters.private else None
@@ -328,7 +340,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             return MomentEngine(epsilon, reserved, layout), last
         loss = Huber(_MOST_RESIDUAL)
         clip = _CLIP + _MORE_CLIP / (1 + noise_multiplier(epsilon, delta, 0))
-        return GradientEngine(epsilon, delta, reserved, layout, loss, parameters.n_steps, _WALK, clip), last
+        engine = GradientEngine(epsilon, delta, reserved, layout, loss, parameters.n_steps, _WALK, clip)
+        if parameters.chooses_pairs and parameters.private:
+            return PairedDescent(engine, *self._smoothness_and_noise(parameters)), last
+        return engine, last
 
     def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
         layout, count = self._layout, self.n_samples_estimate_
@@ -341,7 +356,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     def _features(self, layout: GroupedLayout) -> Centred:
         """Return the centred features of the fit, from released numbers."""
         noise = math.sqrt(coordinate_variance(mechanism_of(self.privacy_, COUNTS)))
-        return Centred.by_default(layout, layout.probabilities(self.cell_counts_, noise), _LEAST_SQUARE)
+        return Centred.by_default(layout, layout.probabilities(self.cell_counts_, noise), LEAST_SQUARE)
 
     def _noise_in_scores(self, records: Codes) -> Callable[[Codes], Array]:
         layout = self._layout

@@ -7,6 +7,7 @@ with it the noise, is known beforehand. Within the ratio of theorem 6, each obje
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,6 +24,7 @@ from ..solvers.certified import certified_minimizer
 from ..solvers.threads import blas_threads
 from ._engines import GradientEngine, ObjectiveEngine
 from ._groups import Centred, GroupedLayout, default_weights, learned_weights, mean_squares
+from ._pairs import CURVES
 from ._weighted import WeightedLogLoss, WeightedObjective
 
 Array = NDArray[np.float64]
@@ -58,8 +60,6 @@ _OBJECTIVE_BITS = 36
 
 # Kappa is rounded up before it is compared with the noise.
 _BELOW = 1 - 2.0**-30
-
-CURVES = "curves"
 
 _THEOREM = Theorem("Additive models", 5)
 
@@ -188,14 +188,15 @@ class RoundsEngine:
     n_rounds: int
     C: float | None  # C and margin are chosen automatically if None.
     margin: float | None
+    given: tuple[Round, ...] = ()  # Rounds that were planned one by one; pairs of columns are in the last one alone.
 
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
         parts = (1.0,) if self.n_rounds == 1 else (FIRST_ROUND, 1 - FIRST_ROUND)
-        return tuple(self._round(i + 1, part) for i, part in enumerate(parts))
+        return self.given or tuple(self.round(i + 1, part * (1 - self.reserved)) for i, part in enumerate(parts))
 
-    def _round(self, index: int, part: float) -> Round:
-        share = part * (1 - self.reserved)
+    def round(self, index: int, share: float) -> Round:
+        """Return a round for a part of the budget."""
         mu = math.inf
         if self.epsilon < math.inf:
             # Rounded down, so that an empty budget of the same size admits the fit.
@@ -238,7 +239,7 @@ class RoundsEngine:
         found: list[Fitted] = []
         start = np.zeros(len(labels))
         for own in self.rounds:
-            fit = self._fitted(own, probabilities, weights, count)
+            fit = self.fitted(own, probabilities, weights, count)
             found.append(fit.solved(session, codes, labels, start, sum(each.largest_score for each in found)))
             if own is not self.rounds[-1]:
                 weights = found[-1].next_weights(count)
@@ -246,20 +247,32 @@ class RoundsEngine:
                 start = start + found[-1].scores(codes)
         return found
 
-    def _fitted(self, own: Round, probabilities: list[Array], weights: Array, count: float) -> Fitted:
-        features = Centred.of(self.layout, probabilities, weights)
+    @property
+    def event(self) -> GaussianEvent:
+        """The part of the budget that all rounds together take."""
+        return GaussianEvent(gaussian_mu(self.epsilon, self.delta) * math.sqrt(1 - self.reserved) * (1 - 2.0**-41))
+
+    def has_few(self, count: float) -> bool:
+        """Tell whether so many records are too few for weights, under rounds="auto"."""
+        return count * gaussian_mu(self.epsilon, self.delta) < FEW
+
+    def fitted(self, own: Round, probabilities: list[Array], weights: Array, count: float) -> Fitted:
+        """Return the features of a round, before its release."""
+        layout = self.layout if not self.given or own is self.given[-1] else self.layout.without_pairs()
+        features = Centred.of(layout, probabilities, weights)
         usual = 1.0
         if self.C is None and self.epsilon < math.inf:
             in_bin = count * gaussian_mu(self.epsilon, self.delta) / self.layout.n_bins
             usual = max(1.0, (MANY / in_bin) ** POWER)
         return Fitted(own, features, max(usual, own.ridge(features.length_ratio)), np.empty(0))
 
-    def restored(self, coef: Array, weights: Array, probabilities: list[Array], count: float) -> list[Fitted]:
+    def restored(
+        self, coef: Sequence[Array], weights: Sequence[Array], probabilities: list[Array], count: float
+    ) -> list[Fitted]:
         """Return what `run` did, from the coefficients and the weights of groups by round."""
         triples = zip(self.rounds, coef, weights, strict=True)
         return [
-            replace(self._fitted(own, probabilities, of_groups, count), theta=theta)
-            for own, theta, of_groups in triples
+            replace(self.fitted(own, probabilities, of_groups, count), theta=theta) for own, theta, of_groups in triples
         ]
 
 
@@ -274,8 +287,7 @@ class Choice:
     @property
     def event(self) -> GaussianEvent:
         """The part of the budget that either takes."""
-        mu = gaussian_mu(self.rounds.epsilon, self.rounds.delta)
-        return GaussianEvent(mu * math.sqrt(1 - self.rounds.reserved) * (1 - 2.0**-41))
+        return self.rounds.event
 
     def of(self, n_rounds: int, in_steps: bool) -> ObjectiveEngine | GradientEngine | RoundsEngine:
         """Return the engine with so many rounds, or with steps."""
@@ -290,9 +302,11 @@ class Choice:
 
     def chosen(self, session: ReleaseSession, count: float) -> ObjectiveEngine | GradientEngine | RoundsEngine:
         """Return the engine for a released number of records, and plan its releases."""
-        records = count * gaussian_mu(self.rounds.epsilon, self.rounds.delta)
-        in_steps = self.steps is not None and FEWEST <= records < FEW
-        engine = self.of(0 if records < FEW else self.rounds.n_rounds, in_steps)
+        few = self.rounds.has_few(count)
+        in_steps = (
+            self.steps is not None and few and count * gaussian_mu(self.rounds.epsilon, self.rounds.delta) >= FEWEST
+        )
+        engine = self.of(0 if few else self.rounds.n_rounds, in_steps)
         guarantee = engine.plan()
         session.refine(CURVES, guarantee.releases, guarantee.events)
         return engine

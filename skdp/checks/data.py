@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from ..exceptions import PrivacyAssumptionWarning
+from ..parts.arrays import PartedArray, mapped, rowwise
+from ..parts.collections import is_collection
 from .silence import silence
 from .sparse import HOW_TO_DENSE, canonical_rows, check_dimensions, dense_rows, is_sparse, ordered_by_row
 from .values import shown
@@ -53,6 +56,11 @@ _ENCODE = (
 
 _DECLARE = "Declare the labels as y holds them, with classes or with the target of the schema. Nothing was charged."
 
+_DECLARE_FOR_PARTS = (
+    "classes must be declared where the rows are a collection of Dask: pass classes=[...], or a schema with a target. "
+    "The budget was not charged"
+)
+
 # Columns that a message names.
 _MOST_NAMES = 8
 
@@ -63,6 +71,9 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
     # numbers only. NumPy's warnings during that check would say something about the values. With `times`, points in
     # time and durations may pass; they must not be read as numbers. Sparse rows become canonical CSR arrays if the
     # estimator takes them, and are otherwise made dense.
+    if isinstance(X, PartedArray):
+        data = (X,) if isinstance(y, str) else (X, y)
+        return _in_parts(validate_quietly, estimator, *data, times=times, **kwargs)
 
     checked, rows = estimator, X
     if hasattr(estimator, "_encoded"):
@@ -115,8 +126,42 @@ def reads_table(estimator: Any, reset: bool) -> bool:
     return hasattr(estimator, "_reads_table") and estimator._reads_table(reset)
 
 
-def check_quietly(X: Any, **kwargs: Any) -> NDArray:
+def _in_parts(validate: Callable[..., Any], estimator: Any, *data: PartedArray, **options: Any) -> Any:
+    """Validate columns and types here, from no rows, and the rows of each part where they lie."""
+    here = validate(estimator, *(array.meta for array in data), **options)
+    metas = here if isinstance(here, tuple) else (here,)
+    arrays = metas[: len(data)]
+    there = partial(validate, estimator._column_reader(), **{**options, "reset": False})
+    types = tuple(array.dtype for array in arrays)
+    found = mapped(partial(_validated_part, there, types), data, arrays)
+    # What follows the arrays does not depend on rows.
+    return (*found, *metas[len(data) :]) if isinstance(here, tuple) else found[0]
+
+
+def _validated_part(validate: Callable[..., Any], types: tuple[Any, ...], *data: Any) -> tuple[Any, ...]:
+    if len({data_of_part.shape[0] for data_of_part in data}) > 1:
+        raise ValueError("X and y must have the same number of rows")
+    read = validate(*data)
+    arrays = (read if isinstance(read, tuple) else (read,))[: len(data)]
+    if any(array.dtype != dtype for array, dtype in zip(arrays, types, strict=True)):
+        raise TypeError("a part has another type than the whole")
+    return arrays
+
+
+def known_labels(codes: Any) -> Any:
+    """Return which labels are in the label set, for codes of `labelled_data`."""
+    return rowwise(_is_known, codes)
+
+
+def _is_known(codes: NDArray[np.intp]) -> NDArray[np.bool_]:
+    return codes >= 0
+
+
+def check_quietly(X: Any, **kwargs: Any) -> Any:
     """Call scikit-learn's check_array, and keep values out of its messages, as `validate_quietly` does."""
+    if isinstance(X, PartedArray):
+        here = check_quietly(X.meta, **kwargs)
+        return mapped(partial(_validated_part, partial(check_quietly, **kwargs), (here.dtype,)), (X,), (here,))[0]
 
     def validate() -> Any:
         rows = X
@@ -169,6 +214,7 @@ def _refuse_odd(data: Any, name: str, *, text: bool = True) -> None:
     # list, one text would have all numbers read as text, so that one record decides how the others are read.
     if data is None:
         return
+    _refuse_collection(data)
     if np.ma.is_masked(data):
         raise ValueError(f"Input {name} contains NaN, or what is masked.")
     kinds = _kinds(data)
@@ -179,6 +225,12 @@ def _refuse_odd(data: Any, name: str, *, text: bool = True) -> None:
     for kind in sorted(kinds & set("mM")):
         what = "timedelta64" if kind == "m" else "datetime64"
         raise TypeError(f"{name} must hold numbers, and has the dtype kind {kind!r} ({what}). {_NO_TIMES}")
+
+
+def _refuse_collection(data: Any) -> None:
+    if is_collection(data):
+        # NumPy would compute all of its rows.
+        raise TypeError("Sparse or dense rows in memory are needed here, and the data are a collection of Dask")
 
 
 def _kinds(data: Any) -> set[str]:
@@ -226,6 +278,9 @@ def _without_values(message: str, X: Any = None) -> str:
 
 def regression_data(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[NDArray, NDArray]:
     """Validate the data of a regressor, of any number of rows (also 0), with one column of targets or more."""
+    if isinstance(X, PartedArray):
+        found: tuple[Any, Any] = _in_parts(regression_data, estimator, X, y, reset=reset)
+        return found
     kinds = [np.float64, np.float32]
     separately = (
         {"dtype": kinds, "ensure_min_samples": 0},
@@ -242,6 +297,8 @@ def regression_data(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tu
 
 def single_target(y: NDArray) -> NDArray:
     """Return targets of one column as a vector, or refuse them without stating their number."""
+    if isinstance(y, PartedArray):
+        return rowwise(single_target, y)
     if y.ndim == 1 or (y.ndim == 2 and y.shape[1] == 1):
         return column_or_1d(y, warn=True)
     raise ValueError("y must be a 1d array")
@@ -261,6 +318,10 @@ def labelled_data(
     # neighbours. A label that is not in the set has position -1, and its row is kept here: where the number of rows is
     # public, it must not depend on labels. X keeps its type if it is one of `dtypes`. Without `reset`, classes have to
     # be declared.
+    if isinstance(X, PartedArray):
+        if classes is None:
+            raise ValueError(_DECLARE_FOR_PARTS)
+        return _in_parts(_labelled_part, estimator, X, y, classes=classes, dtypes=dtypes, reset=reset)
     if classes is None:
         X, y = validate_quietly(estimator, X, y, dtype=list(dtypes))
         y = column_or_1d(y)
@@ -288,6 +349,12 @@ def labelled_data(
     return X, codes, classes
 
 
+def _labelled_part(
+    estimator: Any, X: Any, y: Any, *, classes: NDArray, dtypes: Sequence[type], reset: bool
+) -> tuple[NDArray, NDArray[np.intp], NDArray]:
+    return labelled_data(estimator, X, y, classes, dtypes, reset=reset)
+
+
 def is_sequence(data: Any) -> bool:
     """Whether data are a sequence of separate entries, which NumPy would read as one type that fits all of them."""
     return isinstance(data, Sequence) and not isinstance(data, str | bytes) and not hasattr(data, "__array__")
@@ -297,6 +364,7 @@ def labels_of(y: Any) -> NDArray:
     """Return labels as an array that keeps the type of each label."""
     # NumPy would read all labels of a list as the type that fits every one of them, so that one record decides how the
     # others are read.
+    _refuse_collection(y)
     if np.ma.is_masked(y):
         raise ValueError(f"y holds missing labels. {_LEAVE_OUT}")
     if not is_sequence(y):

@@ -16,6 +16,8 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if as _available_if
 
+from ..parts.collections import is_collection
+
 # Threads that silence warnings at the same time may leave them silenced. One may do so within its own silence.
 _LOCK = threading.RLock()
 
@@ -101,15 +103,32 @@ _READERS = (
 )
 
 
+def by_partition(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method that reads rows refuse a collection of Dask, and say how it is applied to each partition."""
+
+    @wraps(method)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if any(map(is_collection, (*args, *kwargs.values()))):
+            name = method.__name__
+            raise TypeError(
+                f"{type(self).__name__}.{name} takes rows in memory, and got a collection of Dask. Apply it to each "
+                f"partition: table.map_partitions(model.{name}, meta=...) for a DataFrame, and "
+                f"table.map_blocks(model.{name}, ...) for an Array"
+            )
+        return method(self, *args, **kwargs)
+
+    return wrapper
+
+
 class DiscreetMethods:
-    """Makes the methods that read rows discreet, in each class that has them."""
+    """Makes the methods that read rows discreet, in each class that has them; they read rows in memory."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name in _READERS:
             method = vars(cls).get(name)
             if isinstance(method, FunctionType):
-                setattr(cls, name, discreet(method))
+                setattr(cls, name, by_partition(discreet(method)))
 
 
 def _namespaces() -> list[dict[str, Any]]:

@@ -128,6 +128,7 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
     (10, 64)
     """
 
+    _takes_parts = True
     _released = frozenset({"cluster_centers_"})
 
     def __init__(

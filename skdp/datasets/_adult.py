@@ -1,4 +1,4 @@
-"""The Adult data set, prepared without looking at it: every bound and category is written down here."""
+"""The Adult data set, with bounds and categories from its documentation instead of from its records."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils import Bunch
 
-_FILES = ("adult.data.gz", "adult.test.gz")
+from ..schema import Number, Schema
+
+# The file of the examples, and the two files of the UCI repository.
+_SOURCES = (("adult.csv.gz",), ("adult.data.gz", "adult.test.gz"))
+
+_EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "data"
 
 # Ranges that the questionnaire admits.
-_RANGES = {
-    "age": (17, 90),
-    "education_num": (1, 16),
-    "capital_gain": (0, 99999),
-    "capital_loss": (0, 4356),
-    "hours_per_week": (1, 99),
+_NUMBERS = {
+    "age": Number(17, 90, step=1),
+    "education_num": Number(1, 16, step=1),
+    "capital_gain": Number(0, 99_999, scale="log"),
+    "capital_loss": Number(0, 4356, scale="log"),
+    "hours_per_week": Number(1, 99, step=1),
 }
 
 # Categories of the data set's documentation, separated by blanks.
@@ -44,81 +49,105 @@ _CATEGORIES = {
     }.items()
 }
 
-
-def _folders(data_home: str | os.PathLike[str] | None) -> Iterator[Path]:
-    if data_home is not None:
-        yield Path(data_home).expanduser()
-        return
-    if os.environ.get("SKDP_DATA"):
-        yield Path(os.environ["SKDP_DATA"])
-    yield Path("..", "shared", "data")
+_LABELS = ["<=50K", ">50K"]
 
 
 def load_adult(data_home: str | os.PathLike[str] | None = None) -> Bunch:
     """Load the UCI Adult data set (census income).
 
-    Rows with missing entries are left out. Numbers are scaled to [0, 1] by public ranges, categories are one-hot by
-    the documented lists, and everything is divided by the square root of 13, the number of original columns, so that
-    no row is longer than 1.
+    The data set ships with the examples of the repository and of the source distribution, but not with the wheel. Rows
+    with missing entries are left out.
 
     Parameters
     ----------
-    data_home : path-like, optional
-        Folder with ``adult.data.gz`` and ``adult.test.gz``: the two files of the UCI repository, with a line of
-        column names, compressed. By default the folder that the environment variable ``SKDP_DATA`` names, or else
-        ``../shared/data``.
+    data_home : path-like, default=None
+        Folder with ``adult.csv.gz`` of the examples, or with ``adult.data.gz`` and ``adult.test.gz``, which are the
+        two files of the UCI repository, compressed, with a line of column names. If None, the folder
+        ``examples/data`` of the repository is searched first, and then the folder that the environment variable
+        ``SKDP_DATA`` names.
 
     Returns
     -------
     adult : Bunch
-        With ``data`` of shape (45222, 104), ``target`` (1 for an income above 50,000 dollars), ``feature_names``,
-        ``data_norm`` and ``classes``.
+        A dictionary with attributes.
+
+        table : dict of str to ndarray of shape (45222,)
+            The raw columns by name, with text, and with the labels in the column ``"income"``.
+        schema : Schema
+            The bounds, steps, scales and categories of the columns, and the labels, from the documentation of the data.
+        data : ndarray of shape (45222, 104)
+            The same columns without labels: numbers scaled to [0, 1], and an indicator for each category. All entries
+            are divided by the square root of 13, the number of columns, so that the norm of a row is at most 1.
+        target : ndarray of shape (45222,)
+            1 for an income above 50,000 dollars, else 0.
+        feature_names : list of str
+            The names of the columns of `data`.
+        data_norm : float
+            The largest norm of a row of `data`, 1.
+        classes : list of int
+            The labels of `target`, 0 and 1.
 
     Raises
     ------
     FileNotFoundError
-        If no folder holds both files.
+        If no folder holds the files.
+
+    Notes
+    -----
+    **Privacy.** Everything but `table`, `data` and `target` is public. It is taken from the documentation of the data
+    set, and nothing is computed from the records.
 
     References
     ----------
-    .. [1] B. Becker and R. Kohavi, "Adult", UCI Machine Learning Repository, 1996, CC BY 4.0.
+    .. [1] B. Becker and R. Kohavi, "Adult", UCI Machine Learning Repository, 1996, CC BY 4.0, doi:10.24432/C5XW20.
 
     Examples
     --------
     >>> from skdp.datasets import load_adult
-    >>> adult = load_adult("~/data/adult")  # doctest: +SKIP
+    >>> adult = load_adult()  # doctest: +SKIP
     >>> adult.data.shape  # doctest: +SKIP
     (45222, 104)
     """
-    folders = list(_folders(data_home))
-    folder = next((f for f in folders if all((f / name).is_file() for name in _FILES)), None)
-    if folder is None:
-        raise FileNotFoundError(
-            f"{' and '.join(_FILES)} are in none of {', '.join(str(f) for f in folders)}; name their folder by "
-            "data_home, or by the environment variable SKDP_DATA"
-        )
-    records = [record for name in _FILES for record in _complete_records(folder / name)]
+    records = [record for path in _find(data_home) for record in _complete_records(path)]
+    labels = np.array(_LABELS)
+    table = {name: np.array([float(r[name]) for r in records]) for name in _NUMBERS}
+    table |= {name: np.array([r[name] for r in records]) for name in _CATEGORIES}
     scaled = [
-        np.clip((np.array([float(r[name]) for r in records]) - low) / (high - low), 0, 1)
-        for name, (low, high) in _RANGES.items()
+        np.clip((table[name] - column.low) / (column.high - column.low), 0, 1) for name, column in _NUMBERS.items()
     ]
-    indicators = [
-        np.array([r[name] for r in records])[:, None] == np.array(categories)
-        for name, categories in _CATEGORIES.items()
-    ]
-    X = np.column_stack([*scaled, *indicators]) / math.sqrt(len(_RANGES) + len(_CATEGORIES))
+    indicators = [table[name][:, None] == np.array(categories) for name, categories in _CATEGORIES.items()]
+    target = np.array([record["income"].startswith(_LABELS[1]) for record in records]).astype(int)
     return Bunch(
-        data=X,
-        target=np.array([r["target"].startswith(">50K") for r in records]).astype(int),
-        feature_names=[*_RANGES, *(f"{name}={c}" for name, cs in _CATEGORIES.items() for c in cs)],
+        table=table | {"income": labels[target]},
+        schema=Schema({**_NUMBERS, **_CATEGORIES}, target={"income": _LABELS}),
+        data=np.column_stack([*scaled, *indicators]) / math.sqrt(len(table)),
+        target=target,
+        feature_names=[*_NUMBERS, *(f"{name}={c}" for name, cs in _CATEGORIES.items() for c in cs)],
         data_norm=1.0,
         classes=[0, 1],
     )
 
 
+def _find(data_home: str | os.PathLike[str] | None) -> list[Path]:
+    named = os.environ.get("SKDP_DATA") if data_home is None else data_home
+    folders = [*([_EXAMPLES] if data_home is None else []), *([Path(named).expanduser()] if named else [])]
+    for folder in folders:
+        for names in _SOURCES:
+            paths = [folder / name for name in names]
+            if all(path.is_file() for path in paths):
+                return paths
+    files = " or with ".join(" and ".join(names) for names in _SOURCES)
+    raise FileNotFoundError(
+        f"The Adult data set is in none of the folders {', '.join(map(str, folders))}. Set data_home, or the "
+        f"environment variable SKDP_DATA, to a folder with {files}."
+    )
+
+
 def _complete_records(path: Path) -> Iterator[dict[str, str]]:
     with gzip.open(path, "rt", newline="") as file:
-        for record in csv.DictReader(file, skipinitialspace=True):
-            values = {key: value.strip() for key, value in record.items() if value is not None}
-            if len(values) == len(record) and "?" not in values.values():
-                yield values
+        rows = csv.reader(file, skipinitialspace=True)
+        names = [*next(rows)[:-1], "income"]
+        for row in rows:
+            entries = [entry.strip() for entry in row]
+            if len(entries) == len(names) and not {"", "?"} & set(entries):
+                yield dict(zip(names, entries, strict=True))

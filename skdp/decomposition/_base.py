@@ -136,6 +136,7 @@ def _knows_variances(model: Any) -> bool:
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, BaseEstimator):
     """Base of private principal component analyses."""
 
+    _takes_parts = True
     _released = frozenset({"components_", "mean_", *_VARIANCES})
     _public = frozenset({"n_components_", "_whiten", "_least_deviation"})
     _takes_sparse = True

@@ -336,6 +336,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     (10,)
     """
 
+    _takes_parts = True
     _released = frozenset({"coef_", "intercept_", "alpha_", "_moments", "_penalty"})
     _public = frozenset({"_units"})
     _takes_sparse = True

@@ -218,6 +218,7 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
     (150, 3)
     """
 
+    _takes_parts = True
     _released = frozenset({"coef_", "intercept_"})
     _public = frozenset({"alpha_"})
     _takes_sparse = True

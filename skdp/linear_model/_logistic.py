@@ -19,9 +19,8 @@ from ..checks.params import (
 )
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..sensitivity import ClippedRows, clip_rows
 from ..solvers.linear_rule import LinearRule, LogOdds
-from ..solvers.regularised import Geometry, Parameters, checked_weight, linear_rule
+from ..solvers.regularised import Geometry, Parameters, Rows, checked_weight, clipped, linear_rule
 
 Array = NDArray[np.float64]
 
@@ -31,6 +30,7 @@ LOSSES = ("log_loss", "huber")
 class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator):
     """Base of output and objective perturbation: checks, and the rule that a released vector stands for."""
 
+    _takes_parts = True
     _released = frozenset({"coef_", "intercept_"})
     _public = frozenset({"C_", "_loss", "_geometry"})
     _takes_sparse = True
@@ -64,7 +64,7 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
     @abstractmethod
     def _release(
         session: ReleaseSession,
-        rows: ClippedRows,
+        rows: Rows,
         codes: NDArray[np.intp],
         parameters: Parameters,
         geometry: Geometry,
@@ -81,7 +81,7 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: tuple[Geometry, float]
     ) -> dict[str, Any]:
         geometry, C = design
-        rows = clip_rows(records.X, parameters.data_norm, geometry.constant)
+        rows = clipped(records.X, records.y, parameters.data_norm, geometry.constant)
         coef, intercept = linear_rule(self._release(session, rows, records.y, parameters, geometry, C), geometry)
         return {"coef_": coef, "intercept_": intercept, "C_": C, "_loss": parameters.loss, "_geometry": geometry}
 

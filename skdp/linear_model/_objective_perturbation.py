@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..release.session import ReleaseSession
-from ..sensitivity import ClippedRows
 from ..solvers.objective_perturbation import effective_weight, plan, release_minimiser
-from ..solvers.regularised import Array, Geometry, Parameters, solve
+from ..solvers.regularised import Array, Geometry, Parameters, Rows, solve
 from ._logistic import PrivateLinearClassifier, PrivateLinearModel
 
 
@@ -21,7 +20,7 @@ class ObjectivePerturbation(PrivateLinearModel):
     @staticmethod
     def _release(
         session: ReleaseSession,
-        rows: ClippedRows,
+        rows: Rows,
         codes: NDArray[np.intp],
         parameters: Parameters,
         geometry: Geometry,

@@ -14,8 +14,17 @@ from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
 from ..mechanisms import BitStream, GammaMechanism, GaussianMechanism, Mechanism, NoNoise
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
-from ..sensitivity import ClippedRows, minimizer_sensitivity
-from ..solvers.regularised import LARGEST_KAPPA, Array, Geometry, Parameters, automatic_weight, linear_rule, solve
+from ..sensitivity import minimizer_sensitivity
+from ..solvers.regularised import (
+    LARGEST_KAPPA,
+    Array,
+    Geometry,
+    Parameters,
+    Rows,
+    automatic_weight,
+    linear_rule,
+    solve,
+)
 from ._logistic import PrivateLinearClassifier, PrivateLinearModel
 
 #: Standard deviation of the noise in the score of a row of the largest norm, under C="auto".
@@ -57,7 +66,7 @@ class OutputPerturbation(PrivateLinearModel):
     @staticmethod
     def _release(
         session: ReleaseSession,
-        rows: ClippedRows,
+        rows: Rows,
         codes: NDArray[np.intp],
         parameters: Parameters,
         geometry: Geometry,

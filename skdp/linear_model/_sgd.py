@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from ..checks.data import labelled_data
+from ..checks.data import known_labels, labelled_data
 from ..checks.params import check_classes
 from ..release.estimator import LabelsMixin, Shape
 from ..solvers.linear_rule import LinearRule, LogOdds
@@ -273,7 +273,7 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, NDArray[np.bool_], Shape]:
         X, codes, classes = labelled_data(self, X, y, parameters.classes, reset=parameters.start is None)
-        return X, codes, codes >= 0, Shape(X.shape[1], len(classes), names=self._names(), classes=classes)
+        return X, codes, known_labels(codes), Shape(X.shape[1], len(classes), names=self._names(), classes=classes)
 
     def _loss_of(self, parameters: Parameters, n_classes: int) -> GradientLoss:
         return loss_of(parameters.settings.loss, n_classes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,15 +15,16 @@ from sklearn.base import BaseEstimator
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.params import check_boolean, check_choice, check_data_norm, check_positive
 from ..mechanisms import SampledGaussianMechanism
+from ..parts.arrays import rowwise
 from ..release.estimator import PrivateEstimator, Records, Shape
 from ..release.progress import CallbackSupportMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..sensitivity import clip_rows, row_products
+from ..sensitivity import row_products
 from ..solvers.calibration import Window
 from ..solvers.descent import GRADIENTS, SamplingSchedule
 from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, rule_of, weights_of
 from ..solvers.losses import GradientLoss
-from ..solvers.sparse_gradients import clipped_gradients
+from ..solvers.parted_gradients import gradients_of
 
 Array = NDArray[np.float64]
 
@@ -57,6 +59,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
 
     _losses: ClassVar[tuple[str, ...]]
     _walk: ClassVar[float] = MARGIN_WALK
+    _takes_parts = True
     _takes_sparse = True
 
     batch_size: int | float | None
@@ -132,13 +135,14 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Descent
     ) -> dict[str, Any]:
         settings, schedule, shape = parameters.settings, design.schedule, records.shape
-        rows = clip_rows(records.X, settings.data_norm, settings.constant)
-        values = records.y if parameters.targets is None else parameters.targets.scaled(records.y)
-        gradients = clipped_gradients(rows, values, design.loss, design.max_norm, schedule.rate == 1)
+        values = records.y if parameters.targets is None else rowwise(parameters.targets.scaled, records.y)
+        fixed = settings.data_norm, settings.constant, design.loss, design.max_norm, schedule.rate == 1
+        gradients = gradients_of(records.X, values, *fixed)
+        n_rows = gradients.n_rows
         mechanism = session.mechanism(GRADIENTS)
         assert isinstance(mechanism, SampledGaussianMechanism)
 
-        count = schedule.rate * schedule.records(session, records.X.shape[0])
+        count = schedule.rate * schedule.records(session, n_rows)
         start = np.zeros(design.shape) if parameters.start is None else parameters.start
         path = Path(design, start, count, mechanism.scale)
         privacy = self._stated(session.guarantee, parameters)
@@ -151,10 +155,10 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         def reached() -> dict[str, Any]:
             return fitted(path.result())
 
-        weights = path.follow(gradients, session.steps(GRADIENTS, records.X.shape[0], reached), mechanism)
+        weights = path.follow(gradients, session.steps(GRADIENTS, n_rows, reached), mechanism)
         if design.calibration is not None:
             coef, intercept = rule_of(weights, settings)
-            predictions = (row_products(records.X, coef.T) + intercept)[:, 0]
+            predictions = rowwise(partial(_predictions, coef, intercept), records.X)
             reach = settings.data_norm * float(np.linalg.norm(coef))
             window = Window.of(float(intercept[0]) - reach, float(intercept[0]) + reach)
             line = design.calibration.line(session, predictions, values, window)
@@ -166,6 +170,10 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         if self.batch_size is None and self.expected_n is not None:
             return None
         return self.privacy_plan(n_features=1, n_classes=2).cost
+
+
+def _predictions(coef: Array, intercept: Array, X: Any) -> Array:
+    return (row_products(X, coef.T) + intercept)[:, 0]
 
 
 def together(guarantees: list[PrivacyGuarantee]) -> PrivacyGuarantee:

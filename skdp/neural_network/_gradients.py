@@ -194,6 +194,16 @@ class GradientSums:
         self._delta_steps = [0.0] * len(shapes)
         self._point = np.empty(layout.size)
 
+    @property
+    def sizes(self) -> list[int]:
+        """Numbers of weights of the layers."""
+        return [math.prod(shape) for shape in self._layout.shapes]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of records. Private."""
+        return len(self._rows)
+
     def at(self, weights: Array) -> None:
         """Choose the point at which gradients are taken: public weights, which are rounded (see `project`)."""
         np.copyto(self._point, weights)
@@ -227,8 +237,12 @@ class GradientSums:
             for part, product, step in zip(parts, self._block_sum(rows, 0, n_rows), self._delta_steps, strict=True):
                 np.multiply(product, step, out=part)
             return out
-        for part, total, unit in zip(parts, self.exact(rows), self.units, strict=True):
-            bits = math.frexp(self._lattice)[1] - math.frexp(unit)[1]
+        return self.rounded(self.exact(rows), n_rows, out)
+
+    def rounded(self, totals: list[ExactTotal], n_rows: int, out: Array) -> Array:
+        """Write the sum over so many rows into `out`, from its exact totals, as `sum` does."""
+        for part, total, unit in zip(self._layout.parts(out), totals, self.units, strict=True):
+            bits = math.frexp(self._lattice)[1] - math.frexp(unit)[1] if n_rows > self._block else 0
             part[:] = total.nearest(bits).reshape(part.shape)
             part *= self._lattice if bits > 0 else unit
         return out

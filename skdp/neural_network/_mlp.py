@@ -13,6 +13,7 @@ import numbers
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -33,6 +34,7 @@ from ..checks.params import (
 )
 from ..checks.values import shown
 from ..mechanisms import BitStream, SampledGaussianMechanism, rounded_normal
+from ..parts.arrays import rowwise
 from ..release.estimator import LabelsMixin, ManyTargetsMixin, PrivateEstimator, Records, Shape
 from ..release.progress import CallbackSupportMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
@@ -55,6 +57,7 @@ from ._gradients import (
     square_bits,
 )
 from ._optimizers import SOLVERS, Descent, adam_rate, initial_weights, sgd_rate
+from ._parted import sums_of
 
 Array = NDArray[np.float64]
 
@@ -190,6 +193,11 @@ def _outputs(X: NDArray, coefs: list[Array], intercepts: list[Array], activation
     return out
 
 
+def _gradient_sums(data_norm: float, fixed: tuple[Any, ...], X: NDArray, targets: NDArray) -> GradientSums:
+    rows, row_step = scaled_rows(X, data_norm)
+    return GradientSums(rows, row_step, targets, *fixed)
+
+
 def initial_normals(size: int, stream: BitStream) -> Array:
     """Draw the standard normal numbers that initial weights are made of. They are public."""
     return rounded_normal(2.0**_NORMAL_BITS, size, stream).astype(np.float64) * 2.0**-_NORMAL_BITS
@@ -207,6 +215,7 @@ class Design:
 class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     """Base of the two: parameters, the descent, and the way through the layers."""
 
+    _takes_parts = True
     _released = frozenset({"coefs_", "intercepts_"})
     _public = frozenset({"n_layers_", "n_outputs_", "out_activation_", "_activation"})
 
@@ -279,12 +288,10 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         mechanism = session.mechanism(GRADIENTS)
         assert isinstance(mechanism, SampledGaussianMechanism)
         start = initial_weights(layout, initial_normals(layout.size, session.stream("initial weights")))
-        rows, row_step = scaled_rows(X, parameters.data_norm)
-        share = 1 / (schedule.rate * schedule.records(session, len(X)))
+        fixed = layout, parameters.activation, loss, parameters.clipping, mechanism.step
+        sums = sums_of(partial(_gradient_sums, parameters.data_norm, fixed), X, targets)
+        share = 1 / (schedule.rate * schedule.records(session, sums.n_rows))
         descent = parameters.descent(mechanism.scale * share, loss).start(layout, start, schedule.n_steps)
-        sums = GradientSums(
-            rows, row_step, targets, layout, parameters.activation, loss, parameters.clipping, mechanism.step
-        )
         scale = input_scale(X.shape[1], parameters.data_norm)
 
         def fitted(lines: Sequence[Line] = ()) -> dict[str, Any]:
@@ -301,7 +308,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             }
 
         total = np.empty(layout.size)
-        for sample, release in session.steps(GRADIENTS, len(X), fitted):
+        for sample, release in session.steps(GRADIENTS, sums.n_rows, fitted):
             sums.at(descent.weights)
             gradient = release(sums.sum(sample, total))
             gradient *= share
@@ -309,7 +316,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         if design.last is None:
             return fitted()
         coefs, intercepts = _postprocess_weights(descent.result(), layout, scale, None)
-        outputs = _outputs(X, coefs, intercepts, parameters.activation)
+        outputs = rowwise(partial(_outputs, coefs=coefs, intercepts=intercepts, activation=parameters.activation), X)
         return fitted(design.last.lines(session, outputs, targets))
 
     def _outputs(self, X: Any) -> Array:
@@ -705,7 +712,9 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     ) -> dict[str, Any]:
         targets = self._targets(records.shape.n_targets or 1)
         attributes = {"_flat": records.shape.n_targets is None}
-        return self._descend(records.X, targets.columns(records.y), parameters, design, session, attributes, targets)
+        return self._descend(
+            records.X, rowwise(targets.columns, records.y), parameters, design, session, attributes, targets
+        )
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # Shapes change the number of weights, which no event depends on.

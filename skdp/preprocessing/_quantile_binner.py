@@ -117,6 +117,7 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
     [0.2, 0.3, 0.3, 0.3]
     """
 
+    _takes_parts = True
     _released = frozenset({"bin_edges_"})
 
     def __init__(

@@ -15,6 +15,8 @@ from ..checks.values import shown
 from ..checks.warn import warn
 from ..exceptions import ResolutionWarning
 from ..mechanisms import NoiseSource, quantile_mechanism
+from ..parts.arrays import rowwise, unchecked
+from ..parts.collections import in_parts
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
@@ -65,7 +67,11 @@ def _columns(X: Any) -> tuple[NDArray, bool]:
     array = check_quietly(X, dtype=list(FLOATS), ensure_2d=False, ensure_min_samples=0)
     if array.ndim == 0:
         raise ValueError("X must have one column or more")
-    return (array[:, None], True) if array.ndim == 1 else (array, False)
+    return (rowwise(_as_column, array), True) if array.ndim == 1 else (array, False)
+
+
+def _as_column(values: NDArray) -> NDArray:
+    return values[:, None]
 
 
 def _check_levels(quantiles: Any) -> NDArray[np.intp]:
@@ -184,6 +190,7 @@ def private_quantiles(
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     levels = _check_levels(quantiles)
     declared = None if schema is None else as_schema(schema)
+    X = in_parts(X, groups=groups, rows_per_group=rows_per_group or (declared and declared.group))
     rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
     encoding = None if declared is None else Encoding(declared, "values")
     bounds = encoding.bounds if encoding is not None and bounds is None else bounds
@@ -191,14 +198,16 @@ def private_quantiles(
     counted = Unit.of(rows_per_group)
     source = NoiseSource(random_state)
     numbers = counted.numbers(groups, X)
-    rows, single = _columns(X if encoding is None else encoding.encode(X))
+    rows, single = _columns(X if encoding is None else rowwise(encoding.encode, X))
     rows, _, members = counted.members(numbers, rows)
     grid = grid.of(rows.shape[1])
     order = np.argsort(levels, axis=None)
     sought = tuple(np.ravel(levels)[order].tolist())
     plan = quantile_plan(QUANTILES, epsilon, delta, sought, _WHOLE, rows.shape[1], counted=counted)
 
-    session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_quantiles")
+    session = ReleaseSession(
+        plan, accountant=accountant, source=source, estimator="private_quantiles", validate=unchecked(rows)
+    )
     rows, _ = counted.counted(source, members, rows)
     positions = grid.positions(session.release(QUANTILES, grid.shares(rows)))
     warn_of_one_cell(positions)
@@ -329,13 +338,15 @@ def private_bounds(
     counted = Unit.of(rows_per_group)
     source = NoiseSource(random_state)
     numbers = counted.numbers(groups, X)
-    rows, single = _columns(X)
+    rows, single = _columns(in_parts(X, groups=groups, rows_per_group=rows_per_group))
     rows, _, members = counted.members(numbers, rows)
     middle = len(edges) // 2
     weights = tuple((-_PER_STEP * np.abs(np.arange(len(edges)) - middle)).tolist())
     plan = quantile_plan(BOUNDS, epsilon, delta, (level, _WHOLE - level), _WHOLE, rows.shape[1], weights, counted)
 
-    session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_bounds")
+    session = ReleaseSession(
+        plan, accountant=accountant, source=source, estimator="private_bounds", validate=unchecked(rows)
+    )
     rows, _ = counted.counted(source, members, rows)
 
     def cells(block: NDArray) -> NDArray:

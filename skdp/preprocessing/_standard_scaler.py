@@ -205,6 +205,7 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
     6.0
     """
 
+    _takes_parts = True
     _released = frozenset({"mean_", "var_", "scale_", "n_samples_estimate_"})
 
     def __init__(

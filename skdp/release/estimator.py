@@ -24,9 +24,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.data import FLOATS, labelled_data, regression_data, single_target, validate_quietly
+from ..checks.data import FLOATS, known_labels, labelled_data, regression_data, single_target, validate_quietly
 from ..checks.params import check_bounds, check_classes, check_integer
 from ..mechanisms import NoiseSource
+from ..parts.arrays import unchecked
 from .balance import balance, divide, is_balanced, with_counts
 from .mixin import DPEstimatorMixin
 from .progress import Phases, Progress, with_callbacks
@@ -146,7 +147,12 @@ class PrivateEstimator(DPEstimatorMixin):
         phases = self._phases(replace(guarantee, releases=others), parameters, design)
         progress.set_up([*phases_of(first), *phases], reserved)
         session = ReleaseSession(
-            guarantee, accountant=accountant, source=source, estimator=type(self).__name__, progress=progress
+            guarantee,
+            accountant=accountant,
+            source=source,
+            estimator=type(self).__name__,
+            progress=progress,
+            validate=unchecked(X, y),
         )
         progress.begin()
         X, y = unit.counted(source, members, X, y, probabilities)
@@ -233,7 +239,7 @@ class LabelsMixin(PrivateEstimator):
 
     def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
         X, codes, classes = labelled_data(self, X, y, check_classes(self._declared("classes")), self._dtypes)
-        return X, codes, codes >= 0, Shape(X.shape[1], len(classes), names=self._names(), classes=classes)
+        return X, codes, known_labels(codes), Shape(X.shape[1], len(classes), names=self._names(), classes=classes)
 
     def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
         classes = check_classes(self._declared("classes"))

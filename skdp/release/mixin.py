@@ -7,6 +7,7 @@ more, such as linear classifiers, keep it in their own package.
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import wraps
@@ -22,6 +23,7 @@ from ..checks.params import check_integer
 from ..checks.silence import DiscreetMethods
 from ..checks.sparse import is_sparse, refuse_wide
 from ..exceptions import BudgetError, NotEnoughDataError
+from ..parts.collections import is_collection, lowered
 from ..schema.mixin import TakesSchema
 from .session import PrivacyGuarantee
 
@@ -39,6 +41,10 @@ _REASONS = {
     "warm_start": "Each fit is a release of its own and starts anew",
     "early_stopping": "A rule that looks at scores of private records would be a release at each step",
 }
+
+
+# Methods of scikit-learn that call `fit` are no farther away than this.
+_MOST_FRAMES = 8
 
 
 def _check_arguments(call: str, signature: Signature, estimator: Any, args: Any, kwargs: Any) -> None:
@@ -97,6 +103,8 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         try:
             # NumPy may have been asked to warn of numbers that underflow, which would tell about the data.
             with np.errstate(all="ignore"):
+                if any(map(is_collection, (*args, *kwargs.values()))):
+                    return fit(self, **_in_parts(self, parameters, args, kwargs))
                 return fit(self, *args, **_with_groups(self, parameters, args, kwargs))
         except NotEnoughDataError:
             # What was released is an outcome, which the estimator keeps.
@@ -115,6 +123,46 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         raise MemoryError("there is too little memory for this fit")
 
     return wrapper
+
+
+def _in_parts(estimator: Any, parameters: Signature, args: Any, kwargs: Any) -> dict[str, Any]:
+    """Return the arguments of a fit with the collections of Dask as arrays in parts, or refuse them."""
+    given = parameters.bind(estimator, *args, **kwargs).arguments
+    del given["self"]
+    if not getattr(estimator, "_takes_parts", False):
+        raise TypeError(
+            f"{type(estimator).__name__} needs all rows in one place, and got a collection of Dask. The user guide "
+            '("Dask") lists the estimators that are fitted to partitions. Estimators that treat each row by itself are '
+            "applied by map_partitions. If the rows fit into memory, pass X.compute(). Nothing was charged"
+        )
+    by_label = getattr(estimator, "class_weight", None) is not None and not (
+        estimator.class_weight == "balanced" and estimator._balances_itself
+    )
+    weighted = given.get("sample_weight") is not None or by_label
+    grouped = given.get("groups") is not None or (
+        hasattr(estimator, "rows_per_group") and estimator._declared("rows_per_group") is not None
+    )
+    if weighted or grouped:
+        raise TypeError(
+            "groups, rows_per_group, sample_weight and class_weight are not supported where the rows are a collection "
+            "of Dask, because the rows of a fit with them are drawn in one place. Nothing was charged"
+        )
+    _refuse_whole(estimator)
+    X, y = lowered(given["X"], given.get("y"))
+    return {**given, "X": X, **({"y": y} if y is not None else {})}
+
+
+def _refuse_whole(estimator: Any) -> None:
+    """Refuse methods that would go on with rows in memory after the fit, before the fit is charged."""
+    frame: Any = sys._getframe(1)
+    for _ in range(_MOST_FRAMES):
+        name = "" if frame is None else frame.f_code.co_name
+        if name in ("fit_transform", "fit_predict"):
+            raise TypeError(
+                f"{type(estimator).__name__}.{name} takes rows in memory, and got a collection of Dask. Call fit, and "
+                f"apply {name.removeprefix('fit_')} to each partition by map_partitions. Nothing was charged"
+            )
+        frame = frame and frame.f_back
 
 
 def _with_groups(estimator: Any, parameters: Signature, args: Any, kwargs: Any) -> Any:
@@ -164,6 +212,9 @@ class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):
     #: estimators keep.
     _released: ClassVar[frozenset[str]] = frozenset()
     _public: ClassVar[frozenset[str]] = frozenset()
+
+    #: Whether rows may be a collection of Dask.
+    _takes_parts: ClassVar[bool] = False
 
     #: Whether records are protected one by one, and their number is public.
     _local: ClassVar[bool] = False

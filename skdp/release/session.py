@@ -219,7 +219,8 @@ def check_accountant(accountant: object) -> BudgetAccountant | None:
 class ReleaseSession:
     """Carries out a plan: charges the whole plan on entry, before noise is drawn, and makes each release once."""
 
-    # `estimator` and `label` name the charge in the ledger. Each release is a phase of `progress`.
+    # `estimator` and `label` name the charge in the ledger. Each release is a phase of `progress`. If the budget would
+    # admit the charge, `validate` reads rows that lie in parts, and the charge comes after it.
 
     def __init__(
         self,
@@ -230,7 +231,12 @@ class ReleaseSession:
         estimator: str,
         label: str = "fit",
         progress: Progress | None = None,
+        validate: Callable[[], None] | None = None,
     ) -> None:
+        if validate is not None:
+            if accountant is not None:
+                accountant.check_charge(plan.cost, estimator=estimator, relation=plan.relation)
+            validate()
         if accountant is not None:
             if source.seeded:
                 warn(

@@ -26,6 +26,7 @@ from ..checks.data import is_sequence, label_key
 from ..checks.params import check_integer
 from ..checks.values import shown
 from ..mechanisms import BitStream, NoiseSource
+from ..parts.arrays import PartedArray, rowwise
 from .session import PrivacyGuarantee
 from .weights import kept
 
@@ -88,7 +89,7 @@ class Unit:
         if numbers is not None and len(numbers) != X.shape[0]:
             raise ValueError("X and groups must have the same number of rows")
         members = numbers
-        if known is not None and not known.all():
+        if known is not None and (isinstance(known, PartedArray) or not known.all()):
             X, y, members = rows_at(X, known), rows_at(y, known), rows_at(members, known)
         return X, y, members
 
@@ -121,6 +122,8 @@ def rows_at(data: Any, rows: NDArray) -> Any:
     """Return some rows of an array or of a list of columns."""
     if isinstance(data, list):
         return [column[rows] for column in data]
+    if isinstance(data, PartedArray):
+        return rowwise(rows_at, data, rows)
     return None if data is None else data[rows]
 
 

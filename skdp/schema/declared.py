@@ -24,7 +24,7 @@ MISSING_CELL = "missing"
 _WRITTEN = ("nan", "NaT", "<NA>")
 
 # Values that a description shows.
-_MOST_SHOWN = 4
+_MOST_SHOWN = 10
 
 _REFUSED = (
     'column {0!r} of X holds {1}, and the schema has {2}="error" for it. Declare {2}="cell", or leave out these records'
@@ -244,8 +244,9 @@ def described(column: Column) -> tuple[str, str]:
         parts += [] if column.scale == "linear" else [f"{column.scale} scale"]
         return ", ".join(parts), _rules(column)
     texts = [repr(value) for value in column.values]
-    if len(texts) > _MOST_SHOWN:
-        texts = [*texts[: _MOST_SHOWN - 1], "...", texts[-1]]
+    left_out = len(texts) - _MOST_SHOWN
+    if left_out > 0:
+        texts = [*texts[:_MOST_SHOWN], f"and {left_out} more"]
     size = f"{len(column.values)} ordered: " if column.ordered else f"{len(column.values)}: "
     return size + ", ".join(texts), _rules(column)
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .columns import check_edges
@@ -117,6 +118,10 @@ class TakesSchema:
             self._keep(encoding)
         return encoded
 
+    def _column_reader(self) -> ColumnReader:
+        """Return what validates rows elsewhere as this estimator does here, without its parameters."""
+        return ColumnReader(self)
+
     def _keep(self, encoding: Encoding | None) -> None:
         """Keep how rows are encoded, and the names of the schema's columns."""
         vars(self).pop("_table", None)
@@ -148,6 +153,15 @@ class TakesSchema:
     def _groups_of(self, X: Any) -> Any:
         """Return the column of groups that the schema declares, or None."""
         return None if getattr(self, "schema", None) is None else groups_column(as_schema(self.schema), X)
+
+
+class ColumnReader(TakesSchema, BaseEstimator):
+    """Number and names of the columns that an estimator has read, and their encoding: neither budget nor seed."""
+
+    def __init__(self, estimator: Any = None) -> None:
+        for name in ("n_features_in_", "feature_names_in_", "_table"):
+            if hasattr(estimator, name):
+                setattr(self, name, getattr(estimator, name))
 
 
 def groups_column(schema: Schema, X: Any) -> Any:

@@ -147,6 +147,29 @@ class ExactTotal:
         self._high += integers >> _LOWER_BITS
         self._low += integers & (2**_LOWER_BITS - 1)
 
+    @property
+    def limbs(self) -> NDArray[np.int64]:
+        """Upper and lower parts of the totals, of shape (2, size); those of other totals may be added."""
+        return np.stack([self._high, self._low])
+
+    @classmethod
+    def of(cls, limbs: NDArray[np.int64]) -> ExactTotal:
+        """Return the totals with these parts.
+
+        Parameters
+        ----------
+        limbs : ndarray of shape (2, size)
+            Sums of upper and lower parts, as `limbs` returns them.
+
+        Returns
+        -------
+        total : ExactTotal
+            Their sum.
+        """
+        total = cls(0)
+        total._high, total._low = limbs
+        return total
+
     def nearest(self, bits: int) -> Array:
         """Return the multiples of ``2**bits`` next to the totals, in units of that.
 

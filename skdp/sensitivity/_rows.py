@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from ..parts.arrays import PartedArray, folded
 from ._sparse import by_entry, largest_entries, with_data
 
 BLOCK_ROWS = 2048
@@ -29,8 +31,8 @@ def sum_over_rows(
     statistic : callable
         Maps blocks of the arrays, rows alike, to the sum of the statistic over their rows. It is called with
         empty blocks if there are no rows, so that the result always has its shape.
-    *arrays : ndarray or csr_array
-        Arrays with the same number of rows, in memory or memory-mapped.
+    *arrays : ndarray, csr_array or PartedArray
+        Arrays with the same number of rows, in memory, memory-mapped or in parts.
     block_rows : int, default=2048
         Rows per block.
 
@@ -39,6 +41,8 @@ def sum_over_rows(
     total : ndarray
         The statistic of all rows.
     """
+    if isinstance(arrays[0], PartedArray):
+        return _sum_over_parts(statistic, arrays, block_rows)
     n_rows = arrays[0].shape[0]
     if any(a.shape[0] != n_rows for a in arrays):
         raise ValueError("all arrays must have the same number of rows")
@@ -55,6 +59,15 @@ def sum_over_rows(
     while partial:
         total = partial.pop()[1] + total
     return total
+
+
+def _sum_over_parts(statistic: Callable[..., NDArray], arrays: Sequence[PartedArray], block_rows: int) -> NDArray:
+    total: NDArray = folded(partial(_sum_of_part, statistic, block_rows), arrays)
+    return total
+
+
+def _sum_of_part(statistic: Callable[..., NDArray], block_rows: int, *arrays: Any) -> NDArray:
+    return sum_over_rows(statistic, *arrays, block_rows=block_rows)
 
 
 def row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float64]:

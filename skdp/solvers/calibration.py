@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import PrivacyEvent, PureEvent
 from ..mechanisms import Mechanism, coordinate_variance, l1_mechanism, l2_mechanism, pure_share, within_reach
+from ..parts.arrays import rowwise
 from ..release.session import Release, ReleaseSession
 from ..release.theorems import Theorem
+from ..sensitivity import sum_over_rows
 
 Array = NDArray[np.float64]
 
@@ -27,6 +30,9 @@ SHARE, PURE_SHARE = 0.02, 0.2
 
 #: Weights are rounded down to so many bits.
 _BITS = 20
+
+# Rows of a block.
+_ROWS = 2**17
 
 _THEOREM = Theorem("Gradient descent", 2)
 
@@ -91,6 +97,18 @@ class Window:
         return cls((lower + upper) / 2, max((upper - lower) / 2, _LEAST_HALF))
 
 
+def _in_window(window: Window, predictions: NDArray) -> NDArray:
+    return ((predictions - window.centre) / window.half)[:, None]
+
+
+def _as_column(targets: NDArray) -> NDArray:
+    return targets[:, None]
+
+
+def _weights_of_columns(predictions: NDArray, targets: NDArray) -> Array:
+    return np.concatenate([weights_in_cells(*pair) for pair in zip(predictions.T, targets.T, strict=True)])
+
+
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """The plan of the release. Public."""
@@ -122,7 +140,8 @@ class Calibration:
         The predictions are in units of the window, and so are the lines' arguments.
         """
         mechanism = self.release.mechanism
-        weights = np.concatenate([weights_in_cells(*pair) for pair in zip(predictions.T, targets.T, strict=True)])
+        # The weights are multiples of a power of two, so that their sums are exact.
+        weights = sum_over_rows(_weights_of_columns, predictions, targets, block_rows=_ROWS)
         released = session.release(LABEL, within_reach(mechanism, weights))
         noise = math.sqrt(coordinate_variance(mechanism))
         return [chosen_line(own, noise, trusted, window) for own in released.reshape(-1, 6)]
@@ -131,8 +150,8 @@ class Calibration:
         self, session: ReleaseSession, predictions: NDArray, targets: NDArray, window: Window, *, trusted: bool = True
     ) -> Line:
         """Return the line of a single target, for predictions in a public window."""
-        moved = (predictions - window.centre) / window.half
-        (line,) = self.lines(session, moved[:, None], targets[:, None], window, trusted=trusted)
+        moved = rowwise(partial(_in_window, window), predictions)
+        (line,) = self.lines(session, moved, rowwise(_as_column, targets), window, trusted=trusted)
         slope = line.slope / window.half
         return Line(slope, line.shift - slope * window.centre)
 

@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 _UNIT = 2.0**-53
 INNER_ROWS = 128
 _PRECISE_ROWS = 2048
-_DENSE_LIMIT = 2500
+DENSE_LIMIT = 2500
 _COARSE_RATIO = 16
 
 # The shortest part of a Newton step. Where the loss is nearly linear, as far inside a margin, a full step is longer
@@ -107,9 +107,14 @@ class Objective:
         derivative = self.loss.derivative(z, self.target)
         return self.C * self.adjoint(derivative) + self.strong_convexity * theta + self.linear
 
+    def slope(self, z: Array, z_step: Array) -> float:
+        """Return how the losses change at predictors `z` along `z_step`."""
+        derivative = self.loss.derivative(z, self.target)
+        return float(np.vdot(derivative.reshape(z_step.shape), z_step))
+
     def newton_solver(self, z: Array) -> Callable[[Array], Array]:
         """Return a map from a gradient to the Newton step, for the second derivative at `z`."""
-        if math.prod(self.shape) > _DENSE_LIMIT:
+        if math.prod(self.shape) > DENSE_LIMIT:
             return self._iterative_solver(z)
         q, p = self.shape
         hessian = np.zeros((q, p, q, p))
@@ -146,6 +151,10 @@ class Objective:
 
     def certified_gradient(self, theta: Array) -> tuple[Array, float]:
         """Return the gradient in double precision and a bound on the norm of its error."""
+        return self._certified(theta, self.gradient_of_losses(theta))
+
+    def gradient_of_losses(self, theta: Array) -> Array:
+        """Return the sum of the gradients of the losses, in double precision."""
 
         def block(rows: NDArray, target: NDArray) -> NDArray:
             derivative = self.loss.derivative(rows @ theta.T, target)
@@ -154,7 +163,9 @@ class Objective:
             x = rows[:whole].reshape(-1, INNER_ROWS, self.shape[1])
             return (d @ x).sum(axis=0) + derivative[whole:].T @ rows[whole:]
 
-        total = sum_over_rows(block, self.X, self.target)
+        return sum_over_rows(block, self.X, self.target)
+
+    def _certified(self, theta: Array, total: Array) -> tuple[Array, float]:
         # A sum of p products makes a predictor; sums of q of those make the q + 1 logits.
         q, p = self.shape
         margin_error = (p + 2 + q**1.5) * self.norm * float(np.linalg.norm(theta))
@@ -162,18 +173,22 @@ class Objective:
 
     def precise_gradient(self, theta: Array) -> tuple[Array, float]:
         """Return the gradient from pairs of doubles, and a bound on the norm of its error."""
+        blocks = self.precise_blocks(theta)
+        total = np.array([math.fsum(entry) for entry in zip(*(b.ravel() for b in blocks), strict=True)])
+        return self._finish_precise(theta, total.reshape(self.shape))
+
+    def precise_blocks(self, theta: Array) -> list[Array]:
+        """Return the sums of the gradients of the losses of each block of rows, from pairs of doubles."""
 
         def block(rows: NDArray, target: NDArray) -> NDArray:
             high, low = _precise_product(rows, theta)
             derivative = self.derivative_of_pairs(high, low, target)
             return np.stack([_precise_sum(derivative[:, [k]], rows) for k in range(self.shape[0])])
 
-        blocks = [
+        return [
             block(self.dense(slice(start, start + _PRECISE_ROWS)), self.target[start : start + _PRECISE_ROWS])
             for start in range(0, max(self.n_rows, 1), _PRECISE_ROWS)
         ]
-        total = np.array([math.fsum(entry) for entry in zip(*(b.ravel() for b in blocks), strict=True)])
-        return self._finish_precise(theta, total.reshape(self.shape))
 
     def derivative_of_pairs(self, high: Array, low: Array, target: NDArray) -> Array:
         """Return the derivative at predictors that are unevaluated sums of two doubles."""
@@ -322,8 +337,7 @@ def _line_search(
     low, high = 0.0, 1.0
     while high > _LEAST_STEP and high - low > 0.1 * high:
         middle = (low + high) / 2
-        derivative = objective.loss.derivative(z - middle * z_step, objective.target)
-        rise = objective.C * float(np.vdot(derivative.reshape(z_step.shape), z_step))
+        rise = objective.C * objective.slope(z - middle * z_step, z_step)
         rise += float(np.vdot(objective.strong_convexity * (theta - middle * step) + objective.linear, step))
         low, high = (middle, high) if rise > 0 else (low, middle)
     best = tried(low)

@@ -11,6 +11,7 @@ the same whatever other records there are.
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,17 @@ def boxed(values: Array, most: float) -> tuple[Array, float]:
         np.clip(values, -most, most, out=values)
         largest = max(float(values.max()), -float(values.min()))
     return values, largest
+
+
+class Gradients(Protocol):
+    """Sums of clipped gradients over some records: see `ClippedGradients`."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    def at(self, weights: Array) -> Array: ...
+
+    def total(self, weights: Array, rows: NDArray[np.intp] | None = None, lattice: float | None = None) -> Array: ...
 
 
 class ClippedGradients:
@@ -98,6 +110,11 @@ class ClippedGradients:
         bounds: Array = target / np.maximum(lengths, self._row_step) / self._unit
         return np.minimum(bounds, self._most_derivative) if self._loss.outputs == 1 else bounds
 
+    @property
+    def n_rows(self) -> int:
+        """Number of records. Private."""
+        return int(self._rows.shape[0])
+
     def at(self, weights: Array) -> Array:
         """Round public weights to few bits, in a copy: gradients are taken at this point."""
         # Predictors that are not numbers would be bounded by nothing.
@@ -109,32 +126,40 @@ class ClippedGradients:
         # A sum that exceeds doubles is rounded to multiples of `lattice`, a power of two, or to doubles if it is None.
         # All other sums are exact.
         n_rows = len(self._rows) if rows is None else len(rows)
+        if n_rows > EXACT_ROWS:
+            return self.rounded(self.exact(weights, rows), n_rows, lattice)
+        total = np.zeros((self._loss.outputs, self._n_columns))
+        for start in range(0, n_rows, self._block):
+            total += self._block_total(weights, start, min(self._block, n_rows - start), rows)
+        return total
+
+    def rounded(self, exact: ExactTotal, n_rows: int, lattice: float | None) -> Array:
+        """Return the sum over so many records from its exact total, as `total` does."""
+        unit = self._unit * self._row_step
+        bits = 0
+        if n_rows > EXACT_ROWS and lattice is not None and lattice > unit:
+            bits, unit = math.frexp(lattice)[1] - math.frexp(unit)[1], lattice
+        return (exact.nearest(bits) * unit).reshape(self._loss.outputs, self._n_columns)
+
+    def exact(self, weights: Array, rows: NDArray[np.intp] | None = None) -> ExactTotal:
+        """Sum the clipped gradients of some records without rounding, in units of their step."""
+        n_rows = len(self._rows) if rows is None else len(rows)
         total = np.zeros((self._loss.outputs, self._n_columns))
         unit = self._unit * self._row_step
-        exact = None
+        exact = ExactTotal(total.size)
         since = 0
         for start in range(0, n_rows, self._block):
             count = min(self._block, n_rows - start)
             if since + count > EXACT_ROWS:
-                exact = exact or ExactTotal(total.size)
                 total *= 1 / unit
                 exact.add(total.ravel())
                 total[:] = 0.0
                 since = 0
             total += self._block_total(weights, start, count, rows)
             since += count
-        if exact is None:
-            return total
         total *= 1 / unit
         exact.add(total.ravel())
-        return self._nearest(exact, lattice).reshape(total.shape)
-
-    def _nearest(self, exact: ExactTotal, lattice: float | None) -> Array:
-        """Return a sum in units of both steps as multiples of `lattice`, or as doubles if it is None or finer."""
-        unit = self._unit * self._row_step
-        if lattice is None or lattice <= unit:
-            return exact.nearest(0) * unit
-        return exact.nearest(math.frexp(lattice)[1] - math.frexp(unit)[1]) * lattice
+        return exact
 
     def _block_total(self, weights: Array, start: int, count: int, rows: NDArray[np.intp] | None) -> Array:
         outputs = self._loss.outputs

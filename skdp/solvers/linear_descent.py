@@ -16,7 +16,7 @@ from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
 from ..sensitivity import augmented_norm
 from .calibration import Calibration
-from .clipped_gradients import MOST_WEIGHT, ClippedGradients, boxed
+from .clipped_gradients import MOST_WEIGHT, Gradients, boxed
 from .descent import SamplingSchedule
 from .losses import GradientLoss
 from .regularised import INTERCEPT_CONSTANT
@@ -134,7 +134,7 @@ class Path:
         self._schedule = settings.learning_rate
         self._rate = eta(descent, noise / count) if settings.eta0 is None else settings.eta0
         self._constant = settings.constant
-        self._alone = descent.lone_steps
+        self._alone = 0 if start.any() else descent.lone_steps
         walk = math.sqrt(self._alone) * noise / count * settings.constant
         longest = 1 / settings.constant**2 if descent.centred else 0.0
         self._first_rate = min(longest, descent.walk / walk) if walk > 0 else longest
@@ -187,7 +187,7 @@ class Path:
 
     def follow(
         self,
-        gradients: ClippedGradients,
+        gradients: Gradients,
         steps: Iterable[tuple[NDArray[np.intp] | None, Callable[[Array], Array]]],
         mechanism: SampledGaussianMechanism,
     ) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,11 @@ from scipy.sparse import issparse
 
 from ..accounting import gaussian_noise_multiplier
 from ..checks.values import shown
-from ..sensitivity import ClippedRows, augmented_norm
+from ..parts.arrays import PartedArray
+from ..sensitivity import ClippedRows, augmented_norm, clip_rows
 from .certified import Objective, certified_minimizer
 from .losses import HuberHinge, LogLoss, MultinomialLogLoss, SmoothLoss
+from .parted_objective import PartedObjective, PartedRows
 from .sparse_objective import SparseObjective
 
 Array = NDArray[np.float64]
@@ -127,8 +130,12 @@ def automatic_weight(parameters: Parameters, geometry: Geometry, score: float, m
     return min(most, score / (multiplier * geometry.norm * geometry.joint_lipschitz))
 
 
+#: Clipped rows in one place or in parts.
+Rows = ClippedRows | PartedRows
+
+
 def solve(
-    rows: ClippedRows,
+    rows: Rows,
     codes: NDArray[np.intp],
     geometry: Geometry,
     C: float,
@@ -138,12 +145,24 @@ def solve(
 ) -> Array:
     """Return the certified minimisers, of shape ``geometry.shape``, each to a residual of `tau`."""
     thetas = []
-    kind = SparseObjective if issparse(rows.array) else Objective
     for problem, b in enumerate(linear.reshape(geometry.shape)):
+        if isinstance(rows, PartedRows):
+            own_problem = None if geometry.n_problems == 1 else problem
+            parted = PartedObjective(rows, own_problem, geometry.loss, C, b)
+            thetas.append(certified_minimizer(parted, tau, max_iter))
+            continue
+        kind = SparseObjective if issparse(rows.array) else Objective
         own = codes if geometry.n_problems == 1 else (codes == problem).astype(np.intp)
         objective = kind(rows, own, geometry.loss, C, 1.0, b)
         thetas.append(certified_minimizer(objective, tau, max_iter))
     return np.stack(thetas)
+
+
+def clipped(X: Any, codes: Any, norm: float, constant: float) -> Rows:
+    """Scale rows down to `norm`, and append the constant feature."""
+    if isinstance(X, PartedArray):
+        return PartedRows(X, codes, norm, constant)
+    return clip_rows(X, norm, constant)
 
 
 def linear_rule(released: Array, geometry: Geometry) -> tuple[Array, Array]:

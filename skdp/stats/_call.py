@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, signature
 from typing import Any
 
@@ -18,6 +18,8 @@ from ..checks.params import check_bounds, columns_of, is_list
 from ..checks.silence import discreet
 from ..checks.values import shown
 from ..mechanisms import Mechanism, NoiseSource
+from ..parts.arrays import PartedArray, rowwise, unchecked
+from ..parts.collections import in_parts, is_collection
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
 from ..release.units import Unit
@@ -156,11 +158,18 @@ class Call:
 
     def open(self, plan: PrivacyGuarantee, *arrays: Any) -> tuple[Any, ...]:
         """Charge for the plan; return the session, and the rows of each array that count."""
-        if len({len(array) for array in arrays}) > 1:
+        parted = isinstance(arrays[0], PartedArray)
+        if not parted and len({len(array) for array in arrays}) > 1:
             raise ValueError("the columns must all have the same length. Nothing was charged")
         if self.members is not None and any(len(array) != len(self.members) for array in arrays):
             raise ValueError("X and groups must have the same number of rows. Nothing was charged")
-        session = ReleaseSession(plan, accountant=self.accountant, source=self.source, estimator=f"stats.{self.name}")
+        session = ReleaseSession(
+            plan,
+            accountant=self.accountant,
+            source=self.source,
+            estimator=f"stats.{self.name}",
+            validate=unchecked(*arrays),
+        )
         if self.members is None:
             return (session, *arrays)
         rows, _ = self.unit.counted(self.source, self.members, np.arange(len(self.members)))
@@ -199,17 +208,25 @@ class Call:
             )
         return names, single
 
-    def entries(self, names: Sequence[str]) -> list[Any]:
-        """Read columns of the table by name; all have the same length."""
+    def read(self, read: Callable[..., NDArray], names: Sequence[str]) -> Any:
+        """Return columns of the table by name as one array, as `read` makes it of their declarations and entries."""
         assert self.schema is not None
-        table = self.table
-        if len(self.schema) == 1 and np.ndim(table) == 1 and not hasattr(table, "keys"):
-            table = {next(iter(self.schema)): table}
-        every = dict(zip(self.schema, columns_in_order(self.schema, table), strict=True))
-        found = [read_column(every[name], name) for name in names]
-        if len({len(entries) for entries in found}) > 1:
-            raise ValueError("the columns of X must all have the same length")
-        return found
+        return rowwise(partial(_read_columns, read, self.schema, tuple(names)), self.table)
+
+
+def _read_columns(read: Callable[..., NDArray], schema: Schema, names: tuple[str, ...], table: Any) -> NDArray:
+    if len(schema) == 1 and np.ndim(table) == 1 and not hasattr(table, "keys"):
+        table = {next(iter(schema)): table}
+    every = dict(zip(schema, columns_in_order(schema, table), strict=True))
+    found = [read_column(every[name], name) for name in names]
+    if len({len(entries) for entries in found}) > 1:
+        raise ValueError("the columns of X must all have the same length")
+    return np.column_stack([read(schema[name], entries) for name, entries in zip(names, found, strict=True)])
+
+
+def _numbers_or_nan(column: Any, entries: Any) -> NDArray:
+    numbers, missing = read_numbers(column, entries, warped=False)
+    return np.where(missing, np.nan, numbers)
 
 
 def begin(
@@ -234,7 +251,10 @@ def begin(
         raise ValueError("columns needs schema, which declares them: for an array, choose its columns beforehand")
     if declared is not None and bounds is not None:
         raise ValueError("bounds follow from the schema: give one of them and not both")
-    rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
+    if is_collection(X):
+        X = in_parts(X, groups=groups, rows_per_group=rows_per_group or (declared and declared.group))
+    else:
+        rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
     unit = Unit.of(rows_per_group)
     members = unit.numbers(groups, X)
     return Call(name, X, declared, columns, bounds, budget, unit, accountant, NoiseSource(random_state), members)
@@ -273,18 +293,19 @@ def numbers_of(call: Call) -> Numbers:
         if values.ndim == 0:
             raise ValueError("X must have one column or more")
         single = values.ndim == 1
-        values = values[:, None] if single else values
+        values = rowwise(_as_column, values) if single else values
         lower, upper = columns_of((lower, upper), "bounds", values.shape[1])
         return Numbers(values, lower, upper, False, tuple(map(str, range(len(lower)))), single)
     names, single = call.names(Number)
     own: list[Any] = [call.schema[name] for name in names]
-    read = [
-        read_numbers(column, entries, warped=False) for column, entries in zip(own, call.entries(names), strict=True)
-    ]
-    values = np.column_stack([np.where(missing, np.nan, numbers) for numbers, missing in read])
+    values = call.read(_numbers_or_nan, names)
     lower, upper = np.array([(float(column.low), float(column.high)) for column in own]).T
     lacking = any(column.missing == "cell" for column in own)
     return Numbers(values, lower, upper, lacking, names, single, tuple(own))
+
+
+def _as_column(values: NDArray) -> NDArray:
+    return values[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,7 +324,12 @@ class Cells:
     @property
     def flat(self) -> NDArray[np.int64]:
         """Return the number of each row's cell in the product of the columns."""
-        return np.asarray(np.ravel_multi_index(tuple(self.codes.T), self.shape), dtype=np.int64)
+        found: NDArray[np.int64] = rowwise(partial(_flat, self.shape), self.codes)
+        return found
+
+
+def _flat(shape: tuple[int, ...], codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.asarray(np.ravel_multi_index(tuple(codes.T), shape), dtype=np.int64)
 
 
 def cells_in(call: Call) -> Cells:
@@ -312,8 +338,7 @@ def cells_in(call: Call) -> Cells:
         raise ValueError("schema must be given: it declares the categories, which are never read from the data")
     names, single = call.names(Category)
     own: list[Any] = [call.schema[name] for name in names]
-    codes = [read_cells(column, entries) for column, entries in zip(own, call.entries(names), strict=True)]
-    return Cells(np.column_stack(codes), tuple(tuple(cells_of(column)) for column in own), names, single)
+    return Cells(call.read(read_cells, names), tuple(tuple(cells_of(column)) for column in own), names, single)
 
 
 def choosing(call: Call, columns: Any) -> Call:
@@ -325,6 +350,11 @@ def private_labels(labels: Any) -> tuple[NDArray, NDArray[np.bool_]]:
     """Return labels whose list is private, as text or doubles, and which of them are known."""
     # The type of an array follows from all of its entries. Therefore all numbers become doubles, and an
     # integer that is not below 2**53 is left out by itself.
+    if isinstance(labels, PartedArray):
+        raise TypeError(
+            "A private list of labels needs all rows in one place. For a collection of Dask, declare the labels by a "
+            "schema. Nothing was charged"
+        )
     array = labels_of(labels)
     if array.dtype.kind in "OT":
         kinds = {label_key(label)[0] for label in array.tolist()}

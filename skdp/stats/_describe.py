@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Budget
+from ..parts.arrays import column_of, count_rows
 from ..release.session import PrivacyGuarantee
 from ..schema.declared import Category, Number
 from ..schema.schema import as_html, as_text
@@ -191,14 +192,12 @@ def describe(call: Call) -> Description:
     theorems = {"counts": COUNTS, LABEL: THEOREM, "quartiles": RANKS}
     releases = [(name, pairs[name][0], parts.shares[name], theorems[name]) for name in pairs]
     plan = call.plan(parts.budget, *releases, events=[event for _, event in pairs.values()])
-    n_rows = len(numbers.values) if numbers is not None else len(cells.codes)  # type: ignore[union-attr]
-    arrays = [
-        np.zeros((n_rows, 0)) if own is None else own for own in (numbers and numbers.values, cells and cells.codes)
-    ]
-    session, values, codes = call.open(plan, *arrays)
+    # One of the arrays stands for both if the columns are of one kind.
+    arrays: list[Any] = [own for own in (numbers and numbers.values, cells and cells.codes) if own is not None]
+    session, values, codes = call.open(plan, arrays[0], arrays[-1])
 
     own_cells = _cell_counts(cells, codes) if cells is not None else []
-    exact = np.concatenate([[float(len(values))], *own_cells])
+    exact = np.concatenate([[float(count_rows(values))], *own_cells])
     counts = np.rint(session.release("counts", exact)).astype(np.int64)
     law = combination(pairs["counts"][0], 1.0)
     n = _counted(counts[0], law, plan)
@@ -221,7 +220,7 @@ def _cell_counts(cells: Cells, codes: NDArray) -> list[Array]:
         def block(some: NDArray, size: int = size) -> NDArray:
             return np.bincount(some, minlength=size)
 
-        found.append(sum_over_rows(block, codes[:, j], block_rows=2**16).astype(np.float64))
+        found.append(sum_over_rows(block, column_of(j, codes), block_rows=2**16).astype(np.float64))
     return found
 
 

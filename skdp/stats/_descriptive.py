@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..accounting import Budget, PrivacyEvent
 from ..checks.params import check_choice
 from ..mechanisms import within_reach
+from ..parts.arrays import rowwise
 from ..release.session import Release, Reserved
 from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic
@@ -72,7 +73,7 @@ def count(call: Call) -> Estimate:
     True
     """
     if call.chosen is None:
-        rows = np.zeros((_number_of_rows(call), 1))
+        rows = _rows_to_count(call)
         numbers = Numbers(rows, np.zeros(1), np.ones(1), False, (), True)
     else:
         numbers = replace(numbers_of(call), may_lack=True)
@@ -88,10 +89,24 @@ def count(call: Call) -> Estimate:
     return Estimate(value, _shaped(error, numbers), plan, numbers.names, {}, spread)
 
 
-def _number_of_rows(call: Call) -> int:
+def _rows_to_count(call: Call) -> NDArray:
+    """Return an entry for each row."""
     if call.schema is not None:
-        return len(call.entries([next(iter(call.schema))])[0])
-    table = call.table
+        entries: NDArray = call.read(_zeros, [next(iter(call.schema))])
+        return entries
+    found: NDArray = rowwise(_zero_rows, call.table)
+    return found
+
+
+def _zeros(column: Any, entries: Any) -> NDArray:
+    return np.zeros(len(entries))
+
+
+def _zero_rows(table: Any) -> NDArray:
+    return np.zeros((_number_of_rows(table), 1))
+
+
+def _number_of_rows(table: Any) -> int:
     if isinstance(table, str | bytes | Mapping) or not (hasattr(table, "shape") or hasattr(table, "__len__")):
         raise TypeError("X must hold rows. A table of columns needs schema. Nothing was charged")
     return int(table.shape[0]) if hasattr(table, "shape") else len(table)
@@ -127,11 +142,13 @@ def sum(call: Call) -> Estimate:
     mechanism, plan = call.single("sums", moves, COUNTS)
     session, values = call.open(plan, numbers.values)
 
+    lower, upper, may_lack = numbers.lower, numbers.upper, numbers.may_lack
+
     def block(rows: NDArray) -> NDArray:
-        inside = np.clip(rows, numbers.lower, numbers.upper, dtype=np.float64)
+        inside = np.clip(rows, lower, upper, dtype=np.float64)
         # A bound becomes 2**POLYNOMIAL_BITS up to a relative error of 2**-51, which rounding removes.
         inside *= 2.0**POLYNOMIAL_BITS / most
-        if numbers.may_lack:
+        if may_lack:
             inside[np.isnan(inside)] = 0.0
         return np.rint(inside, out=inside).sum(axis=0).astype(np.int64)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from ..accounting import Budget
 from ..checks.params import check_choice, is_list
 from ..checks.silence import discreet
 from ..checks.values import shown
+from ..parts.arrays import PartedArray, rowwise
+from ..parts.collections import is_collection
 from ..release.session import PrivacyGuarantee, Release, Reserved
 from ..release.theorems import Theorem
 from ._call import Call, Numbers, begin, cells_in, choosing, label_names, numbers_of, private_labels
@@ -223,6 +226,11 @@ def group_releases(
         if design:
             parts, events = [(LABEL, design.mechanism, part, THEOREM)], [design.event]
     else:
+        if isinstance(numbers.values, PartedArray) or is_collection(by):
+            raise TypeError(
+                "by must name columns of categories of the schema where the rows are a collection of Dask. Nothing was "
+                "charged"
+            )
         labels, known = private_labels(by)
         if len(labels) != len(numbers.values):
             raise ValueError("by must name columns of categories of the schema, or be an array of a label for each row")
@@ -263,12 +271,21 @@ def _medians(session: Any, numbers: Numbers, values: NDArray, codes: NDArray, n:
         numbers, lower=numbers.lower[columns], upper=numbers.upper[columns],
         scales=tuple(numbers.scales[j] for j in columns),
     )  # fmt: skip
-    edges, order = edges_of(own, _CELLS), np.argsort(codes, kind="stable")
+    edges = edges_of(own, _CELLS)
     # Without a group, there is one without records, which is left out.
-    groups = np.split(order, np.searchsorted(codes[order], np.arange(1, max(n, 1))))
-    counts = [rank_counts(edges, values[rows][:, columns]) for rows in groups]
+    if isinstance(values, PartedArray):
+        parts = [rowwise(partial(_of_group, group, columns), values, codes) for group in range(max(n, 1))]
+        counts = [rank_counts(edges, part) for part in parts]
+    else:
+        order = np.argsort(codes, kind="stable")
+        groups = np.split(order, np.searchsorted(codes[order], np.arange(1, max(n, 1))))
+        counts = [rank_counts(edges, values[rows][:, columns]) for rows in groups]
     released = session.release(_MEDIANS, np.concatenate(counts)).reshape(-1, len(columns), 1)
     return np.array([as_values(edges, each, own)[:, 0] for each in released])[:n]
+
+
+def _of_group(group: int, columns: list[int], values: NDArray, codes: NDArray) -> NDArray:
+    return values[codes == group][:, columns]
 
 
 def _product_names(labels: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:

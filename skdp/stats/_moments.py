@@ -86,19 +86,20 @@ class Design:
 
     def sums(self, values: NDArray, numbers: Numbers, cells: NDArray | None = None) -> Array:
         """Return what is released, before the noise."""
-        n, own = self.n_cells, self.matrix[int(self.shared) :]
+        n, own, first = self.n_cells, self.matrix[int(self.shared) :], self.matrix[:1, :1]
+        shared, width, may_lack = self.shared, self.width, numbers.may_lack
         centre, half = numbers.centre.tolist(), numbers.half.tolist()
 
         def block(rows: NDArray, codes: NDArray | None = None) -> NDArray:
             found = []
-            if self.shared:
-                found.append(polynomial_sums(self.matrix[:1, :1], np.zeros(len(rows)), codes, n))
-            for j in range(self.width):
+            if shared:
+                found.append(polynomial_sums(first, np.zeros(len(rows)), codes, n))
+            for j in range(width):
                 # As many columns as numbers are released: the number of records, then those of each column.
                 v = scaled(rows[:, j].astype(np.float64, copy=False), centre[j], half[j], 2.0**POLYNOMIAL_BITS)
                 np.rint(v, out=v)
                 here = codes
-                if numbers.may_lack:
+                if may_lack:
                     there = ~np.isnan(v)
                     v, here = v[there], None if codes is None else codes[there]
                 found.append(polynomial_sums(own, v, here, n))

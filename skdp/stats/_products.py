@@ -102,10 +102,12 @@ def released_moments(call: Any, numbers: Numbers) -> tuple[Moments, PrivacyGuara
     upper = np.triu_indices(d + 1)
     weights = np.where(upper[0] == upper[1], 8.0, 8.0 * _weight(mechanism))
 
+    centre, half = numbers.centre, numbers.half
+
     def block(rows: NDArray) -> NDArray:
         complete = rows[~np.isnan(rows).any(axis=1)]
         one = np.full((len(complete), d + 1), 2.0**_BITS)
-        one[:, 1:] = np.rint(scaled(complete.astype(np.float64), numbers.centre, numbers.half, 2.0**_BITS))
+        one[:, 1:] = np.rint(scaled(complete.astype(np.float64), centre, half, 2.0**_BITS))
         # Integers of at most 2**36; sums over 2**11 rows and the weights of three bits keep below 2**53.
         return np.asarray((one.T @ one)[upper] * weights).astype(np.int64)
 

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from ..accounting import Budget, PrivacyEvent, PureEvent
 from ..checks.params import check_boolean, real_numbers
 from ..mechanisms import Mechanism, PoissonSampler, pure_share
+from ..parts.arrays import count_rows, taken
 from ..release.session import Release, ReleaseSession, Reserved
 from ..release.theorems import Theorem
+from ..sensitivity import sum_over_rows
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic
 from ._noise import Sensitivity, quietest, with_and_without_delta
 from ._ranks import (
@@ -62,8 +64,12 @@ def count_mechanism(budget: Budget, share: float, size: int, rows: int) -> tuple
 def counted(numbers: Numbers, values: NDArray) -> Array:
     """Count the records, or the numbers of each column where some may be missing."""
     if not numbers.may_lack:
-        return np.array([float(len(values))])
-    return np.array([np.count_nonzero(~np.isnan(column)) for column in values.T], dtype=np.float64)
+        return np.array([float(count_rows(values))])
+    return sum_over_rows(_present, values, block_rows=2**16).astype(np.float64)
+
+
+def _present(values: NDArray) -> NDArray[np.intp]:
+    return np.array([np.count_nonzero(~np.isnan(column)) for column in values.T])
 
 
 def width_of_counts(numbers: Numbers) -> int:
@@ -341,7 +347,7 @@ class RangePart:
         edges = edges_of(numbers, _CELLS_OF_RANGE)
         if self.rate < 1:
             stream = session.stream("sample for the range")
-            values = values[next(_sampler(self.rate).samples(len(values), 1, stream))]
+            values = taken(values, lambda n: next(_sampler(self.rate).samples(n, 1, stream)))
         return as_values(edges, session.release("range", rank_counts(edges, values)), numbers).T
 
 

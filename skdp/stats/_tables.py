@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..accounting import ApproximateEvent, Budget, PrivacyEvent, PureEvent
 from ..checks.params import check_integer, increasing_edges, is_list
 from ..checks.values import shown
 from ..mechanisms import Mechanism, NoNoise, StabilityCounts
+from ..parts.arrays import column_of, rowwise
 from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
 from ..schema.declared import Category, cells_of, read_cells
@@ -212,7 +214,7 @@ def value_counts(call: Call) -> Estimate:
         cells = cells_in(call)
         if len(cells.names) > 1:
             raise ValueError("columns must name one column of categories; contingency takes several")
-        counts, mechanism, plan = released_table(call, cells.codes[:, 0], cells.shape)
+        counts, mechanism, plan = released_table(call, column_of(0, cells.codes), cells.shape)
         return table_estimate(counts, mechanism, plan, cells.labels[0], {})
     mechanism, event = occurring_mechanism(call.budget, call.unit.rows)
     plan = call.plan(call.budget, ("labels and counts", mechanism, 1.0, OCCURRING), events=[event])
@@ -291,8 +293,7 @@ def proportion(call: Call, value: Any = True) -> Estimate:
     """
     wanted = list(value) if is_list(value) else [value]
     if call.schema is None:
-        # Each entry is compared by itself; NumPy would choose a type that fits all of them.
-        codes = np.where(read_cells(Category(wanted), read_column(call.table, "X")) < len(wanted), 0, 1)
+        codes = rowwise(partial(_is_none_of, wanted), call.table)
     else:
         names, _ = call.names(Category)
         if len(names) > 1:
@@ -301,16 +302,26 @@ def proportion(call: Call, value: Any = True) -> Estimate:
         unknown = [one for one in wanted if one not in column.values]
         if unknown:
             raise ValueError(f"value must be a category of the column {names[0]!r}, got {shown(unknown[0])}")
-        cells = cells_in(choosing(call, names[0])).codes[:, 0]
-        codes = np.where(np.isin(cells, [column.values.index(one) for one in wanted]), 0, 1)
-        if column.missing == "cell":
-            codes[cells == len(cells_of(column)) - 1] = -1
+        positions = [column.values.index(one) for one in wanted]
+        missing = len(cells_of(column)) - 1 if column.missing == "cell" else -1
+        codes = rowwise(partial(_outside, positions, missing), cells_in(choosing(call, names[0])).codes)
     counts, mechanism, plan = released_table(call, codes, (2,))
     with_value, n = float(counts[0]), float(counts.sum())
     spread = Quotient(
         with_value, n, mechanism, np.array([1.0, 0.0]), np.ones(2), 0.0, 0.0, 1.0, "binomial", default=0.5
     )
     return Estimate(spread.value, spread.standard_error, plan, (), {"count": int(n)}, spread)
+
+
+def _is_none_of(wanted: list[Any], entries: Any) -> NDArray[np.intp]:
+    # Each entry is compared by itself; NumPy would choose a type that fits all of them.
+    return np.where(read_cells(Category(wanted), read_column(entries, "X")) < len(wanted), 0, 1)
+
+
+def _outside(positions: list[int], missing: int, codes: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return 0 for cells at some positions, -1 for the cell of missing values, and 1 for others."""
+    cells = codes[:, 0]
+    return np.where(cells == missing, -1, np.where(np.isin(cells, positions), 0, 1))
 
 
 @statistic(bounds=False)

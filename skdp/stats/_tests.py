@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.special import stdtrit
 from ..checks.params import check_integer, check_positive
 from ..checks.values import shown
 from ..mechanisms import rounded_normal
+from ..parts.arrays import rowwise
 from ..release.session import PrivacyGuarantee
 from ..schema.declared import Category, Number
 from ._call import Call, cells_in, choosing, numbers_of, statistic
@@ -266,11 +268,9 @@ def mannwhitneyu(call: Call, by: str, *, n_cells: int = 32) -> TestResult:
     """
     _check_two_groups(call, by)
     n_cells = check_integer(n_cells, "n_cells", least=2, most=2**12)
-    numbers, codes = numbers_of(call), cells_in(choosing(call, by)).codes[:, 0]
+    numbers = numbers_of(call)
     inner = edges_of(numbers, n_cells)[0, 1:-1]
-    places = np.searchsorted(inner, numbers.values[:, 0], side="right")
-    left_out = (codes > 1) | np.isnan(numbers.values[:, 0])
-    cells = np.where(left_out, -1, codes * n_cells + places)
+    cells = rowwise(partial(_cells_by_group, inner), numbers.values, cells_in(choosing(call, by)).codes)
     counts, mechanism, plan = released_table(call, cells, (2, n_cells))
     unit = math.sqrt(combination(mechanism, 1.0).variance)
     n = np.maximum(counts.sum(axis=1), 1.0)
@@ -285,6 +285,13 @@ def mannwhitneyu(call: Call, by: str, *, n_cells: int = 32) -> TestResult:
     beyond = int(np.sum(under >= abs(value - 0.5) - 1e-12))
     details = {"count": n, "cell_edges": np.array([numbers.lower[0], *inner, numbers.upper[0]])}
     return TestResult(value, (1 + beyond) / (1 + _DRAWS), math.nan, plan, details, _Shift(under))
+
+
+def _cells_by_group(inner: Array, values: NDArray, codes: NDArray) -> NDArray[np.int64]:
+    """Return cells of numbers by group, and -1 for missing numbers and for other groups."""
+    left_out = (codes[:, 0] > 1) | np.isnan(values[:, 0])
+    places = np.searchsorted(inner, values[:, 0], side="right")
+    return np.where(left_out, -1, codes[:, 0] * (len(inner) + 1) + places)
 
 
 def _larger(counts: Array) -> Array:

@@ -107,6 +107,7 @@ def threshold(n_cells: int, mechanism: Mechanism) -> float:
 class HistogramBase(PrivateEstimator, BaseEstimator):
     """Counts records in the cells of a public grid, with noise, and makes data of the counts."""
 
+    _takes_parts = True
     _released = frozenset({"counts_", "weights_", "estimator_"})
     _public = frozenset({"bin_edges_", "_axes"})
     _dtypes = NUMBERS

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
 from ..mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, GroupChoices, Mechanism, NoNoise, pure_share
+from ..parts.arrays import many_rows
 from ..sensitivity import sum_over_rows
 from ._base import ROUTED
 
@@ -85,13 +86,17 @@ def choice_mechanism(epsilon: float, delta: float, share: float, sensitivity: fl
 
 def class_counts(codes: NDArray[np.intp], n_classes: int) -> Array:
     """Count classes, and last other labels: a record adds 1 to one count, as to those of one tree, `leaf_counts_l1`."""
-    return np.bincount(np.where(codes < 0, n_classes, codes), minlength=n_classes + 1).astype(np.float64)
+
+    def block(codes: NDArray[np.intp]) -> NDArray[np.intp]:
+        return np.bincount(np.where(codes < 0, n_classes, codes), minlength=n_classes + 1)
+
+    return sum_over_rows(block, codes, block_rows=2**17).astype(np.float64)
 
 
 def leaf_counts(structure: Structure, X: NDArray, codes: NDArray[np.intp], n_classes: int) -> Array:
     """Count classes in the leaves of all trees, of shape (n_trees, n_leaves, n_classes)."""
     shape = structure.n_trees, structure.n_leaves, n_classes
-    route, size = structure.router(len(X)), structure.n_leaves * n_classes
+    route, size = structure.router(many_rows(X)), structure.n_leaves * n_classes
 
     def block(rows: NDArray, classes: NDArray) -> NDArray:
         out = np.empty((structure.n_trees, size), dtype=np.intp)

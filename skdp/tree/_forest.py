@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.params import check_choice, check_integer
 from ..mechanisms import Mechanism, NoiseSource, coordinate_variance, within_reach
+from ..parts.arrays import many_rows
 from ..release.estimator import PrivateEstimator, Records, Shape
 from ..release.mismatch import column_part, label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, ReleaseSession
@@ -215,7 +216,7 @@ class RandomTrees(TreeModel, PrivateEstimator):
         weights = step.first_weights(sum(n_seen) / n_features)
         if SCALE in trees.mechanisms:
             base, table = log_odds(np.log(prior)), node_scores(distributions, inner, prior)
-            route = forest.router(len(X))
+            route = forest.router(many_rows(X))
 
             losses = outcome.losses(prior, most)
 

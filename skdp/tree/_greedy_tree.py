@@ -411,6 +411,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
     (1, 4, 3)
     """
 
+    _takes_parts = True
     _released = frozenset({"structure_", "leaf_counts_", "leaf_proba_"})
 
     def __init__(

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import PrivacyEvent, PureEvent
+from ..checks.data import known_labels
 from ..checks.warn import warn
 from ..exceptions import SchemaMismatchWarning
 from ..mechanisms import (
@@ -29,6 +30,8 @@ from ..mechanisms import (
     pure_share,
     within_reach,
 )
+from ..parts.arrays import PartedArray, many_rows, rowwise
+from ..release.units import rows_at
 from ..sensitivity import sum_over_rows
 from ..solvers.scaling import Scaling
 from ._base import ROUTED
@@ -40,6 +43,9 @@ Array = NDArray[np.float64]
 
 #: Shares are multiples of this.
 SHARE_STEP = 2.0**-20
+
+# Rows of a block of targets.
+_ROWS = 2**17
 
 #: The smallest ratio of the variance of targets to that of two classes with their mean.
 _LEAST_DISPERSION = 2.0**-26
@@ -83,6 +89,10 @@ def _warn_of_labels(counted: Array, spread: float) -> None:
             "that the labels are spelled as y holds them, with the same type. The budget was charged",
             SchemaMismatchWarning,
         )
+
+
+def _both_sums(shares: Array) -> Array:
+    return np.array([(1 - shares).sum(), shares.sum()])
 
 
 class Outcome(ABC):
@@ -157,8 +167,10 @@ class Labels(Outcome):
     theorem: ClassVar[int] = 1
 
     def encoded(self, X: NDArray, y: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-        known = y >= 0
-        return (X, y, y) if known.all() else (X[known], y[known], y)
+        known = known_labels(y)
+        if not isinstance(known, PartedArray) and known.all():
+            return X, y, y
+        return rows_at(X, known), rows_at(y, known), y
 
     def mechanism(
         self, epsilon: float, delta: float, share: float, n_trees: int, n_leaves: int
@@ -198,9 +210,12 @@ class Targets(Outcome):
     least_difference: ClassVar[float] = 2.0**-5
 
     def encoded(self, X: NDArray, y: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-        # Each target is mapped by itself, to a multiple of the step in [0, 1].
-        shares = np.rint((self.scaling.scaled(y) + 1) / (2 * SHARE_STEP)) * SHARE_STEP
+        shares = rowwise(self._shares, y)
         return X, shares, shares
+
+    def _shares(self, y: NDArray) -> Array:
+        # Each target is mapped by itself, to a multiple of the step in [0, 1].
+        return np.asarray(np.rint((self.scaling.scaled(y) + 1) / (2 * SHARE_STEP)) * SHARE_STEP)
 
     def values(self, shares: Array) -> Array:
         """Map shares to targets."""
@@ -223,10 +238,12 @@ class Targets(Outcome):
 
     def first_sums(self, mechanism: Mechanism, y: NDArray) -> Array:
         # What comes with the sums in leaves is not needed here.
-        return within_reach(mechanism, [(1 - y).sum(), y.sum(), 0.0])
+        # Shares are multiples of a power of two, so that their sums are exact.
+        first, second = sum_over_rows(_both_sums, y, block_rows=_ROWS)
+        return within_reach(mechanism, [first, second, 0.0])
 
     def sums(self, mechanism: Mechanism, structure: Structure, X: NDArray, y: NDArray) -> Array:
-        route, size = structure.router(len(X)), structure.n_leaves
+        route, size = structure.router(many_rows(X)), structure.n_leaves
 
         def block(rows: NDArray, shares: Array) -> Array:
             out = np.empty((structure.n_trees, 2 * size + 1))

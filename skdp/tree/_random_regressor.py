@@ -155,6 +155,7 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     (442,)
     """
 
+    _takes_parts = True
     _released = frozenset(
         {
             "structure_",

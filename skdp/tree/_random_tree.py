@@ -161,6 +161,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     (150, 3)
     """
 
+    _takes_parts = True
     _released = frozenset(
         {
             "structure_",

@@ -96,6 +96,14 @@ def test_html_is_escaped():
     assert len(repr(Schema({"a": Category([f"value {i}" for i in range(1000)])}))) < 300
 
 
+@pytest.mark.parametrize(("size", "end"), [(5, "'v4'"), (10, "'v9'"), (11, "'v9', and 1 more")])
+def test_repr_shows_ten_categories(size, end):
+    column = Category([f"v{i}" for i in range(size)])
+    text = repr(Schema({"a": column}))
+    assert text.endswith(end)
+    assert all(repr(value) in text for value in column.values[:10])
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [

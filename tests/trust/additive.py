@@ -7,16 +7,30 @@ from functools import partial
 import numpy as np
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.additive import _classifier, _engines, _plans, _regressor, _rounds
+from skdp.additive import _classifier, _engines, _pairs, _plans, _regressor, _rounds
 from skdp.additive._gradients import CellGradients, CentredGradients
 from skdp.additive._groups import Centred
+from skdp.additive._pairs import PairChoice
 from skdp.additive._weighted import WeightedLogLoss, WeightedObjective
+from skdp.mechanisms import ExponentialMechanism, GroupChoices
 from skdp.solvers import moments
 from skdp.solvers.certified import certified_minimizer
+from tests.trust.choices import epsilon_of_laws, log_law
 from tests.trust.gradients import clip_of_the_largest, long_weights, one_noise_for_all, steps_and_their_noise
 from tests.trust.measured import loss_of
 from tests.trust.perturbation import any_weight, perturbed
-from tests.trust.subjects import APPROXIMATE, ERROR, FIRST_SEED, PURE, RUNS_AT_1, Reading, Subject, replaced
+from tests.trust.subjects import (
+    APPROXIMATE,
+    ERROR,
+    FIRST_SEED,
+    PURE,
+    RUNS_AT_1,
+    Reading,
+    Subject,
+    recorded_epsilon,
+    replaced,
+    replayed,
+)
 from tests.trust.transcripts import transcript
 
 # Two columns, of two categories and of three: four features and the constant.
@@ -116,6 +130,85 @@ def moved_in_rounds(model, pair, found):
     for place in set(found) - set(objectives):
         moves[place[1]] = [(found[place].mechanism, again[place].value - found[place].value)]
     return moves
+
+
+# Three columns of two categories. Residuals have one sign where the first two columns agree and the third does not, and
+# the other sign where the first and the third agree and the second does not.
+THREE = {"categories": {0: 2, 1: 2, 2: 2}}
+
+
+def chooser(epsilon, delta, **parameters):
+    # Steps are so few that predictions never reach the targets, which are at their bounds.
+    return regressor(epsilon, delta, **{"interactions": "auto", "n_steps": 6, **THREE, **parameters})
+
+
+def rounds_chooser(epsilon, delta, **parameters):
+    return rounds(epsilon, delta, **{"interactions": "auto", **THREE, **parameters})
+
+
+def rivals(model, target=-1.0):
+    """Two pairs have nearly the same score, and one more record raises one of them and lowers the other."""
+    n = math.ceil(12_000 / min(model.epsilon, 1.0))
+    sides = np.arange(n) // 2 % 2
+    X = np.where(np.arange(n)[:, None] % 2 == 0, [[0, 0, 1]], [[0, 1, 0]])
+    X = np.where(sides[:, None] == 1, 1 - X, X).astype(float)
+    y = np.where(np.arange(n) % 2 == 0, 1.0, target)
+    X, y = np.vstack([X, [[0, 0, 0]]]), np.append(y, 1.0)
+    return (X[:-1], y[:-1]), (X, y)
+
+
+def rivals_of_classes(model):
+    (X, y), (more, z) = rivals(model, 0.0)
+    return (X, y.astype(int)), (more, z.astype(int))
+
+
+def choices_of_pairs(subject, epsilon, delta):
+    """What the record moves in noise and in the law of each choice, given all that was released before.
+
+    How sharply choices are made follows from the parameters of the mechanism, whose sampler has tests of its own.
+    """
+    estimator = subject.make(epsilon, delta)
+    pair = subject.pair(estimator)
+    recorded = recorded_epsilon(estimator, pair[0], delta)
+    noises, replays = {}, []
+    for k in range(subject.taken(subject.fits)):
+        found = transcript(estimator.set_params(random_state=FIRST_SEED + k), pair[k % 2])
+        for release in found.values():
+            if not isinstance(release.mechanism, GroupChoices):
+                noises.setdefault(release.label, []).append(np.ravel(release.out - release.value))
+        if k % 2 == 0 and len(replays) < 2:
+            # The scores of both pairs are nearly the same if the counts came out as they are.
+            exact = {place: changed(own, out=own.value) for place, own in found.items() if place[1] == _plans.COUNTS}
+            found = transcript(estimator, pair[0], exact)
+            moves = (subject.moves or replayed)(estimator, pair, found)
+            other = transcript(estimator, pair[1], found)
+            laws = [
+                [log_law(ExponentialMechanism(m.epsilon, m.sensitivity), own[place].value[0]) for own in (found, other)]
+                for place, m in ((place, release.mechanism) for place, release in found.items())
+                if isinstance(m, GroupChoices)
+            ]
+            replays.append((moves, laws))
+    error = ERROR / (1 + len(noises))
+    results = []
+    for moves, laws in replays:
+        assert laws
+        for which in range(2):
+            squares = 0.0
+            for label, own in moves.items():
+                if label in noises:
+                    rows = np.array(noises[label]).reshape(len(noises[label]), -1)
+                    squares += sum(loss_of(m, rows, np.ravel(move), error)[which] ** 2 for m, move in own)
+            one, two = (sum_of_laws([law[side] for law in laws]) for side in range(2))
+            results.append((which, epsilon_of_laws(one, two, 1, math.sqrt(squares), [], delta)))
+    return Reading(*(max(value for k, value in results if k == which) for which in (1, 0)), recorded)
+
+
+def sum_of_laws(logarithms):
+    """Return the law of independent choices."""
+    out = np.zeros(1)
+    for own in logarithms:
+        out = np.add.outer(out, own).ravel()
+    return out
 
 
 # --- mutants --------------------------------------------------------------------------------------------------------
@@ -270,6 +363,35 @@ def half_of_the_sums():
     return replaced(moments, "moments_l1", lambda true: lambda *args: true(*args) / 2)
 
 
+def choice_not_paid():
+    """Choose as if the choice had the whole budget."""
+
+    def whole(true):
+        return lambda self, index: true(changed(self, mu=self.mu / math.sqrt(self.share)), index)
+
+    return replaced(PairChoice, "release", whole)
+
+
+def sensitivity_of_scores_forgotten():
+    """Plan for scores that one record hardly moves."""
+    return replaced(_pairs, "score_sensitivity", lambda true: lambda: true() / 40)
+
+
+def long_residuals():
+    """Score residuals of forty times the length, which nothing clips."""
+
+    def longer(true):
+        return lambda self, codes, residuals: 40 * true(self, codes, residuals)
+
+    return replaced(PairChoice, "scores", longer)
+
+
+CHOICE = {
+    "choice not paid": choice_not_paid,
+    "sensitivity of scores forgotten": sensitivity_of_scores_forgotten,
+    "residuals not clipped": long_residuals,
+}
+
 COURSE = {
     "square root of steps forgotten": steps_forgotten,
     "half of the sensitivity": half_of_the_clip,
@@ -319,6 +441,19 @@ SUBJECTS = [
         },
     ),
     Subject(
+        "DPAdditiveClassifier-pairs",
+        rounds_chooser,
+        rivals_of_classes,
+        # At a smaller epsilon, it takes so many records that fits are slow.
+        claims=APPROXIMATE[1:],
+        reading=choices_of_pairs,
+        moves=moved_in_rounds,
+        fits=24,
+        floor=0.6,
+        runs={},
+        mutants={"residuals not clipped": long_residuals},
+    ),
+    Subject(
         "DPAdditiveClassifier-steps",
         steps,
         partial(crowd, n=1),
@@ -355,6 +490,17 @@ SUBJECTS = [
             "lengths of records forgotten": lengths_forgotten,
             "true counts": (partial(true_counts, _regressor), {"pair": rare}),
         },
+    ),
+    Subject(
+        "DPAdditiveRegressor-pairs",
+        chooser,
+        rivals,
+        claims=APPROXIMATE,
+        reading=choices_of_pairs,
+        fits=24,
+        floor=0.6,
+        runs={},
+        mutants=CHOICE,
     ),
     Subject(
         "DPAdditiveRegressor-moments",

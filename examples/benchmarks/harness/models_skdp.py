@@ -80,6 +80,13 @@ def additive(name, **parameters):
     return build
 
 
+def additive_by_schema(task, *cost):
+    """An additive classifier of Adult as it comes, with the schema of its documentation."""
+    from skdp.datasets import load_adult
+
+    return skdp.DPAdditiveClassifier(schema=load_adult().schema, classes=task.classes, **budget(*cost))
+
+
 def regressor(name, **parameters):
     """Return a regressor for a target in [0, 1]."""
     return lambda task, *cost: getattr(skdp, name)(bounds_y=(0, 1), **parameters, **budget(*cost))
@@ -158,6 +165,7 @@ METHODS = [
     ),
     method("HistogramRegressor", "histogram", REGRESSION, "unit", told(regressor("HistogramRegressor", bounds=(0, 1)))),
     method("DPAdditiveClassifier", "additive", CLASSIFICATION, "columns", additive("DPAdditiveClassifier")),
+    method("DPAdditiveClassifier (schema)", "additive", ("adult",), "table", additive_by_schema),
     method("DPAdditiveRegressor", "additive", REGRESSION, "columns", additive("DPAdditiveRegressor")),
     method(
         "DPAdditiveRegressor (symlog)",

@@ -16,11 +16,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import headline
 import results
 import speed_summary
 import summary
+from headline import METRICS
 from methods import all_methods
-from results import csv_table
+from results import csv_table, delta_text, dropdown, figure, image
 from tasks import TASKS
 
 OUTPUT = results.FOLDER.parent / "generated" / "benchmarks"
@@ -48,16 +50,6 @@ NAMES = {
     "scaling-housing": "California housing",
     "scaling-cancer": "breast cancer",
 }
-METRICS = {
-    "accuracy": "accuracy",
-    "auc": "AUC",
-    "log_loss": "log loss",
-    "r2": "R²",
-    "inertia": "inertia / scikit-learn's",
-    "captured": "captured variance / scikit-learn's",
-    "mean_error": "error of the means, in standard deviations",
-    "scale_error": "error of the scales, in logarithms",
-}
 KINDS = {
     "classification": "Classification",
     "regression": "Regression",
@@ -73,16 +65,17 @@ SIDES = (
     ("interpret, δ 1e-5", "interpret", None),
     ("Opacus, δ 1e-5", "opacus", None),
 )
-COLORS = {"skdp": "C0", "diffprivlib": "C1", "interpret": "C2", "opacus": "C3", "scikit-learn": "0.5"}
-
-
-def figure(value):
-    """Return a number as text for a table."""
-    if value is None:
-        return "–"
-    if abs(value) >= 100:
-        return f"{value:.0f}"
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+LOOKS = {
+    "skdp": (headline.BLUE, "o"),
+    "diffprivlib": (headline.VERMILION, "v"),
+    "interpret": (headline.PURPLE, "D"),
+    "opacus": (headline.ORANGE, "^"),
+}
+#: Shorter names of metrics, for panels.
+TITLES = {
+    "mean_error": "error of the means",
+    "scale_error": "error of the scales",
+}
 
 
 def label(method):
@@ -90,7 +83,7 @@ def label(method):
     library, name, delta = method
     if library == "scikit-learn":
         return f"scikit-learn {name}"
-    return f"{'' if library == 'skdp' else library + ' '}{name}, δ {'0' if delta == 0 else '1e-5'}"
+    return f"{'' if library == 'skdp' else library + ' '}{name}, δ {delta_text(delta)}"
 
 
 def entry_text(entry, bold=False):
@@ -214,7 +207,7 @@ def lost_rows(lost, reasons, notes):
         peers = ", ".join(dict.fromkeys(f"{c.peer[0]} {c.peer[1]}" for c in cells))
         among = "" if family == summary.ANY else f"{family}, "
         note = notes.setdefault(reason or "No reason given.", len(notes) + 1)
-        place = f"{among}δ {'0' if delta == 0 else '1e-5'}"
+        place = f"{among}δ {delta_text(delta)}"
         rows.append([f"{NAMES[task]}: {METRICS[metric]}", place, peers, "; ".join(pairs), note])
     return rows
 
@@ -242,28 +235,22 @@ def short_list(found, reasons):
             rows = lost_rows(lost, reasons, notes)
             table = csv_table(f"Where skdp is not first: {title.lower()}", header, rows, [23, 15, 25, 32, 5])
             table += "\n" + "\n".join(f"{number}. {note}" for note, number in notes.items()) + "\n"
-            parts.append(table if of_any else dropdown(f"{title}: the cells that are lost", table))
+            parts.append(dropdown(f"{title}: the cells that are lost", table))
     return "\n".join(parts)
 
 
-def dropdown(title, block):
-    """Return text that unfolds."""
-    return f".. dropdown:: {title}\n\n" + "\n".join(f"   {line}" if line else "" for line in block.splitlines()) + "\n"
+def panels_of(table, kind):
+    """Pairs of panels, each a task and a metric. Log loss is in the tables alone."""
+    tasks = [task for task in TASKS.values() if task.kind == kind]
+    panels = [(task.name, m) for task in tasks for m in task.metrics if m != "log_loss" and (task.name, m) in table]
+    return [panels[i : i + 2] for i in range(0, len(panels), 2)]
 
 
-def plot(table, kind, path):
-    """Plot the best of each library against epsilon, with a panel for each task and metric."""
-    import matplotlib
-
-    matplotlib.use("Agg")
+def plot(table, panels, dark):
+    """Plot the best of each library against epsilon, in two panels."""
     from matplotlib import pyplot
 
-    tasks = [task for task in TASKS.values() if task.kind == kind]
-    panels = [(task.name, m) for m in tasks[0].metrics for task in tasks if (task.name, m) in table]
-    n_columns = min(len(tasks), 6) if len(tasks) > 3 else len(panels)
-    n_rows = -(-len(panels) // n_columns)
-    size = (2.6 * n_columns, 2.5 * n_rows + 0.5)
-    drawing, axes = pyplot.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)
+    drawing, axes = pyplot.subplots(1, 2, figsize=(5.6, 3.5), layout="constrained", squeeze=False)
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     handles = {}
@@ -273,29 +260,30 @@ def plot(table, kind, path):
             found = {e: summary.best(at_side(methods, e, library, delta), metric) for e in epsilons_of(table)}
             points = [(e, pair[1].mean, pair[1].half_width or 0) for e, pair in found.items() if pair]
             if points:
+                color, marker = LOOKS[library]
                 handles[name] = axis.errorbar(
                     *zip(*points, strict=True),
-                    color=COLORS[library],
+                    color=headline.shade(color, dark),
                     linestyle="--" if delta == 0 else "-",
-                    marker="o",
-                    markersize=3,
+                    marker=marker,
+                    markersize=5,
                     capsize=2,
                 )
         ceiling = summary.best([(m, by[math.inf]) for m, by in methods.items() if math.inf in by], metric)
         if ceiling:
-            line = axis.axhline(ceiling[1].mean, color=COLORS["scikit-learn"], linestyle=":")
+            line = axis.axhline(ceiling[1].mean, color=headline.shade("black", dark), linestyle=":")
             handles["scikit-learn, no privacy"] = line
         axis.set_xscale("log")
-        if metric in ("inertia", "log_loss", "mean_error", "scale_error"):
+        if metric in ("inertia", "mean_error", "scale_error"):
             axis.set_yscale("log")
         if metric == "r2":  # diffprivlib's is below
             axis.set_ylim(-0.1, 0.9)
-        axis.set_title(f"{NAMES[task]}\n{metric.replace('_', ' ')}", fontsize=8)
-        axis.tick_params(labelsize=7, which="both")
-    drawing.supxlabel("epsilon", fontsize=8)
-    drawing.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=3, fontsize=8)
-    drawing.savefig(path, dpi=100)
-    pyplot.close(drawing)
+        axis.set_title(f"{NAMES[task]}\n{TITLES.get(metric, METRICS[metric])}", fontsize=9.5)
+        axis.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
+        axis.tick_params(labelsize=9, which="both")
+        axis.set_xlabel("ε", fontsize=10)
+    drawing.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, fontsize=9)
+    return drawing
 
 
 def completeness(rows):
@@ -331,7 +319,7 @@ def unexplained(folder=results.FOLDER, reasons=summary.REASONS):
     return summary.without_reason(found, summary.read_reasons(reasons))
 
 
-def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS):
+def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS, static=None):
     """Write tables and plots, and return the lost cells and longer times without a reason."""
     output.mkdir(parents=True, exist_ok=True)
     longer = speed_summary.write(folder, output, summary.read_reasons(reasons, "slower"))
@@ -340,25 +328,33 @@ def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS):
     epsilons = epsilons_of(table)
     found = summary.contests(table, families)
     known = summary.read_reasons(reasons)
+    headline.write(table, found, families, NAMES, output, static)
     (output / "lost.inc").write_text(short_list(found, known))
-    parts = []
-    for kind in KINDS:
+    for kind, title in KINDS.items():
         if any(TASKS[task].kind == kind for task, _ in table):
-            plot(table, kind, output / f"{kind}.png")
-            parts += [KINDS[kind], "-" * len(KINDS[kind]), "", f".. image:: {IMAGES}/{kind}.png"]
-            parts += [f"   :alt: {KINDS[kind]}: scores against epsilon", "", overview(table, kind, epsilons)]
-            parts += [details(table, kind, epsilons, families), ""]
-    (output / "utility.inc").write_text("\n".join(parts))
+            (output / f"{kind}.inc").write_text(section(table, kind, title, epsilons, families, output))
     (output / "run.inc").write_text(completeness(rows) + "\n" + failures(rows))
     return summary.without_reason(found, known), longer
+
+
+def section(table, kind, title, epsilons, families, output):
+    """Plots of the tasks of a kind, and tables that unfold."""
+    parts = []
+    for number, panels in enumerate(panels_of(table, kind), 1):
+        headline.pair(lambda dark, shown=panels: plot(table, shown, dark), output, f"{kind}_{number}")
+        text = " and ".join(f"{NAMES[task]}, {METRICS[metric]}" for task, metric in panels)
+        parts.append(image(f"{IMAGES}/{kind}_{number}", f"{text}: scores against epsilon"))
+    parts.append(dropdown(f"{title}: the best method of each library", overview(table, kind, epsilons)))
+    return "\n".join([*parts, details(table, kind, epsilons, families)])
 
 
 def main():
     parser = argparse.ArgumentParser(description="Makes the tables and plots of the benchmark page.")
     parser.add_argument("--results", type=Path, default=results.FOLDER)
     parser.add_argument("--output", type=Path, default=OUTPUT)
+    parser.add_argument("--static", type=Path, help="write the committed picture of the home page to this folder, too")
     arguments = parser.parse_args()
-    missing, longer = write(arguments.results, arguments.output)
+    missing, longer = write(arguments.results, arguments.output, static=arguments.static)
     for m in longer:
         print(
             f"no reason: {m.model} {m.operation}, {m.rows} x {m.columns}: {m.ratio:.2f} of {m.library} {m.counterpart}"

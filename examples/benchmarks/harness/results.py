@@ -26,6 +26,20 @@ def short(value):
     return "" if value is None else f"{value:.6g}"
 
 
+def figure(value):
+    """A number as the documentation shows it."""
+    if value is None:
+        return "–"
+    if abs(value) >= 100:
+        return f"{value:.0f}"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def delta_text(delta):
+    """A delta as the documentation writes it."""
+    return "0" if delta == 0 else "1e-5"
+
+
 def read(path):
     """Return the rows of a file, with numbers as numbers, without an incomplete last line. No file means no rows."""
     if not Path(path).exists():
@@ -88,6 +102,18 @@ def text_of(row):
     """Return a row as text."""
     numbers = {name: short(row[name]) for name in ("delta", "value", "seconds", "spent")}
     return row | numbers | {"epsilon": "inf" if math.isinf(row["epsilon"]) else short(row["epsilon"])}
+
+
+def dropdown(title, block):
+    """Text that unfolds."""
+    return f".. dropdown:: {title}\n\n" + "\n".join(f"   {line}" if line else "" for line in block.splitlines()) + "\n"
+
+
+def image(path, text):
+    """A picture in its versions for light and for dark pages; the path lacks the end that tells them apart."""
+    return "\n".join(
+        f".. image:: {path}_{kind}.svg\n   :alt: {text}\n   :class: only-{kind}\n" for kind in ("light", "dark")
+    )
 
 
 def csv_table(title, header, rows, widths=None):

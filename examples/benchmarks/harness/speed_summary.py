@@ -7,8 +7,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from statistics import median
 
+import headline
 import numpy as np
-from results import csv_table
+from results import csv_table, dropdown, image
 from speed import read
 from speed_cases import BASE_COLUMNS, BASE_ROWS
 from summary import reason_for
@@ -109,8 +110,9 @@ def behind_tables(rows, reasons):
             for (model, counterpart, operation, reason), cells in lines.items()
         ]
         if table:
-            parts.append(csv_table(f"Where {title} needs less", header, table, [22, 28, 10, 35, 5]))
-            parts.append("\n".join(f"{number}. {note}" for note, number in notes.items()) + "\n")
+            block = csv_table(f"Where {title} needs less", header, table, [22, 28, 10, 35, 5])
+            block += "\n" + "\n".join(f"{number}. {note}" for note, number in notes.items()) + "\n"
+            parts.append(dropdown(f"Where {title} needs less", block))
     return "\n".join(parts)
 
 
@@ -238,8 +240,9 @@ def write(folder, output, reasons):
     ]
     parts += [threads_table(rows), memory_table(rows)]
     if rows:
-        plot(rows, output / "speed.png")
-        parts.insert(0, ".. image:: generated/benchmarks/speed.png\n   :alt: Seconds to fit against rows\n")
+        headline.pair(lambda dark: plot(rows, dark), output, "speed")
+        parts = [dropdown("Tables of time and memory", "\n".join(parts))]
+        parts.insert(0, image("generated/benchmarks/speed", "Time to fit, divided by the time of the counterpart"))
     (output / "speed.inc").write_text("\n".join(parts) if rows else "Not measured yet.\n")
     path = folder / "noise.csv"
     if path.exists():
@@ -250,31 +253,29 @@ def write(folder, output, reasons):
     return without_reason(rows, reasons)
 
 
-def plot(rows, path):
-    """Plot time against rows, for both sides."""
-    import matplotlib
-
-    matplotlib.use("Agg")
+def plot(rows, dark):
+    """Plot ratios of times to fit, at the largest number of rows that both sides were timed with."""
     from matplotlib import pyplot
 
-    pairs, _ = pairs_of(rows)
-    curves = defaultdict(dict)
-    for (model, library, counterpart, operation, n_rows, n_columns, threads), known in pairs.items():
-        if operation == "fit" and n_columns == BASE_COLUMNS and threads == 1:
-            curves[model, library, counterpart][n_rows] = [median(p[side] for p in known) for side in (0, 1)]
-    n_columns = 5
-    n_rows = -(-len(curves) // n_columns)
-    figure, axes = pyplot.subplots(n_rows, n_columns, figsize=(13, 2.3 * n_rows), layout="constrained", squeeze=False)
-    for axis in axes.flat[len(curves) :]:
-        axis.set_visible(False)
-    for axis, ((model, library, counterpart), known) in zip(axes.flat, curves.items(), strict=False):
-        sizes = sorted(known)
-        for side, (color, name) in enumerate((("C0", "skdp"), ("C1", "counterpart"))):
-            axis.loglog(sizes, [known[n][side] for n in sizes], color=color, marker="o", markersize=3, label=name)
-        axis.set_title(f"{model}\n{library} {counterpart}", fontsize=7)
-        axis.tick_params(labelsize=7)
-    axes[0, 0].legend(fontsize=7)
-    figure.supxlabel("rows", fontsize=8)
-    figure.supylabel("seconds to fit", fontsize=8)
-    figure.savefig(path, dpi=100)
-    pyplot.close(figure)
+    largest = {}
+    for m in measurements(rows):
+        if m.operation == "fit" and m.columns == BASE_COLUMNS and m.threads == 1:
+            known = largest.get((m.model, m.library, m.counterpart))
+            if known is None or known.rows < m.rows:
+                largest[m.model, m.library, m.counterpart] = m
+    ordered = sorted(largest.values(), key=lambda m: m.ratio)
+    drawing, axis = pyplot.subplots(figsize=(5.4, 0.27 * len(ordered) + 1.2), layout="constrained")
+    sides = {
+        "a peer": (headline.shade(headline.BLUE, dark), "o", [m.library != "scikit-learn" for m in ordered]),
+        "scikit-learn without privacy": (headline.ORANGE, "s", [m.library == "scikit-learn" for m in ordered]),
+    }
+    for label, (color, marker, belongs) in sides.items():
+        places = np.flatnonzero(belongs)
+        axis.plot([ordered[i].ratio for i in places], places, marker, color=color, label=f"counterpart: {label}")
+        for i in places:
+            axis.plot(ordered[i].interval or [ordered[i].ratio] * 2, [i, i], color=color)
+    axis.axvline(1, color=headline.shade("black", dark), linestyle=":")
+    axis.set(xscale="log", xlabel="time of skdp / time of the counterpart", ylim=(len(ordered) - 0.4, -0.6))
+    axis.set_yticks(range(len(ordered)), [f"{m.model.split(' (')[0]} / {m.counterpart}" for m in ordered], fontsize=9)
+    drawing.legend(loc="outside lower center", ncols=2, fontsize=9)
+    return drawing

@@ -17,6 +17,8 @@ A task has several views of its rows. Each method names its view:
     Numbers and codes of categories, both in [0, 1].
 ``columns``
     Numbers in [0, 1], and codes 0, 1, ... of categories.
+``table``
+    Numbers in their units, and text. Only for Adult.
 """
 
 from __future__ import annotations
@@ -80,9 +82,12 @@ class Data:
     codes: np.ndarray | None = None  # categories, after the numbers
     numbers: np.ndarray | None = None
     sizes: tuple[int, ...] = ()
+    table: np.ndarray | None = None
 
     def view(self, name):
         """Return the rows in a view."""
+        if name == "table":
+            return self.table
         if name == "unit":
             return self.unit
         if name == "norm":
@@ -169,7 +174,8 @@ def _adult():
     names = list(dict.fromkeys(columns))
     codes = np.column_stack([unit[:, 5:][:, np.array(columns) == name].argmax(axis=1) for name in names])
     sizes = tuple(columns.count(name) for name in names)
-    return Data(unit, math.sqrt(13), adult.target, codes, unit[:, :5], sizes)
+    table = np.column_stack([adult.table[name].astype(object) for name in adult.schema])
+    return Data(unit, math.sqrt(13), adult.target, codes, unit[:, :5], sizes, table)
 
 
 def _housing(log):

@@ -1,0 +1,230 @@
+"""The figures that the documentation quotes, the picture of its home page, and wins and losses by peer."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+
+import summary
+from results import csv_table, delta_text, figure
+from tasks import DELTA, TASKS
+
+#: Okabe and Ito's colours, which most colour-blind readers can tell apart. Black is white on a dark page.
+BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION = "#0072B2", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#D55E00"
+DARK = {BLUE: "#56B4E9", "black": "#dddddd"}
+
+
+METRICS = {
+    "accuracy": "accuracy",
+    "auc": "AUC",
+    "log_loss": "log loss",
+    "r2": "R²",
+    "inertia": "inertia / scikit-learn's",
+    "captured": "captured variance / scikit-learn's",
+    "mean_error": "error of the means, in standard deviations",
+    "scale_error": "error of the scales, in logarithms",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the picture: the best of some methods at each epsilon."""
+
+    label: str
+    library: str
+    methods: tuple[str, ...]  # empty for all of the library
+    delta: float
+    color: str
+    marker: str
+    dashes: str = "-"
+
+
+LINES = (
+    Line("DPAdditiveClassifier, schema", "skdp", ("DPAdditiveClassifier (schema)",), DELTA, BLUE, "o"),
+    Line("DPAdditiveClassifier, bounds only", "skdp", ("DPAdditiveClassifier",), DELTA, BLUE, "o", "--"),
+    Line("DPNaiveBayes, δ = 0", "skdp", ("DPNaiveBayes",), 0.0, GREEN, "s"),
+    Line("tuned DP-SGD (Opacus)", "opacus", (), DELTA, ORANGE, "^"),
+    Line("DP-EBM (interpret)", "interpret", (), DELTA, PURPLE, "D"),
+    Line("best of diffprivlib, δ = 0", "diffprivlib", (), 0.0, VERMILION, "v"),
+)
+CEILINGS = (
+    ("boosted trees, not private", "HistGradientBoostingClassifier", ":"),
+    ("logistic regression, not private", "LogisticRegression (C=1)", "-."),
+)
+
+
+def figures(table, found):
+    """All that the documentation may quote, by key: ``task/method/delta/metric/epsilon``."""
+    quoted = {}
+    for (task, metric), methods in table.items():
+        for (library, method, delta), by_epsilon in methods.items():
+            name = method if library in ("skdp", "scikit-learn") else f"{library} {method}"
+            for epsilon, entry in by_epsilon.items():
+                if entry.by_split:
+                    place = "not private" if math.isinf(epsilon) else f"{delta_text(delta)}/{metric}/{epsilon:g}"
+                    key = f"{task}/{name}/{place}" + ("" if math.isfinite(epsilon) else f"/{metric}")
+                    quoted[key] = figure(entry.mean)
+    of_any = [c for c in found if c.family == summary.ANY]
+    quoted["cells"], quoted["cells/first"] = f"{len(of_any):,}", f"{sum(not c.lost for c in of_any):,}"
+    return quoted
+
+
+def table_of(table, name, titles):
+    """What a method of skdp and its variants reach on all data sets, for the page about it."""
+    rows, epsilons = [], sorted({e for of in table.values() for by in of.values() for e in by if math.isfinite(e)})
+    for task in dict.fromkeys(task for task, _ in table):
+        shown = [m for m in TASKS[task].metrics if m != "log_loss"]
+        for library, method, delta in table[task, shown[0]]:
+            if library == "skdp" and (method == name or method.startswith(f"{name} (")):
+                entries = [table[task, m][library, method, delta] for m in shown]
+                cells = [" / ".join(figure(of[e].mean) if e in of else "–" for of in entries) for e in epsilons]
+                variant = method.removeprefix(name)
+                title = f"{titles[task]}{variant}: {' / '.join(METRICS[m] for m in shown)}"
+                rows.append([title, delta_text(delta), *cells])
+    header = ["", "δ", *(f"ε {e:g}" for e in epsilons)]
+    return csv_table(f"{name} in the benchmark", header, rows)
+
+
+def points(table, line, metric="accuracy"):
+    """Epsilons, and the means of a line on Adult."""
+    found = {}
+    for (library, method, delta), by_epsilon in table["adult", metric].items():
+        if library == line.library and delta == line.delta and (not line.methods or method in line.methods):
+            for epsilon, entry in by_epsilon.items():
+                if entry.by_split:
+                    found[epsilon] = max(found.get(epsilon, 0.0), entry.mean)
+    return dict(sorted(found.items()))
+
+
+def described(table):
+    """What the picture shows, as a text in its file, so that a test can compare it with the results."""
+    shown = {line.label: {f"{e:g}": figure(v) for e, v in points(table, line).items()} for line in LINES}
+    for label, method, _ in CEILINGS:
+        shown[label] = figure(table["adult", "accuracy"]["scikit-learn", method, 0.0][math.inf].mean)
+    return json.dumps(shown, ensure_ascii=False)
+
+
+def style(dark):
+    """Settings of matplotlib for a light or a dark page."""
+    ink = DARK["black"] if dark else "black"
+    return {
+        **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), ink),
+        **{"figure.facecolor": "none", "axes.facecolor": "none", "savefig.facecolor": "none"},
+        **{"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25},
+        **{"font.size": 11, "svg.hashsalt": "skdp", "legend.frameon": False},
+    }
+
+
+def shade(color, dark):
+    """A colour as it is on a light or a dark page."""
+    return DARK.get(color, color) if dark else color
+
+
+def pair(draw, folder, name, description=""):
+    """Draw a picture for light pages and one for dark pages: ``draw(dark)`` returns a figure."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for dark in (False, True):
+        with matplotlib.rc_context(style(dark)):
+            drawing = draw(dark)
+            path = folder / f"{name}_{'dark' if dark else 'light'}.svg"
+            drawing.savefig(path, metadata={"Date": None, "Description": description})
+            pyplot.close(drawing)
+
+
+def accuracy_on_adult(table, dark):
+    """Accuracy against epsilon: the picture of the home page."""
+    from matplotlib import pyplot
+
+    drawing, axis = pyplot.subplots(figsize=(6, 4.6), layout="constrained")
+    for line in LINES:
+        known, color = points(table, line), shade(line.color, dark)
+        look = {"color": color, "marker": line.marker, "linestyle": line.dashes, "linewidth": 2}
+        axis.plot(list(known), list(known.values()), label=line.label, **look)
+    for label, method, dashes in CEILINGS:
+        mean = table["adult", "accuracy"]["scikit-learn", method, 0.0][math.inf].mean
+        axis.axhline(mean, color=shade("black", dark), linestyle=dashes, linewidth=1.2, label=label)
+    epsilons = [0.1, 0.5, 1, 3, 10]
+    axis.set(xscale="log", xlabel="ε (smaller is more private)", ylabel="test accuracy on Adult")
+    axis.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
+    axis.minorticks_off()
+    drawing.legend(loc="outside lower center", ncols=2, fontsize=9.5, columnspacing=1.2, handlelength=2.2)
+    return drawing
+
+
+@dataclass(frozen=True)
+class Score:
+    """Numbers of cells that are won, not told apart, and lost against one peer."""
+
+    name: str
+    won: int
+    tied: int
+    lost: int
+
+    @property
+    def total(self):
+        """Cells in which the peer has a figure."""
+        return self.won + self.tied + self.lost
+
+
+PEERS = (
+    ("diffprivlib", "diffprivlib", 0.0),
+    ("DP-EBM", "interpret", DELTA),
+    ("tuned DP-SGD", "opacus", DELTA),
+)
+
+
+def scores(table, families):
+    """The best of skdp against the best of each peer, at the delta of the peer."""
+    found = []
+    for name, library, delta in PEERS:
+        own = {place: {m: by for m, by in of.items() if m[0] in ("skdp", library)} for place, of in table.items()}
+        cells = [c for c in summary.contests(own, families) if c.family == summary.ANY and c.delta == delta]
+        clear = [c for c in cells if c.clear]
+        lost = sum(c.lost for c in clear)
+        found.append(Score(name, len(clear) - lost, len(cells) - len(clear), lost))
+    return [score for score in found if score.total]
+
+
+def wins_and_losses(found, dark):
+    """A bar for each peer."""
+    from matplotlib import pyplot
+
+    drawing, axis = pyplot.subplots(figsize=(6, 0.75 * len(found) + 1.3), layout="constrained")
+    kinds = (
+        ("won", "skdp is better", BLUE),
+        ("tied", "not told apart", "0.72"),
+        ("lost", "the peer is better", VERMILION),
+    )
+    left = [0.0] * len(found)
+    for name, label, color in kinds:
+        shares = [100 * getattr(score, name) / score.total for score in found]
+        axis.barh(range(len(found)), shares, left=left, color=color, label=label, height=0.5)
+        left = [a + b for a, b in zip(left, shares, strict=True)]
+    for i, score in enumerate(found):
+        text = f"{score.name}: {score.won} better, {score.tied} not told apart, {score.lost} worse"
+        axis.text(0, i - 0.32, text, va="bottom", fontsize=10)
+    axis.set(ylim=(len(found) - 0.6, -0.75), xlim=(0, 100), xlabel="% of the cells of the benchmark")
+    axis.set_yticks([])
+    axis.grid(False)
+    axis.spines["left"].set_visible(False)
+    drawing.legend(loc="outside lower center", ncols=3, fontsize=9.5)
+    return drawing
+
+
+def write(table, found, families, titles, output, static=None):
+    """Write the figures and the pictures of wins and losses; the committed picture too, if its folder is given."""
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "figures.json").write_text(json.dumps(figures(table, found), indent=0, ensure_ascii=False))
+    for name in {method.split(" (")[0] for of in table.values() for library, method, _ in of if library == "skdp"}:
+        (output / f"{name}.inc").write_text(table_of(table, name, titles))
+    by_peer = scores(table, families)
+    if by_peer:
+        pair(lambda dark: wins_and_losses(by_peer, dark), output, "wins")
+    if static is not None:
+        pair(lambda dark: accuracy_on_adult(table, dark), static, "adult", described(table))

@@ -1,0 +1,120 @@
+"""Dask collections as parts. The active scheduler computes, and no client is passed around."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import dask
+import numpy as np
+import pandas as pd
+from dask.dataframe.utils import make_meta
+from dask.delayed import Delayed, delayed
+
+from .arrays import PartedArray, Parts
+from .tasks import Failure, Identity, Node, Outcome, combined, keep, run
+
+# Outcomes that are added in one task.
+_ADDED = 16
+
+_NOT_ALIKE = (
+    "X and y must be divided into the same partitions: take both from one collection, or repartition one of them. "
+    "Nothing was charged"
+)
+
+
+class DaskParts(Parts):
+    """The partitions of Dask collections: for each, a tuple of delayed arrays."""
+
+    def __init__(self, blocks: Sequence[tuple[Delayed, ...]], identities: dict[int, Identity] | None = None) -> None:
+        super().__init__(identities)
+        self._blocks = blocks
+
+    @property
+    def n_parts(self) -> int:
+        """Number of partitions."""
+        return len(self._blocks)
+
+    def _run(self, job: bytes, extras: Sequence[dict[str, Any]] | None) -> Outcome | Failure:
+        task, add = delayed(run, pure=False, traverse=False), delayed(combined, pure=False)
+        todo = [task(job, i, extras[i] if extras else {}, *block) for i, block in enumerate(self._blocks)]
+        while len(todo) > _ADDED:
+            todo = [add(todo[i : i + _ADDED]) for i in range(0, len(todo), _ADDED)]
+        try:
+            outcomes = dask.compute(*todo)
+        except Exception:
+            # The message may hold rows.
+            return Failure.ROWS
+        found: Outcome | Failure = combined(outcomes)
+        return found
+
+    def _kept(self, job: bytes, identities: dict[int, Identity]) -> Parts:
+        task = delayed(keep, pure=False, traverse=False)
+        blocks = dask.persist(*(task(job, i, *block) for i, block in enumerate(self._blocks)))
+        return DaskParts([(block,) for block in blocks], identities)
+
+
+def parted(*collections: Any) -> tuple[PartedArray, ...]:
+    """Return arrays of collections with the same rows."""
+    if not all(dask.is_dask_collection(c) for c in collections):
+        raise TypeError("X and y must both be Dask collections, or neither. Nothing was charged")
+    if len(collections) == 2 and all(map(_is_frame, collections)):
+        return _joined(*collections)
+    found = [_blocks(c, collections[0] if i else None) for i, c in enumerate(collections)]
+    if len({len(blocks) for blocks, _ in found}) > 1:
+        raise ValueError(_NOT_ALIKE)
+    parts = DaskParts(list(zip(*(blocks for blocks, _ in found), strict=True)))
+    return tuple(PartedArray(parts, Node(i), meta) for i, (_, meta) in enumerate(found))
+
+
+def _is_frame(collection: Any) -> bool:
+    return hasattr(collection, "map_partitions") and hasattr(collection, "to_dask_array")
+
+
+def _joined(X: Any, y: Any) -> tuple[PartedArray, ...]:
+    """Return rows and targets as parts of one frame: each by itself would be read, and divided, in a way of its own."""
+    metas = make_meta(X), make_meta(y)
+    try:
+        frame = X.map_partitions(_side_by_side, y, meta=_side_by_side(*metas))
+        blocks = frame.to_delayed()
+    except Exception:
+        blocks = None
+    if blocks is None:
+        raise ValueError(_NOT_ALIKE)
+    parts = DaskParts([(block,) for block in blocks])
+    width = 1 if metas[0].ndim == 1 else metas[0].shape[1]
+    whole = Node(0)
+    return tuple(
+        PartedArray(parts, Node(partial(_side, slice(start, stop), meta), (whole,)), meta)
+        for start, stop, meta in ((0, width, metas[0]), (width, None, metas[1]))
+    )
+
+
+def _side_by_side(X: Any, y: Any) -> Any:
+    """Return a frame of all columns, named by their positions."""
+    if not X.index.equals(y.index):
+        raise ValueError("X and y have different rows")
+    return pd.concat([X, y], axis=1, ignore_index=True)
+
+
+def _side(columns: slice, meta: Any, frame: Any) -> Any:
+    part = frame.iloc[:, columns]
+    return part.iloc[:, 0].rename(meta.name) if meta.ndim == 1 else part.set_axis(meta.columns, axis=1)
+
+
+def _blocks(collection: Any, like: Any) -> tuple[list[Delayed], Any]:
+    """Return the blocks of rows of a collection, and its columns and types without rows."""
+    if _is_frame(collection):
+        return list(collection.to_delayed()), make_meta(collection)
+    if not hasattr(collection, "chunks"):
+        raise TypeError("X and y must be DataFrames, Series or Arrays of Dask. Nothing was charged")
+    if collection.ndim > 1 and collection.numblocks[1] > 1:
+        collection = collection.rechunk({1: -1})
+    if hasattr(like, "chunks") and like.chunks[0] != collection.chunks[0]:
+        lengths = np.array([*like.chunks[0], *collection.chunks[0]], dtype=np.float64)
+        if not np.isnan(lengths).any():
+            if sum(like.chunks[0]) != sum(collection.chunks[0]):
+                raise ValueError("X and y must have the same number of rows. Nothing was charged")
+            collection = collection.rechunk({0: like.chunks[0]})
+    return list(collection.to_delayed().ravel()), np.empty((0, *collection.shape[1:]), dtype=collection.dtype)

@@ -1,0 +1,45 @@
+"""Objects that are made of the arrays of each part once, and kept where the arrays lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import PartedArray, folded, kept, rowwise
+
+
+class KeptObjects:
+    """An object for each part, made of the rows of its arrays; `n_rows_of` returns the number of rows of one."""
+
+    def __init__(self, make: Callable[..., Any], arrays: tuple[PartedArray, ...], n_rows_of: Callable[[Any], int]):
+        (self._objects,) = kept((rowwise(make, *arrays),))
+        parts = self._objects.parts.n_parts
+        numbered = folded(partial(_numbered, n_rows_of), [self._objects], [{"part": i} for i in range(parts)])
+        # Private, as are the positions of rows.
+        self._ends = np.cumsum([0, *(n for _, n in sorted(numbered))])
+
+    @property
+    def without_rows(self) -> Any:
+        """The object of no rows."""
+        return self._objects.meta
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all parts."""
+        return int(self._ends[-1])
+
+    def sum(self, task: Callable[..., Any], rows: NDArray[np.intp] | None = None) -> Any:
+        """Return the sum over the parts of a task of their objects and their rows, out of increasing positions."""
+        own: list[Any] = [None] * (len(self._ends) - 1)
+        if rows is not None:
+            cuts = np.searchsorted(rows, self._ends)
+            own = [rows[a:b] - start for a, b, start in zip(cuts[:-1], cuts[1:], self._ends[:-1], strict=True)]
+        return folded(task, [self._objects], [{"rows": positions} for positions in own])
+
+
+def _numbered(n_rows_of: Callable[[Any], int], made: Any, part: int) -> list[tuple[int, int]]:
+    return [(part, n_rows_of(made))]

@@ -1,0 +1,255 @@
+"""Fits to collections of Dask are those to rows in memory, and other estimators say that they are not."""
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+import skdp
+from skdp import BudgetAccountant, Category, DPNaiveBayes, DPStandardScaler, Number, Schema
+from skdp.base import DPEstimatorMixin
+from skdp.exceptions import BudgetError
+from skdp.solvers import certified
+from tests.collections_of_parts import (
+    BY_ROW,
+    CERTIFIED,
+    FEW_PASSES,
+    FITTED,
+    IN_PARTS,
+    KINDS,
+    MANY_PASSES,
+    REFUSED,
+    TOLERANCE,
+    dask_arrays,
+    frames,
+    rows_of,
+)
+from tests.estimators import ESTIMATORS, LOCAL, ONE_EACH, data_for, declared, is_search, name_of, needs_y, released
+
+dask = pytest.importorskip("dask", reason="needs Dask: pip install 'skdp[dask]'")
+
+
+@pytest.fixture(autouse=True)
+def threads():
+    with dask.config.set(scheduler="threads", num_workers=2):
+        yield
+
+
+def assert_same(model, other):
+    """The attributes that come from releases have the same bits, or are equal within the certificate."""
+    for name in model._released & vars(model).keys():
+        a, b = (np.asarray(_flat(getattr(one, name))) for one in (model, other))
+        if type(model).__name__ in CERTIFIED:
+            np.testing.assert_allclose(a, b, rtol=0, atol=TOLERANCE, err_msg=name)
+        else:
+            assert a.tobytes() == b.tobytes(), name
+    assert repr(model.privacy_) == repr(other.privacy_)
+
+
+def _flat(value):
+    """All numbers of an attribute, in their order."""
+    if isinstance(value, BaseEstimator):
+        value = sorted(vars(value).items())
+    if hasattr(value, "__dataclass_fields__"):
+        value = sorted((name, getattr(value, name)) for name in value.__dataclass_fields__)
+    if isinstance(value, list | tuple):
+        return np.concatenate([np.zeros(0), *(_flat(one) for one in value)])
+    array = np.asarray(value)
+    return array.ravel().astype(float) if array.dtype.kind in "biuf" else np.zeros(0)
+
+
+def test_every_estimator_of_the_library_is_in_one_class():
+    public = {name for name in skdp.__all__ if isinstance(getattr(skdp, name), type)}
+    private = {name for name in public if issubclass(getattr(skdp, name), DPEstimatorMixin)}
+    listed = [FEW_PASSES, MANY_PASSES, CERTIFIED, REFUSED, BY_ROW]
+    every = private | {type(estimator).__name__ for estimator in ESTIMATORS}
+    assert set().union(*listed) >= every
+    assert sum(map(len, listed)) == len(set().union(*listed))
+    # The attribute says the same.
+    marked = {type(estimator).__name__ for estimator in ESTIMATORS if getattr(estimator, "_takes_parts", False)}
+    assert marked == FITTED
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("estimator", IN_PARTS, ids=name_of)
+def test_fit_is_that_of_rows_in_memory(estimator, kind):
+    arrays = rows_of(estimator)
+    model = clone(estimator).fit(*arrays)
+    assert_same(model, clone(estimator).fit(*KINDS[kind](*arrays)))
+
+
+#: Of those with categories, hardly a record has one.
+WITHOUT_CATEGORIES = [one for one in IN_PARTS if getattr(one, "categorical_features", None) is None]
+
+
+@pytest.mark.parametrize("estimator", WITHOUT_CATEGORIES[::3], ids=name_of)
+def test_a_fit_to_one_row_less_differs(estimator):
+    # Some records, beyond a margin or in no cell, change nothing.
+    arrays = rows_of(estimator)
+    model = clone(estimator).fit(*arrays)
+    for row in range(8):
+        fewer = [np.delete(a, row, axis=0) for a in arrays]
+        other = clone(estimator).fit(*frames(*fewer, lengths=(136, 263)))
+        if not np.array_equal(released(model), released(other)):
+            return
+    pytest.fail("eight records change nothing")
+
+
+@pytest.mark.parametrize("estimator", IN_PARTS[::4], ids=name_of)
+def test_noise_at_a_small_budget_is_the_same(estimator):
+    estimator = clone(estimator).set_params(epsilon=1.0)
+    arrays = rows_of(estimator)
+    assert_same(clone(estimator).fit(*arrays), clone(estimator).fit(*frames(*arrays)))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [one for one in ONE_EACH if type(one).__name__ in REFUSED | BY_ROW],
+    ids=lambda one: type(one).__name__,
+)
+def test_other_estimators_refuse_collections_before_a_charge(estimator):
+    arrays = data_for(estimator)
+    collections = frames(*arrays)
+    if type(estimator).__name__ == "PrivateLabelSet":
+        arguments = collections[1:]
+    else:
+        arguments = collections if needs_y(estimator) else collections[:1]
+    accountant = BudgetAccountant(epsilon=1e7, delta=0.5)
+    model = declared(estimator)
+    if "accountant" in model.get_params():
+        model.set_params(accountant=accountant)
+    with pytest.raises(TypeError, match="Dask"):
+        model.fit(*arguments)
+    assert not accountant.records
+    with pytest.raises(Exception, match=r"not fitted|is not"):
+        check_is_fitted(model, "privacy_")
+
+
+def test_the_table_of_refusals_names_estimators_that_there_are():
+    assert {type(one).__name__ for one in ONE_EACH} | {"PrivateLabelSet", "DPRandomizedSearchCV"} >= REFUSED
+    assert any(is_search(one) for one in ONE_EACH)
+    assert {type(one).__name__ for one in LOCAL} <= BY_ROW
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_log_proba"])
+def test_prediction_says_how_it_is_applied_to_partitions(method):
+    model = DPNaiveBayes(bounds=(-3, 3), classes=[0, 1], random_state=0)
+    X, y = data_for(model)
+    Z, z = frames(X, y, lengths=(1, 399))
+    model.fit(Z, z)
+    with pytest.raises(TypeError, match=rf"table.map_partitions\(model\.{method}, meta=\.\.\.\)"):
+        getattr(model, method)(Z)
+    if method == "predict":
+        found = Z.map_partitions(model.predict, meta=("y", "i8")).compute()
+        assert np.array_equal(found, model.predict(Z.compute()))
+
+
+def test_transformers_say_it_as_well():
+    (X,) = frames(data_for(DPStandardScaler())[0])
+    model = DPStandardScaler(bounds=(-3, 3)).fit(X)
+    with pytest.raises(TypeError, match=r"map_partitions\(model\.transform"):
+        model.transform(X)
+
+
+@pytest.mark.parametrize("model", [DPStandardScaler(bounds=(-3, 3)), skdp.DPPCA(2, data_norm=3.0)])
+def test_fit_transform_is_refused_before_the_charge(model):
+    accountant = BudgetAccountant(epsilon=2.0)
+    (X,) = frames(data_for(model)[0])
+    with pytest.raises(TypeError, match="Nothing was charged"):
+        clone(model).set_params(accountant=accountant).fit_transform(X)
+    assert not accountant.records
+    clone(model).set_params(accountant=accountant).fit(X)
+    assert accountant.records
+
+
+@pytest.mark.parametrize("parameters", [{"class_weight": {0: 2.0}}, {"class_weight": "balanced"}])
+def test_weights_are_refused(parameters):
+    model = skdp.ObjPertLogReg(data_norm=3.0, delta=1e-6, classes=[0, 1], **parameters)
+    with pytest.raises(TypeError, match="class_weight are not supported"):
+        model.fit(*frames(*data_for(model)))
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "huber"])
+def test_minimisers_start_from_a_part_of_a_part_of_many_rows(monkeypatch, loss):
+    # 9,000 rows are as many as half a million with the ratio of 16.
+    monkeypatch.setattr(certified, "_COARSE_RATIO", 2)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9_000, 3))
+    y = np.where(rng.random(9_000) < 0.2, 2, X[:, 0] > 0)
+    model = skdp.ObjPertLogReg(delta=1e-6, data_norm=3.0, classes=[0, 1, 2], loss=loss, random_state=0)
+    assert_same(clone(model).fit(X, y), clone(model).fit(*dask_arrays(X, y, lengths=(1, 8_000, 999))))
+
+
+def test_groups_are_refused():
+    model = DPNaiveBayes(bounds=(-3, 3), classes=[0, 1], rows_per_group=2)
+    X, y = frames(*data_for(model))
+    with pytest.raises(TypeError, match="rows_per_group"):
+        model.fit(X, y, groups=y)
+    with pytest.raises(TypeError, match="sample_weight"):
+        model.set_params(rows_per_group=None, max_weight=1.0).fit(X, y, sample_weight=y)
+
+
+def test_classes_have_to_be_declared():
+    model = DPNaiveBayes(bounds=(-3, 3))
+    with pytest.raises(ValueError, match="classes must be declared"):
+        model.fit(*frames(*data_for(model)))
+
+
+def test_rows_and_labels_have_to_be_of_one_kind():
+    model = DPNaiveBayes(bounds=(-3, 3), classes=[0, 1])
+    X, y = data_for(model)
+    Z, z = frames(X, y)
+    for arguments in ((Z, y), (X, z)):
+        with pytest.raises(TypeError, match="both be Dask collections"):
+            model.fit(*arguments)
+
+
+def test_no_partition_is_read_without_budget():
+    read = []
+    for estimator in IN_PARTS[::3]:
+        arrays = frames(*rows_of(estimator))
+        counted = [one.map_partitions(_noted, read, meta=one._meta) for one in arrays]
+        model = clone(estimator).set_params(accountant=BudgetAccountant(epsilon=1e-3, delta=1e-9), epsilon=1.0)
+        with pytest.raises(BudgetError):
+            model.fit(*counted)
+    assert not read
+    clone(IN_PARTS[0]).fit(*[one.map_partitions(_noted, read, meta=one._meta) for one in frames(*rows_of(IN_PARTS[0]))])
+    assert read
+
+
+def _noted(part, read):
+    read.append(len(part))
+    return part
+
+
+def test_a_table_with_text_is_read_by_its_schema():
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    n = 300
+    table = pd.DataFrame(
+        {
+            "age": np.arange(n) % 70 + 18.0,
+            "sex": np.where(np.arange(n) % 3, "f", "m"),
+            "sick": np.where(np.arange(n) % 4, "no", "yes"),
+        }
+    )
+    schema = Schema(
+        {"age": Number(18, 90, missing="cell"), "sex": Category(["f", "m"])}, target=Category(["no", "yes"])
+    )
+    table.loc[::7, "age"] = np.nan
+    model = DPNaiveBayes(schema=schema, random_state=0)
+    collection = dd.from_pandas(table, npartitions=4, sort=False)
+    fitted = clone(model).fit(collection[["age", "sex"]], collection["sick"])
+    assert_same(clone(model).fit(table[["age", "sex"]], table["sick"]), fitted)
+    assert fitted.feature_names_in_.tolist() == ["age", "sex"]
+
+
+def test_columns_that_lack_are_refused_at_the_client():
+    schema = Schema({"age": Number(18, 90)}, target=Category([0, 1]))
+    X, y = frames(*data_for(DPNaiveBayes()))
+    with pytest.raises(ValueError, match="age"):
+        DPNaiveBayes(schema=schema).fit(X.map_partitions(_failing, meta=X._meta), y)
+
+
+def _failing(part):
+    raise AssertionError("nothing is read")

@@ -1,0 +1,89 @@
+"""Layout, titles and links of the pages of the documentation. Everything here is certain."""
+
+import re
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+# Builds leave these folders in docs/.
+BUILT = {"_build", "_templates", "auto_examples", "generated"}
+PAGES = [
+    ROOT / "README.md",
+    *(p for p in sorted([*DOCS.rglob("*.rst"), *DOCS.rglob("*.md")]) if not BUILT & set(p.parts)),
+]
+#: What fits into the column of a page without scrolling.
+WIDTH = 79
+
+
+def code_lines(text):
+    """Number, text and margin of the lines of code blocks, of reStructuredText and of Markdown."""
+    fenced, block, margin = False, None, None
+    for number, line in enumerate(text.splitlines(), 1):
+        indent = len(line) - len(line.lstrip())
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif fenced:
+            yield number, line, 0
+        elif match := re.match(r"( *)\.\. code-block::", line):
+            block, margin = len(match.group(1)), None
+        elif block is not None and line.strip():
+            if indent <= block:
+                block = None
+            elif margin is not None or not line.strip().startswith(":"):
+                margin = indent if margin is None else margin
+                yield number, line, margin
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_code_fits_into_the_column(page):
+    lines = code_lines(page.read_text(encoding="utf-8"))
+    wide = [number for number, line, margin in lines if len(line) - margin > WIDTH]
+    assert not wide, f"lines {wide} of {page.name} are wider than {WIDTH} characters"
+
+
+def test_wide_lines_are_found():
+    for form in ("```python\n{}\n```", "text\n\n.. code-block:: python\n   :caption: b\n\n   a\n   {}\n\ntext"):
+        assert max(len(line) - margin for _, line, margin in code_lines(form.format("x" * 80))) == 80
+
+
+def titles(page):
+    """All headings of a page of reStructuredText, in lower case."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    return " / ".join(
+        above.lower() for above, below in pairwise(lines) if re.fullmatch(r"([=\-~^])\1{2,}", below) and above
+    )
+
+
+@pytest.mark.parametrize("query", ["missing values", "choose epsilon", "ledger command line", "multiclass"])
+def test_titles_answer_what_readers_search_for(query):
+    """The search of the site ranks titles first, so that a page with these words in its headings is found."""
+    pages = [page for page in PAGES if page.suffix == ".rst"]
+    assert any(all(word in titles(page) for word in query.split()) for page in pages)
+
+
+def test_links_of_the_map_lead_to_pages():
+    links = re.findall('href="(.*?)"', (DOCS / "_static" / "which_estimator.svg").read_text(encoding="utf-8"))
+    listed = (DOCS / "api.rst").read_text(encoding="utf-8").split()
+    assert len(links) > 10
+    for link in links:
+        page = link.removesuffix(".html")
+        if page.startswith("generated/"):
+            module, name = page.removeprefix("generated/").rsplit(".", 1)
+            assert hasattr(import_module(module), name)
+            assert any(entry.endswith(f".{name}") for entry in listed), name
+        else:
+            assert (DOCS / f"{page}.rst").is_file()
+
+
+def test_the_number_of_mutants_is_that_of_the_table():
+    table = (DOCS / "user_guide" / "kill_table.inc").read_text(encoding="utf-8")
+    counts = re.findall(r"(\d+)/(\d+)", table[table.rindex("* - together") :].split("\n\n")[0])
+    killed, tried = (f"{sum(map(int, side)):,}" for side in zip(*counts, strict=True))
+    for page in (ROOT / "README.md", DOCS / "index.rst", DOCS / "user_guide" / "reliability.rst"):
+        text = page.read_text(encoding="utf-8")
+        assert killed in text, page
+        assert tried in text, page
