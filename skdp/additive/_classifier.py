@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from ..accounting import PrivacyCost
+from ..accounting import PrivacyCost, gaussian_mu
 from ..checks.data import labelled_data
 from ..checks.params import check_choice, check_classes, check_integer, check_positive
 from ..mechanisms import coordinate_variance
@@ -31,9 +31,10 @@ from ._engines import GradientEngine, ObjectiveEngine, mechanism_of
 from ._fine import check_fine_cells, fine_cells_of, refined, split_for_pairs
 from ._groups import FINE_PAIR_CELLS, GroupedLayout
 from ._plans import COUNTS, Before, release_cells
-from ._rounds import Choice, Fitted, RoundsEngine
+from ._rounds import LEAST_MU, LESS, Choice, Fitted, RoundsEngine
 from ._rounds_noise import noise_in_scores, rounds_noise
 from ._rounds_pairs import Found, PairedRounds
+from ._sampling_noise import without_sampling
 from ._scores import curvatures, logits
 from ._terms import Layout
 from ._uncertainty import Pseudo
@@ -114,7 +115,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         Number of perturbed objectives whose records have weights, for two classes and a positive `delta`. With 0, there
         is one objective without weights. With 1, features have mean 0 by the released counts, and losses of records in
         rare cells have smaller weights. With 2, a first objective learns the weights of columns for a second one.
-        ``"auto"`` takes 2, or 0 if the released number of records is small for `epsilon`. Other fits ignore it.
+        ``"auto"`` takes 2, or 0 if the released number of records is small for `epsilon`. With ``solver="auto"`` and
+        the defaults of `C` and `margin`, 0 then means gradient steps, unless the number is very small. Other fits
+        ignore it.
     fine_cells : dict, default=None
         Cells of ordered columns that are finer than their bins, by position or name, where public knowledge gives them:
         the step between values, such as 1 for whole numbers; ``"log"`` for cells of a width of 1 % of the value, and of
@@ -228,7 +231,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     (150, 4, 3)
     """
 
-    _released = AdditiveModel._released | {"C_", "margin_", "rounds_", "_group_weights"}
+    _released = AdditiveModel._released | {"C_", "margin_", "rounds_", "_group_weights", "_kept"}
     _public = frozenset({"term_columns_", "_columns", "_layout", "_engine"})
 
     def __init__(
@@ -326,7 +329,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     def _plan_rounds(
         self, parameters: Parameters, columns: Columns, coarse: Columns
     ) -> tuple[PrivacyGuarantee, Design]:
-        _, C, margin = self._check_own()
+        solver, C, margin = self._check_own()
         epsilon, delta = parameters.epsilon, parameters.delta
         finer = [j for j, (n, m) in enumerate(zip(columns.sizes, coarse.sizes, strict=True)) if n > m]
         columns = split_for_pairs(columns, FINE_PAIR_CELLS, finer)
@@ -343,7 +346,10 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             return before.and_then(paired.plan()), (columns, layout, paired)
         if plain is None:
             return before.and_then(rounds.plan()), (columns, layout, rounds)
-        choice = Choice(plain, rounds)
+        steps = None
+        if solver == "auto" and C is None and margin is None and gaussian_mu(epsilon, delta) >= LEAST_MU:
+            steps = GradientEngine(epsilon, delta, before.share + LESS, plain.layout, LogLoss(), parameters.n_steps)
+        choice = Choice(plain, steps, rounds)
         return before.and_then(choice.plan()), (columns, layout, choice)
 
     def _measure(
@@ -363,6 +369,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         elif isinstance(engine, Choice):
             used = engine.chosen(session, cells.total)
         weights: Any = np.empty((0, 0))
+        kept = np.empty(0)
         if isinstance(used, RoundsEngine):
             if fits is None:
                 shares = used.layout.probabilities(cells.counts, noise)
@@ -372,29 +379,35 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             # With pairs that were chosen in between, rounds have different features.
             coef, weights = _by_round([fit.theta for fit in fits]), _by_round([fit.features.weights for fit in fits])
         else:
-            own = layout.in_bins(codes, used.layout) if isinstance(layout, GroupedLayout) else codes
+            plain = used.layout
+            assert isinstance(plain, Layout)
+            own = layout.in_bins(codes, plain) if isinstance(layout, GroupedLayout) else codes
             if isinstance(used, GradientEngine):
-                coef, intercept = used.within(cells.counts, cells.total).run(session, own, records.y, cells.total)
+                counts = _counts_for(layout, cells.counts)
+                within = used.within(counts, cells.total)
+                coef, intercept, _ = within.run(session, own, records.y, cells.total)
+                tables, kept = without_sampling(within, coef, intercept, counts, cells.total)
             else:
                 coef, intercept = used.run(session, own, records.y)
-            tables = used.layout.values(coef)
-            tables = layout.in_cells(tables, used.layout) if isinstance(layout, GroupedLayout) else tables
-        steps = isinstance(used, GradientEngine)
+                tables = plain.values(coef)
+            tables = layout.in_cells(tables, plain) if isinstance(layout, GroupedLayout) else tables
         return {
             **self._fitted_terms(tables, intercept, cells, columns, layout, shape.n_classes == 2),
             "_engine": engine,
             "_coef": coef,
             "_offset": intercept,
             "_group_weights": weights,
-            "C_": None if steps else used.weight,
-            "margin_": 0.0 if steps else used.offset,
+            "_kept": kept,
+            "C_": None if isinstance(used, GradientEngine) else used.weight,
+            "margin_": 0.0 if isinstance(used, GradientEngine) else used.offset,
             "rounds_": used.n_rounds if isinstance(used, RoundsEngine) else 0,
         }
 
     @property
     def _found_by(self) -> ObjectiveEngine | GradientEngine | RoundsEngine:
         """The engine that found the curves."""
-        return self._engine.of(self.rounds_) if isinstance(self._engine, Choice) else self._engine
+        engine = self._engine
+        return engine.of(self.rounds_, self.C_ is None) if isinstance(engine, Choice) else engine
 
     def _check_own(self) -> tuple[str, float | None, float | None]:
         solver = check_choice(self.solver, "solver", SOLVERS)
@@ -438,8 +451,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             return rounds_noise(self._restored(used), codes, self.n_samples_estimate_, counts)
         if isinstance(layout, GroupedLayout):
             assert isinstance(used.layout, Layout)
-            by_bin: list[Any] = [np.bincount(bins, weights=own) for bins, own in zip(layout.bins, counts, strict=True)]
-            found = self._noise_of(used.layout, layout.in_bins(codes, used.layout), by_bin)
+            found = self._noise_of(used.layout, layout.in_bins(codes, used.layout), _counts_for(layout, counts))
             return tuple(layout.in_cells(own, used.layout) for own in found)
         return super()._noise_in_cells(codes)
 
@@ -466,10 +478,14 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         scores = pseudo.features @ self._coef.T + self._offset
         most = np.inf
         if isinstance(used, GradientEngine):
-            used = used.within(self.cell_counts_, self.n_samples_estimate_)
+            used = used.within(_counts_for(self._layout, self.cell_counts_), self.n_samples_estimate_)
             most = used.descent.max_norm / used.descent.settings.row_norm
         bends = curvatures(scores[:, 0] if len(self.classes_) == 2 else scores, self.margin_, float(most))
-        return used.spread(pseudo, self._coef, used.plan(), bends)
+        spread = used.spread(pseudo, self._coef, used.plan(), bends)
+        if not isinstance(used, GradientEngine):
+            return spread
+        kept = np.append(np.repeat(self._kept, [term.width for term in used.layout.terms]), 1.0)
+        return [kept[:, None] * own for own in spread]
 
     def decision_function(self, X: Any) -> Array:
         """Return the sum of each row's terms and the intercept.
@@ -492,3 +508,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _logits(self, X: Any) -> Array:
         return logits(self.decision_function(X), self.margin_)
+
+
+def _counts_for(layout: AnyLayout, counts: list[Array]) -> list[Array]:
+    """Return counts in the bins of gradient steps, which have no finer cells."""
+    return layout.counts_in_bins(counts) if isinstance(layout, GroupedLayout) else counts

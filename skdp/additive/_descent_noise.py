@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from ..schema.columns import Codes
 from ._engines import GradientEngine
-from ._groups import Centred
-from ._uncertainty import pseudo_records
+from ._groups import Centred, Group
 
 Array = NDArray[np.float64]
 
@@ -27,56 +26,39 @@ class Moved:
     """Hold what the noise moves coefficients by: a matrix for most groups, and one number for each wide indicator."""
 
     features: Centred
-    together: tuple[int, ...]  # Groups whose features move together, with the constant.
+    rows: tuple[Array, ...]  # For each term, rows of its cells in the features that move together: see `_together`.
     matrix: Array
     alone: dict[int, Array]  # For each of the other groups, standard deviations.
 
     @classmethod
-    def of(cls, engine: GradientEngine, features: Centred, codes: Codes | None, count: float, bends: bool) -> Moved:
-        """Return it for the curvature of these records, or of pseudo-records if `codes` is None; or for none at all."""
-        groups = features.layout.groups
-        wide = [k for k, group in enumerate(groups) if group.rows is None and group.size > MOST_TOGETHER]
-        together = tuple(k for k in range(len(groups)) if k not in wide)
+    def of(cls, engine: GradientEngine, features: Centred, codes: Codes, count: float, bends: bool) -> Moved:
+        """Return it for the curvature of these records, or for none at all."""
+        layout = features.layout
         alone = {}
-        for k in wide:
-            shares = features.shares[k]
-            if codes is not None:
-                own = np.bincount(codes[groups[k].term], minlength=len(groups[k].bins) + 1)[:-1]
-                shares = np.bincount(groups[k].bins, own, groups[k].size) / max(codes.shape[1], 1)
-            # One cell of many holds few records, so that its centred indicator is nearly the indicator.
-            alone[k] = engine.sizes_along(features.scales[k] ** 2 * count * bends * shares, count)
-        if codes is None:
-            codes = features.layout.codes(pseudo_records(features.probabilities[: len(features.layout.bins)]))
-        parts = [features.rows_of_records(k, codes[groups[k].term]) for k in together]
-        rows = np.column_stack([*parts, np.full(codes.shape[1], features.layout.constant)])
-        gram = (bends * count / len(rows)) * (rows.T @ rows)
+        for k, group in enumerate(layout.groups):
+            if _is_wide(group):
+                own = np.bincount(codes[group.term], minlength=len(group.bins) + 1)[:-1]
+                shares = np.bincount(group.bins, own, group.size) / max(codes.shape[1], 1)
+                # One cell of many holds few records, so that its centred indicator is nearly the indicator.
+                alone[k] = engine.sizes_along(features.scales[k] ** 2 * count * bends * shares, count)
+        rows = tuple(_together(features, t) for t in range(len(layout.terms)))
+        parts = [_with_none(own)[in_cells] for own, in_cells in zip(rows, codes, strict=True)]
+        dense = np.column_stack([*parts, np.full(codes.shape[1], layout.constant)])
+        gram = (bends * count / len(dense)) * (dense.T @ dense)
         values, vectors = np.linalg.eigh(gram)
-        return cls(features, together, vectors * engine.sizes_along(values, count), alone)
+        return cls(features, rows, vectors * engine.sizes_along(values, count), alone)
 
-    def cells(self, t: int) -> tuple[Array, Array]:
-        """Return how the values of a term's cells move: a matrix, and standard deviations of independent parts."""
-        layout = self.features.layout
-        size, start = layout.sizes[t], 0
-        matrix, alone = np.zeros((size, self.matrix.shape[1])), np.zeros(size)
-        for k in self.together:
-            group = layout.groups[k]
-            if group.term == t:
-                matrix += (self.features.bin_rows(k) @ self.matrix[start : start + group.width])[group.bins]
-            start += group.width
-        for k, sizes in self.alone.items():
-            if layout.groups[k].term == t:
-                alone = np.hypot(alone, self.features.scales[k] * sizes[layout.groups[k].bins])
-        return matrix, alone
+    @property
+    def _by_term(self) -> list[Array]:
+        """How the features of each term move."""
+        return np.split(self.matrix, np.cumsum([own.shape[1] for own in self.rows]))[:-1]
 
     def in_scores(self, codes: Codes) -> Array:
         """Return standard deviations of the scores of rows, as a column."""
         layout = self.features.layout
-        moved, start = layout.constant * self.matrix[-1], 0
-        for k in self.together:
-            group = layout.groups[k]
-            rows = self.features.rows_of_records(k, codes[group.term])
-            moved = moved + rows @ self.matrix[start : start + group.width]
-            start += group.width
+        moved = layout.constant * self.matrix[-1]
+        for rows, part, own in zip(self.rows, self._by_term, codes, strict=True):
+            moved = moved + _with_none(rows)[own] @ part
         variance = (moved**2).sum(axis=-1)
         for k, sizes in self.alone.items():
             group = layout.groups[k]
@@ -87,28 +69,85 @@ class Moved:
 
     def in_cells(self) -> list[Array]:
         """Return standard deviations of the values of each term's cells, which are centred, of shape (n_cells, 1)."""
+        layout = self.features.layout
         out = []
-        for t, (term, weights) in enumerate(zip(self.features.layout.terms, self.features.probabilities, strict=True)):
-            matrix, alone = self.cells(t)
-            if len(term.columns) == 1:
+        for t, (rows, part, weights) in enumerate(
+            zip(self.rows, self._by_term, self.features.probabilities, strict=True)
+        ):
+            matrix = rows @ part
+            if len(layout.terms[t].columns) == 1:
                 matrix = matrix - weights @ matrix
-            out.append(np.hypot(np.linalg.norm(matrix, axis=1), alone)[:, None])
+            variance = (matrix**2).sum(axis=1)
+            for k, sizes in self.alone.items():
+                if layout.groups[k].term == t:
+                    variance += (self.features.scales[k] * sizes[layout.groups[k].bins]) ** 2
+            out.append(np.sqrt(variance)[:, None])
         return out
 
 
-def without_noise(moved: Moved, tables: list[Array], intercept: float) -> tuple[float, float]:
+def _is_wide(group: Group) -> bool:
+    return group.rows is None and group.size > MOST_TOGETHER
+
+
+def _together(features: Centred, t: int) -> Array:
+    """Return rows of a term's cells, with the products that the rows of its groups have that are not wide."""
+    # Noise is the same in all directions, so that any rows with these products will do.
+    groups = enumerate(features.layout.groups)
+    parts = [features.bin_rows(k)[group.bins] for k, group in groups if group.term == t and not _is_wide(group)]
+    rows = np.hstack([np.empty((features.layout.sizes[t], 0)), *parts])
+    if rows.shape[1] <= len(rows):
+        return rows
+    triangle: Array = np.asarray(np.linalg.qr(rows.T, mode="r"))
+    return triangle.T
+
+
+def _with_none(rows: Array) -> Array:
+    """Append the row of what is in no cell."""
+    return np.vstack([rows, np.zeros((1, rows.shape[1]))])
+
+
+def without_noise(
+    engine: GradientEngine,
+    features: Centred,
+    count: float,
+    tables: list[Array],
+    intercept: float,
+    alone: Array | None,
+    cell_noise: float,
+) -> tuple[float, float]:
     """Return a factor for all curves, and the intercept: what noise explains is left out, unless curves show more."""
-    noise = squares = variance = mean = 0.0
-    for t, (own, weights) in enumerate(zip(tables, moved.features.probabilities, strict=True)):
-        matrix, alone = moved.cells(t)
-        matrix = np.sqrt(weights)[:, None] * (matrix - weights @ matrix)
-        lengths, single = (matrix**2).sum(axis=1), weights * alone**2
-        noise += float(lengths.sum() + single.sum())
-        squares += float(np.sum((matrix.T @ matrix) ** 2) + single @ single + 2 * single @ lengths)
-        mean += float(weights @ own)
-        variance += float(weights @ (own - weights @ own) ** 2)
+    # Columns are taken to be independent, because the released counts do not tell. Features of different terms are then
+    # without correlation, since their means are 0.
+    noise = squares = 0.0
+    for bends in spectra(features):
+        parts = bends * engine.sizes_along(count * bends, count) ** 2
+        noise += float(parts.sum())
+        squares += float(parts @ parts)
+    means = [float(weights @ own) for own, weights in zip(tables, features.probabilities, strict=True)]
+    variance = sum(
+        float(weights @ (own - mean) ** 2)
+        for own, weights, mean in zip(tables, features.probabilities, means, strict=True)
+    )
     if variance > max(noise + _SURE_BY * math.sqrt(2 * squares), _TIMES * noise):
         return 1.0, intercept
     # The variance is 0 where all curves are zeros.
     kept = max(0.0, 1.0 - noise / variance) if variance > 0 else 0.0
-    return kept, intercept + (1 - kept) * mean
+    lone = intercept + sum(means)
+    if alone is not None:
+        # The mean of the curves is not known, because counts are noisy. Steps of the intercept alone have found the
+        # mean of the targets as well, with the noise of some steps. The two are averaged by their variances.
+        by_counts = sum(float(own @ own) for own in tables) * (cell_noise / count) ** 2
+        by_steps = (engine.mechanism.scale / (count * features.layout.constant)) ** 2 / engine.lone_steps
+        part = by_counts / (by_counts + by_steps) if by_counts > 0 else 0.0
+        lone += part * (float(alone[0]) - lone)
+    return kept, kept * intercept + (1 - kept) * lone
+
+
+def spectra(features: Centred) -> list[Array]:
+    """Return eigenvalues of the covariance of each term's features, and of wide indicators, by released counts."""
+    out = []
+    for t, weights in enumerate(features.probabilities):
+        rows = np.sqrt(weights)[:, None] * _together(features, t)
+        out.append(np.maximum(np.linalg.eigvalsh(rows.T @ rows), 0.0))
+    wide = [k for k, group in enumerate(features.layout.groups) if _is_wide(group)]
+    return out + [features.scales[k] ** 2 * features.shares[k] for k in wide]

@@ -48,6 +48,7 @@ class Found:
     codes: Codes  # Private: the cells of the records in the terms.
     coef: Array
     intercept: Array
+    alone: Array | None  # The intercept without curves.
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,15 +88,14 @@ class PairedDescent:
         if choice is None:
             guarantee = plain.plan()
             reserve.spend_all(guarantee.releases, guarantee.events)
-            coef, intercept = plain.run(session, codes, targets, total, features)
-            return Found(plain, features, cells, codes, coef, intercept)
+            return Found(plain, features, cells, codes, *plain.run(session, codes, targets, total, features))
         engine = replace(plain, reserved=1 - (reserve.share - choice.share) * _BELOW)
         first = replace(engine.mechanism, n_steps=n_first)
         reserve.spend(*_planned(GRADIENTS, first, (1 - engine.reserved) * n_first / plain.n_steps))
         path = engine.path(total)
         gradients = engine.gradients(codes, targets, features)
         path.follow(gradients, session.steps(GRADIENTS, len(targets)), first)
-        theta = path.weights[0]
+        theta, alone = path.weights[0], path.alone
         residuals = targets - engine.constant * theta[-1]
         for own, values in zip(codes, features.tables(theta[:-1]), strict=True):
             residuals -= values.take(own)
@@ -115,7 +115,7 @@ class PairedDescent:
         _, releases, events = _planned(_LATER, last, reserve.share)
         reserve.spend_all(releases, events)
         weights = path.follow(gradients, session.steps(_LATER, len(targets)), last)
-        return Found(engine, features, cells, codes, *rule_of(weights, engine.descent.settings))
+        return Found(engine, features, cells, codes, *rule_of(weights, engine.descent.settings), alone)
 
 
 def _planned(

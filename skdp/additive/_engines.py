@@ -44,6 +44,7 @@ from ..solvers.objective_perturbation import KAPPA_BITS, effective_weight, plan,
 from ..solvers.regularised import Geometry, checked_weight, linear_rule, noise_multiplier, solve
 from ..solvers.regularised import Parameters as LinearParameters
 from ..solvers.scaling import Scaling
+from ..solvers.threads import blas_threads
 from ._gradients import CellGradients, CentredGradients
 from ._groups import MEAN_CURVATURE, Centred, GroupedLayout
 from ._objective import MOST_CELLS, CellObjective
@@ -143,7 +144,8 @@ class ObjectiveEngine:
             if rows is not None:
                 return solve(rows, labels, geometry, weight, b, tau, _MAX_ITER)
             objective = CellObjective(layout, codes, labels, geometry.loss, weight, 1.0, b.reshape(geometry.shape[1:]))
-            return certified_minimizer(objective, tau, _MAX_ITER)
+            with blas_threads(b.size):
+                return certified_minimizer(objective, tau, _MAX_ITER)
 
         return linear_rule(release_minimiser(session, minimise, self.parameters, geometry, weight), geometry)
 
@@ -216,6 +218,11 @@ class GradientEngine:
         return self.descent.settings.constant
 
     @property
+    def lone_steps(self) -> int:
+        """Number of steps of the intercept alone whose intercepts are averaged."""
+        return max(1, self.descent.lone_steps - self.descent.lone_steps // 2)
+
+    @property
     def step_mu(self) -> float:
         """Sensitivity over noise in one step."""
         if self.epsilon == math.inf:
@@ -242,13 +249,14 @@ class GradientEngine:
         targets: NDArray,
         count: float,
         features: Centred | None = None,
-    ) -> tuple[Array, Array]:
-        """Return coefficients and intercepts; of centred features, if there are any."""
+    ) -> tuple[Array, Array, Array | None]:
+        """Return coefficients and intercepts; and the intercepts without curves, if features are centred."""
         mechanism = self.mechanism
         gradients = self.gradients(codes, targets, features)
         path = self.path(count)
-        weights = path.follow(gradients, session.steps(GRADIENTS, codes.shape[1]), mechanism)
-        return rule_of(weights, self.descent.settings)
+        with blas_threads(self.layout.n_features):
+            weights = path.follow(gradients, session.steps(GRADIENTS, codes.shape[1]), mechanism)
+        return *rule_of(weights, self.descent.settings), path.alone
 
     def path(self, count: float, start: Array | None = None) -> Path:
         """Return the path of all steps, at its start, which is 0 if there is none."""
@@ -275,9 +283,19 @@ class GradientEngine:
 
     def sizes_along(self, bends: Array, count: float) -> Array:
         """Return standard deviations of the result along eigenvectors of the second derivative, for its eigenvalues."""
+        shares = self._moves_along(bends, count)
+        sizes: Array = self.mechanism.scale * np.sqrt((shares**2).sum(axis=0))
+        return sizes
+
+    def response_along(self, bends: Array, count: float) -> Array:
+        """Return how far a gradient of 1 in all steps moves the result along eigenvectors, for their eigenvalues."""
+        response: Array = np.abs(self._moves_along(bends, count).sum(axis=0))
+        return response
+
+    def _moves_along(self, bends: Array, count: float) -> Array:
+        """Return how far a gradient of 1 in one step moves the result, of shape (n_steps, n_eigenvalues)."""
         # The noise of each step decays by a recursion. The result averages over the remaining noise of all steps.
-        noise = self.mechanism.scale
-        length = (eta(self.descent, noise / count) if self.rate is None else self.rate) / count
+        length = (eta(self.descent, self.mechanism.scale / count) if self.rate is None else self.rate) / count
         first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
         # Longer steps than are stable do not occur, whatever the pseudo-records say.
         bends = np.clip(length * bends, 0.0, 2 * _STABLE * (1 + _MOMENTUM))
@@ -290,8 +308,8 @@ class GradientEngine:
         total = np.array(sums)
         steps = np.arange(self.n_steps)
         shares = total[self.n_steps - steps] - total[np.maximum(first - steps, 0)]
-        sizes: Array = noise * np.sqrt((shares**2).sum(axis=0)) / (self.n_steps - first)
-        return sizes
+        out: Array = shares / (self.n_steps - first)
+        return out
 
 
 @dataclass(frozen=True, eq=False)

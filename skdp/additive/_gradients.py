@@ -4,23 +4,26 @@ A record's features are the rows of its cells. So predictors are sums of tables 
 of gradients follows from the sums of derivatives in each cell: no record's features are ever written down. Entries of
 rows are integers of 20 bits times a power of two, rounded towards 0, which makes no row longer; weights and derivatives
 have as many bits as keep everything exact (see :mod:`skdp.solvers.clipped_gradients`, whose sums over dense rows
-these are).
+these are). Sums of derivatives in cells are exact for 2**33 records. They are split into parts of few bits before they
+are multiplied by rows, once a step.
 """
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from ..schema.columns import Codes
-from ..sensitivity import augmented_norm, step_of, truncate
+from ..sensitivity import ExactTotal, augmented_norm, bits_left, step_of, truncate
 from ..solvers.clipped_gradients import EXACT_ROWS, ClippedGradients
-from ..solvers.losses import GradientLoss
+from ..solvers.losses import GradientLoss, Huber
 from ._groups import Centred
-from ._joint import Bundles
+from ._joint import BLOCK, Bundles
 from ._terms import ROW_BITS, Layout
 
 Array = NDArray[np.float64]
@@ -36,67 +39,96 @@ class CellGradients(ClippedGradients):
         self._cells = [truncate(term.rows.copy(), self._row_step) for term in layout.terms]
         self._constant = float(truncate(np.array([layout.constant]), self._row_step)[0])
         self._slices = layout.slices
+        self._follow(codes, targets, loss, [len(cells) for cells in self._cells])
         # No record is longer than the norm.
-        self._follow(codes, targets, loss)
         most = max(self._n_columns, loss.outputs) * 2.0**-50
         self._most: Any = max_norm * (1 - max(2.0**-40, most)) / norm / self._unit
         if loss.outputs == 1:
             self._most = min(self._most, self._most_derivative)
 
-    def _follow(self, codes: Codes, targets: NDArray, loss: GradientLoss) -> None:
-        self._bundles = Bundles(codes, self._sizes())
-        self._point: Array | None = None
-        self._joint: list[Array] = []
+    def _follow(self, codes: Codes, targets: NDArray, loss: GradientLoss, sizes: list[int]) -> None:
+        self._bundles = Bundles(codes, sizes)
+        ends = np.cumsum([0, *sizes]).tolist()
+        self._of_term = [slice(a, b) for a, b in pairwise(ends)]
+        # Products of rows and of parts of so many bits are exact. Rows of centred indicators have two parts.
+        self._part_bits = bits_left(ROW_BITS, 2 * ends[-1])
         self._rows = targets
         self._targets = None if loss.signed else targets
         self._signs = np.where(targets == 1, -1.0, 1.0) if loss.signed else None
-        self._block = EXACT_ROWS
-        self._few = np.empty((3, self._block))
+        # The derivative of Huber's loss is the residual, clipped. It is clipped once, in units of its step.
+        self._in_units = targets * (1 / self._unit) if isinstance(loss, Huber) and loss.outputs == 1 else None
+        self._few = np.empty((3, BLOCK))
 
-    def _tables(self, weights: Array) -> list[Array]:
-        """Return what each cell of each term adds to predictors, of shape (outputs, n_cells + 1)."""
-        return [weights[:, where] @ cells.T for cells, where in zip(self._cells, self._slices, strict=True)]
+    def _values(self, weights: Array) -> Array:
+        """Return what each cell of each term adds to predictors, of shape (n_cells, outputs)."""
+        return np.vstack([cells @ weights[:, where].T for cells, where in zip(self._cells, self._slices, strict=True)])
 
-    def _of_cells(self, sums: list[Array]) -> Array:
-        """Return the sum of weighted rows from the sums of weights by term and cell."""
-        return np.hstack([own @ cells for own, cells in zip(sums, self._cells, strict=True)])
+    def _of_cells(self, sums: Array) -> Array:
+        """Return sums of weighted rows, without the constant, from sums of weights of shape (n_cells, outputs)."""
+        return np.hstack([sums[own].T @ cells for own, cells in zip(self._of_term, self._cells, strict=True)])
 
-    def _sizes(self) -> list[int]:
-        return [len(cells) for cells in self._cells]
+    def total(self, weights: Array, rows: NDArray[np.intp] | None = None, lattice: float | None = None) -> Array:
+        """Sum the clipped gradients of all records at a rounded point; see `ClippedGradients.total`."""
+        if self.n_rows > EXACT_ROWS:
+            return self.rounded(self.exact(weights, rows), self.n_rows, lattice)
+        return self._in_features(self._by_cell(weights, rows)) * self._unit
 
-    def _block_total(self, weights: Array, start: int, count: int, rows: NDArray[np.intp] | None) -> Array:
+    def exact(self, weights: Array, rows: NDArray[np.intp] | None = None) -> ExactTotal:
+        """Sum the clipped gradients of all records without rounding, in units of their step."""
+        left = self._by_cell(weights, rows)
+        exact = ExactTotal(self._loss.outputs * self._n_columns)
+        for bits in range(0, int(self._most_derivative * max(self.n_rows, 1)).bit_length(), self._part_bits):
+            above = np.trunc(left * 2.0**-self._part_bits)
+            found = self._in_features(left - above * 2.0**self._part_bits)
+            exact.add(found.ravel() * (1 / self._row_step), bits)
+            left = above
+        return exact
+
+    def _by_cell(self, weights: Array, rows: NDArray[np.intp] | None) -> Array:
+        """Return the sums of clipped derivatives in units of their step, of shape (n_cells, outputs)."""
         assert rows is None
-        part = slice(start, start + count)
-        z = np.empty((self._loss.outputs, count))
-        z[:] = self._constant * weights[:, -1:]
-        bundles = self._bundles
-        if weights is not self._point:
-            # All blocks of a step have the same tables.
-            self._point, self._joint = weights, bundles.tables(self._tables(weights))
-        codes = [own[part] for own in bundles.codes]
-        for own, table in zip(codes, self._joint, strict=True):
-            for output, values in zip(z, table, strict=True):
-                output += values.take(own)
-        if self._signs is not None:
-            z *= self._signs[part]
-        self._loss.differentiate(z, None if self._targets is None else self._targets[part])
-        z *= 1 / self._unit
-        most = np.broadcast_to(self._most if np.ndim(self._most) == 0 else self._most[part], count)
+        bundles, outputs = self._bundles, self._loss.outputs
+        tables = bundles.tables(self._values(weights))
+        # A record is in one joint cell of the first bundle.
+        tables[:, : bundles.sizes[0]] += self._constant * weights[:, -1:]
+        if self._in_units is not None:
+            tables *= 1 / self._unit
+        in_joint = np.zeros_like(tables)
+        first = 0
+        for block, transposed in bundles.blocks:
+            part = slice(first, first + block.shape[0])
+            z = np.empty((outputs, block.shape[0]))
+            for k, table in enumerate(tables):
+                z[k] = block @ table
+            self._clip_derivatives(z, part)
+            for sums, output in zip(in_joint, z, strict=True):
+                sums += transposed @ output
+            first = part.stop
+        return bundles.by_cell(in_joint)
+
+    def _in_features(self, sums: Array) -> Array:
+        # All records are in a cell of the first term, or in its last one, which stands for none.
+        whole = sums[self._of_term[0]].sum(axis=0)
+        return np.column_stack([self._of_cells(sums), self._constant * whole])
+
+    def _clip_derivatives(self, z: Array, part: slice) -> None:
+        """Replace predictors of a block of records by clipped derivatives, in units of their step."""
+        most = self._most if np.ndim(self._most) == 0 else self._most[part]
+        if self._in_units is not None:
+            z -= self._in_units[part]
+        else:
+            if self._signs is not None:
+                z *= self._signs[part]
+            self._loss.differentiate(z, None if self._targets is None else self._targets[part])
+            z *= 1 / self._unit
         if self._loss.outputs == 1:
             np.minimum(z, most, out=z)
-            np.maximum(z, -most, out=z)
+            np.maximum(z, np.negative(most, out=self._few[0, : z.shape[1]]), out=z)
         else:
             z *= self._factors(z, most)
         np.trunc(z, out=z)
         if self._signs is not None:
             z *= self._signs[part]
-        sums: list[Any] = [
-            np.stack([np.bincount(own, weights=output, minlength=size) for output in z])
-            for own, size in zip(codes, bundles.sizes, strict=True)
-        ]
-        total: Array = np.hstack([self._of_cells(bundles.by_term(sums)), self._constant * z.sum(axis=1, keepdims=True)])
-        total *= self._unit
-        return total
 
 
 class CentredGradients(CellGradients):
@@ -131,34 +163,38 @@ class CentredGradients(CellGradients):
             (rounded([scale])[0], rounded(scale * shares)) if rows is None else (None, rounded(rows))
             for rows, scale, shares in zip(features.rows, features.scales, features.shares, strict=True)
         ]
-        self._follow(codes, targets, loss)
+        sizes = [size + 1 for size in layout.sizes]
+        self._follow(codes, targets, loss, sizes)
+        ends = np.cumsum([0, *(group.size for group in layout.groups)]).tolist()
+        self._of_group = [slice(a, b) for a, b in pairwise(ends)]
+        cells = [self._of_term[group.term].start + np.arange(len(group.bins)) for group in layout.groups]
+        bins = [first + group.bins for first, group in zip(ends, layout.groups, strict=False)]
+        places = np.concatenate(cells), np.concatenate(bins)
+        # A row for each cell has ones for its bins in the groups of its term.
+        self._bins = csr_array((np.ones(len(places[0])), places), shape=(sum(sizes), ends[-1]))
+        self._in_bins = self._bins.T
+        in_bins = [
+            (rows**2).sum(axis=1) if own is None else (own - rows) ** 2 + ((rows**2).sum() - rows**2)
+            for own, rows in self._parts
+        ]
+        lengths = self._bins @ np.concatenate(in_bins)
         squares = np.full(codes.shape[1], self._constant**2)
-        lengths = [np.zeros(size) for size in self._sizes()]
-        for group, (own, rows) in zip(layout.groups, self._parts, strict=True):
-            of_bins = (rows**2).sum(axis=1) if own is None else (own - rows) ** 2 + ((rows**2).sum() - rows**2)
-            lengths[group.term][:-1] += of_bins[group.bins]
-        for cells, of_cells in zip(codes, lengths, strict=True):
-            squares += of_cells.take(cells)
+        for in_cells, where in zip(codes, self._of_term, strict=True):
+            squares += lengths[where].take(in_cells)
         self._most = self._bounds_of(np.sqrt(squares), max_norm)
 
-    def _sizes(self) -> list[int]:
-        return [size + 1 for size in self._layout.sizes]
+    def _values(self, weights: Array) -> Array:
+        by_bin = np.empty((self._bins.shape[1], len(weights)))
+        for own, where, (scale, rows) in zip(self._of_group, self._layout.slices, self._parts, strict=True):
+            coef = weights[:, where].T
+            by_bin[own] = rows @ coef if scale is None else scale * coef - rows @ coef
+        values: Array = self._bins @ by_bin
+        return values
 
-    def _tables(self, weights: Array) -> list[Array]:
-        out = [np.zeros((len(weights), size)) for size in self._sizes()]
-        for group, where, (own, rows) in zip(self._layout.groups, self._layout.slices, self._parts, strict=True):
-            coef = weights[:, where]
-            values = coef @ rows.T if own is None else own * coef - (coef @ rows)[:, None]
-            out[group.term][:, :-1] += values[:, group.bins]
+    def _of_cells(self, sums: Array) -> Array:
+        by_bin = self._in_bins @ sums
+        out = np.empty((sums.shape[1], self._n_columns - 1))
+        for own, where, (scale, rows) in zip(self._of_group, self._layout.slices, self._parts, strict=True):
+            found = by_bin[own].T
+            out[:, where] = found @ rows if scale is None else scale * found - found.sum(axis=1, keepdims=True) * rows
         return out
-
-    def _of_cells(self, sums: list[Array]) -> Array:
-        parts = []
-        for group, (own, rows) in zip(self._layout.groups, self._parts, strict=True):
-            in_cells = sums[group.term][:, :-1]
-            found: Any = np.stack([np.bincount(group.bins, weights=one, minlength=group.size) for one in in_cells])
-            if own is None:
-                parts.append(found @ rows)
-            else:
-                parts.append(own * found - found.sum(axis=1, keepdims=True) * rows)
-        return np.hstack(parts)

@@ -165,6 +165,11 @@ class GroupedLayout:
         own = [np.append(bins, term.shape[0]).astype(np.int32)[cells] for bins, term, cells in columns]
         return plain.codes(np.stack(own))
 
+    def counts_in_bins(self, counts: list[Array]) -> list[Array]:
+        """Return the numbers of records in the bins of each column, from those in cells."""
+        found: list[Any] = [np.bincount(bins, weights=own) for bins, own in zip(self.bins, counts, strict=True)]
+        return found
+
     def in_cells(self, values: list[Array], plain: Layout) -> list[Array]:
         """Return values of cells from those of the layout of the bins."""
         out = []

@@ -291,13 +291,12 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             if isinstance(engine, PairedDescent):
                 found = engine.run(session, cells, records.X, scaled, features, noise)
                 engine, features, cells, codes = found.engine, found.features, found.cells, found.codes
-                layout, coef, start = features.layout, found.coef, found.intercept
+                layout, coef, start, alone = features.layout, found.coef, found.intercept, found.alone
             else:
-                coef, start = engine.run(session, codes, scaled, cells.total, features)
+                coef, start, alone = engine.run(session, codes, scaled, cells.total, features)
             tables, intercept = [values[:-1] for values in features.tables(coef[0])], float(start[0])
             if last is not None:
-                moved = Moved.of(engine, features, None, cells.total, bends=True)
-                kept, intercept = without_noise(moved, tables, intercept)
+                kept, intercept = without_noise(engine, features, cells.total, tables, intercept, alone, noise)
                 tables = [kept * values for values in tables]
         line = Line()
         if last is not None:

@@ -21,7 +21,8 @@ from ..release.theorems import Theorem
 from ..schema.columns import Codes
 from ..sensitivity import solver_slack_sensitivity
 from ..solvers.certified import certified_minimizer
-from ._engines import ObjectiveEngine
+from ..solvers.threads import blas_threads
+from ._engines import GradientEngine, ObjectiveEngine
 from ._groups import Centred, GroupedLayout, default_weights, learned_weights, mean_squares
 from ._pairs import CURVES
 from ._weighted import WeightedLogLoss, WeightedObjective
@@ -37,8 +38,13 @@ CURVE, SMOOTH_CURVE = 0.5, 0.3
 #: With fewer records in a bin than this over the GDP parameter, the ridge grows with this power of their number.
 MANY, POWER = 40.0, 0.3
 
-#: With fewer records than this over the GDP parameter, records have no weights under rounds="auto".
-FEW = 400.0
+#: With fewer records than the second number over the GDP parameter, records have no weights under rounds="auto". Steps
+#: are taken instead. With fewer than the first number over it, or with a smaller GDP parameter than `LEAST_MU`, for
+#: which the margin counts most, there is one objective without weights.
+FEWEST, FEW, LEAST_MU = 40.0, 400.0, 0.1
+
+#: Part of the budget by which steps cost less than what is reserved for them, so that rounding does not matter.
+LESS = 2.0**-36
 
 #: The margin, under margin="auto", is this times the logarithm of 1 plus the noise multiplier of the round.
 MARGIN, _LARGEST_MARGIN = 0.6, 4.0
@@ -166,8 +172,9 @@ class Fitted:
         objective = WeightedObjective(
             self.features, codes, target, loss, own.weight, self.ridge, b[None], largest_start
         )
-        theta = session.release(solution, certified_minimizer(objective, own.tau, _MAX_ITER)[0])
-        return replace(self, theta=theta)
+        with blas_threads(own.size):
+            found = certified_minimizer(objective, own.tau, _MAX_ITER)[0]
+        return replace(self, theta=session.release(solution, found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,9 +278,10 @@ class RoundsEngine:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Choose between two rounds and one objective without weights, by the released number of records."""
+    """Choose between two rounds, steps, and one objective without weights, by the released number of records."""
 
     plain: ObjectiveEngine
+    steps: GradientEngine | None
     rounds: RoundsEngine
 
     @property
@@ -281,17 +289,24 @@ class Choice:
         """The part of the budget that either takes."""
         return self.rounds.event
 
-    def of(self, n_rounds: int) -> ObjectiveEngine | RoundsEngine:
-        """Return the engine with so many rounds."""
+    def of(self, n_rounds: int, in_steps: bool) -> ObjectiveEngine | GradientEngine | RoundsEngine:
+        """Return the engine with so many rounds, or with steps."""
+        if in_steps:
+            assert self.steps is not None
+            return self.steps
         return self.rounds if n_rounds else self.plain
 
     def plan(self) -> PrivacyGuarantee:
         release = Release(CURVES, Reserved(self.event), 1 - self.rounds.reserved, _THEOREM)
         return PrivacyGuarantee(self.rounds.epsilon, self.rounds.delta, (self.event,), (release,))
 
-    def chosen(self, session: ReleaseSession, count: float) -> ObjectiveEngine | RoundsEngine:
+    def chosen(self, session: ReleaseSession, count: float) -> ObjectiveEngine | GradientEngine | RoundsEngine:
         """Return the engine for a released number of records, and plan its releases."""
-        engine = self.of(0 if self.rounds.has_few(count) else self.rounds.n_rounds)
+        few = self.rounds.has_few(count)
+        in_steps = (
+            self.steps is not None and few and count * gaussian_mu(self.rounds.epsilon, self.rounds.delta) >= FEWEST
+        )
+        engine = self.of(0 if few else self.rounds.n_rounds, in_steps)
         guarantee = engine.plan()
         session.refine(CURVES, guarantee.releases, guarantee.events)
         return engine

@@ -10,8 +10,9 @@ out. See the user guide for why that is what noise and penalty should be measure
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -31,8 +32,8 @@ PAIR_CELLS = 16
 #: multiplier.
 ROUGHNESS = 0.5
 
-# Covariances of more features than this are taken to have equal eigenvalues, for which the noise is largest.
-_MOST_EIGENVALUES = 256
+#: Covariances of more features than this are taken to have equal eigenvalues, for which the noise is largest.
+MOST_EIGENVALUES = 256
 
 #: Entries of rows are rounded towards 0 to this many bits, so that no row grows beyond its length.
 ROW_BITS = 20
@@ -93,15 +94,15 @@ class Term:
         return out
 
 
-def term_of(columns: Columns, which: tuple[int, ...], smoothness: float) -> Term:
-    """Return the term of a column, or of a pair of columns."""
+def term_of(columns: Columns, which: tuple[int, ...], rows_of: Callable[[int, bool], Array]) -> Term:
+    """Return the term of a column, or of a pair of columns, from a function that returns the rows of cells."""
     maps, parts = [], []
     for j in which:
         size, ordered = columns.sizes[j], columns.ordered[j]
         cells = merged(size, PAIR_CELLS if ordered and len(which) > 1 else size)
         n_cells = int(cells.max(initial=-1)) + 1
         maps.append(np.append(cells, n_cells).astype(np.int32))
-        parts.append(cell_rows(n_cells, ordered, smoothness))
+        parts.append(rows_of(n_cells, ordered))
     rows = product_rows(parts)
     return Term(which, tuple(maps), np.vstack([rows, np.zeros((1, rows.shape[1]))]))
 
@@ -132,7 +133,9 @@ class Layout:
     @classmethod
     def of(cls, columns: Columns, smoothness: float) -> Layout:
         which = [(j,) for j in range(len(columns.kinds))] + list(columns.pairs)
-        return cls(tuple(term_of(columns, own, smoothness) for own in which))
+        # Most columns have equally many cells.
+        rows_of = cache(lambda n_cells, ordered: cell_rows(n_cells, ordered, smoothness))
+        return cls(tuple(term_of(columns, own, rows_of) for own in which))
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:
@@ -171,18 +174,26 @@ class Layout:
     def spectrum(self, counts: list[Array]) -> Array:
         """Return eigenvalues of the covariance of features, as if terms were independent, from released counts."""
         out = []
+        for _, rows in self.centred_rows(counts):
+            width = rows.shape[1]
+            if width <= MOST_EIGENVALUES:
+                out.append(np.maximum(np.linalg.eigvalsh(rows.T @ rows), 0.0))
+            else:
+                out.append(np.full(width, float((rows**2).sum()) / width))
+        return np.concatenate(out)
+
+    def centred_rows(self, counts: list[Array]) -> Iterator[tuple[Array, Array]]:
+        """Yield, for each term, shares of cells by released counts, and the centred rows times the roots of these."""
         for term in self.terms:
             shares = [
                 np.bincount(own[:-1], _shares(counts[j]), minlength=int(own[-1]))
                 for own, j in zip(term.maps, term.columns, strict=True)
             ]
             weights = shares[0] if len(shares) == 1 else np.outer(*shares).ravel()
-            rows = np.sqrt(weights)[:, None] * (term.rows[:-1] - weights @ term.rows[:-1])
-            if term.width <= _MOST_EIGENVALUES:
-                out.append(np.maximum(np.linalg.eigvalsh(rows.T @ rows), 0.0))
-            else:
-                out.append(np.full(term.width, float((rows**2).sum()) / term.width))
-        return np.concatenate(out)
+            yield (
+                np.asarray(weights, dtype=np.float64),
+                np.sqrt(weights)[:, None] * (term.rows[:-1] - weights @ term.rows[:-1]),
+            )
 
     def values(self, weights: Array) -> list[Array]:
         """Return what each cell of each term adds to the predictors, of shape (n_cells, outputs)."""

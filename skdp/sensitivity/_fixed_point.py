@@ -119,15 +119,22 @@ class ExactTotal:
         self._high = np.zeros(size, dtype=np.int64)
         self._low = np.zeros(size, dtype=np.int64)
 
-    def add(self, values: Array) -> None:
+    def add(self, values: Array, bits: int = 0) -> None:
         """Add to each total.
 
         Parameters
         ----------
         values : ndarray of shape (size,)
             Integers of at most ``2**53``.
+        bits : int, default=0
+            The totals take these values times ``2**bits``, which must be at most ``2**88``.
         """
-        self.add_integers(values.astype(np.int64))
+        integers = values.astype(np.int64)
+        if bits < _LOWER_BITS:
+            self._high += integers >> (_LOWER_BITS - bits)
+            self._low += (integers << bits) & (2**_LOWER_BITS - 1)
+        else:
+            self._high += integers << (bits - _LOWER_BITS)
 
     def add_integers(self, integers: NDArray[np.int64]) -> None:
         """Add to each total.

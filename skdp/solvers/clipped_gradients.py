@@ -102,7 +102,7 @@ class ClippedGradients:
         self._most_weight, self._least_weight = MOST_WEIGHT / norm, 1 / MOST_WEIGHT / norm
         self._weight_bits = bits_left(_ROW_BITS, n_columns)
         self._unit = step_of(loss.lipschitz, _DERIVATIVE_BITS)
-        self._most_derivative = 2.0**_DERIVATIVE_BITS
+        self._most_derivative = loss.lipschitz / self._unit
 
     def _bounds_of(self, lengths: Array, max_norm: float) -> Array:
         """Return bounds on the derivatives of rows of these lengths, in units of their step."""

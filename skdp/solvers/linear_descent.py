@@ -100,6 +100,12 @@ class Descent:
             return min(self.settings.max_grad_norm, most)
         return _CLIP * self.loss.usual_norm * self.settings.row_norm if self.settings.private else most
 
+    @property
+    def lone_steps(self) -> int:
+        """Number of first steps that move the intercept alone."""
+        # Where features have mean 0, the others would follow the mean otherwise.
+        return self.schedule.n_steps // _ALONE if self.centred else 0
+
     def plan(self) -> PrivacyGuarantee:
         """Return the guarantee of the descent."""
         settings, size, line = self.settings, math.prod(self.shape), self.calibration
@@ -127,11 +133,13 @@ class Path:
         self._velocity = np.zeros_like(start)
         self._schedule = settings.learning_rate
         self._rate = eta(descent, noise / count) if settings.eta0 is None else settings.eta0
-        # Where features have mean 0, the intercept moves alone at first. Otherwise the others would follow the mean.
-        self._alone = schedule.n_steps // _ALONE if descent.centred and not start.any() else 0
+        self._constant = settings.constant
+        self._alone = 0 if start.any() else descent.lone_steps
         walk = math.sqrt(self._alone) * noise / count * settings.constant
         longest = 1 / settings.constant**2 if descent.centred else 0.0
         self._first_rate = min(longest, descent.walk / walk) if walk > 0 else longest
+        #: The mean of the intercepts in the second half of these steps; None if there are none.
+        self.alone: Array | None = None
         self._count = count
         self._n_steps = schedule.n_steps
         self._taken = 0
@@ -150,6 +158,10 @@ class Path:
             self.weights[:, -1] -= self._first_rate / self._count * gradient[:, -1]
             self.weights = boxed(self.weights, self._box)[0]
             self._taken += 1
+            half = self._alone // 2
+            if self._taken > half:
+                before = 0.0 if self.alone is None else self.alone
+                self.alone = before + self._constant * self.weights[:, -1] / (self._alone - half)
             return
         rate = self._rate * self._decay()
         velocity = self._velocity

@@ -8,7 +8,8 @@ import pytest
 from skdp import DPAdditiveClassifier
 from skdp.additive._engines import LIMIT, GradientEngine
 from skdp.additive._groups import MEAN_CURVATURE
-from skdp.additive._joint import Bundles
+from skdp.additive._joint import BLOCK, Bundles
+from skdp.additive._sampling_noise import sampling_variances
 from skdp.additive._terms import Layout
 from skdp.solvers.losses import LogLoss, SoftmaxLogLoss
 
@@ -67,14 +68,50 @@ def test_eigenvalues_are_those_of_independent_records():
 def test_bundles_add_up_what_their_terms_do():
     rng = np.random.default_rng(1)
     sizes = [7, 5000, 30, 2, 64, 100, 3]
-    codes = np.stack([rng.integers(size, size=1000) for size in sizes]).astype(np.int32)
+    codes = np.stack([rng.integers(size, size=BLOCK + 1000) for size in sizes]).astype(np.int32)
     bundles = Bundles(codes, sizes)
     assert len(bundles.sizes) < len(sizes)
     assert all(size <= 4096 or size == 5000 for size in bundles.sizes)
     tables = [rng.integers(-9, 9, (2, size)).astype(float) for size in sizes]
-    found = sum(table[:, own] for table, own in zip(bundles.tables(tables), bundles.codes, strict=True))
+    joint = bundles.tables(np.hstack(tables).T)
+    found = np.hstack([np.stack([block @ table for table in joint]) for block, _ in bundles.blocks])
     np.testing.assert_array_equal(found, sum(table[:, own] for table, own in zip(tables, codes, strict=True)))
-    weights = rng.integers(-9, 9, 1000).astype(float)
-    sums = [np.bincount(own, weights, n)[None] for own, n in zip(bundles.codes, bundles.sizes, strict=True)]
-    for own, size, total in zip(codes, sizes, bundles.by_term(sums), strict=True):
-        np.testing.assert_array_equal(total[0], np.bincount(own, weights, size))
+    weights = rng.integers(-9, 9, codes.shape[1]).astype(float)
+    parts = zip(bundles.blocks, np.split(weights, [BLOCK]), strict=True)
+    sums = sum(transposed @ part for (_, transposed), part in parts)
+    expected = [np.bincount(own, weights, size) for own, size in zip(codes, sizes, strict=True)]
+    np.testing.assert_array_equal(bundles.by_cell(sums[None])[:, 0], np.concatenate(expected))
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_sampling_moves_curves_as_far_as_is_computed(n_classes):
+    # Labels say nothing, so that curves are sampling alone. Without noise, nothing is clipped. The mean variance over
+    # 12 tables has a relative standard error of about a tenth.
+    rng = np.random.default_rng(0)
+    ratios = []
+    for _ in range(12):
+        X, y = rng.integers(8, size=(3000, 2)), rng.integers(n_classes, size=3000)
+        model = DPAdditiveClassifier(
+            epsilon=math.inf, delta=1e-5, categories={0: 8, 1: 8}, classes=list(range(n_classes)), solver="gradient",
+            random_state=0,
+        ).fit(X, y)  # fmt: skip
+        counts, count = model.cell_counts_, model.n_samples_estimate_
+        engine = model._engine.within(counts, count)
+        tables = engine.layout.values(model._coef)
+        for _, (sampling, whole, converged) in sampling_variances(engine, tables, model._offset, counts, count):
+            assert converged > 0.9
+            ratios.append(whole / sampling)
+        assert np.all(model._kept < 0.8)
+    assert 0.7 < np.mean(ratios) < 1.4
+
+
+def test_curves_that_many_records_tell_are_kept():
+    rng = np.random.default_rng(0)
+    X = rng.integers(8, size=(20_000, 2))
+    y = (X[:, 0] // 2 + (rng.random(20_000) < 0.3)) % 4
+    model = DPAdditiveClassifier(
+        epsilon=3.0, delta=1e-5, categories={0: 8, 1: 8}, classes=[0, 1, 2, 3], random_state=0
+    ).fit(X, y)
+    assert model._kept[0] > 0.99
+    # The other column says nothing.
+    assert np.ptp(model.terms_[1]) < 0.1 * np.ptp(model.terms_[0])

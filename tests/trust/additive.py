@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.additive import _classifier, _engines, _pairs, _plans, _rounds
+from skdp.additive import _classifier, _engines, _pairs, _plans, _regressor, _rounds
 from skdp.additive._gradients import CellGradients, CentredGradients
 from skdp.additive._groups import Centred
 from skdp.additive._pairs import PairChoice
@@ -69,6 +69,13 @@ def crowd(model, n=3000, label=0):
 def alone(model, label=0):
     X = np.zeros((1, 2))
     return (X[:0], np.zeros(0, dtype=int)), (X, np.full(1, label))
+
+
+def rare(model, n=20_000):
+    """A record in rare cells. If it moves the centre, all others, whose targets are larger, move in its direction."""
+    X, y = np.zeros((n + 1, 2)), np.ones(n + 1)
+    X[-1], y[-1] = (1, 2), -1.0
+    return (X[:-1], y[:-1]), (X, y)
 
 
 def counts_and_objective(subject, epsilon, delta):
@@ -253,7 +260,7 @@ def half_of_the_weight():
     return replaced(_rounds, "GaussianMechanism", planned)
 
 
-def true_counts():
+def true_counts(module=_classifier):
     """Centre features by the counts before their noise."""
 
     def raw(true):
@@ -265,7 +272,7 @@ def true_counts():
 
         return release_cells
 
-    return replaced(_classifier, "release_cells", raw)
+    return replaced(module, "release_cells", raw)
 
 
 def scores_of_raw_data():
@@ -481,6 +488,7 @@ SUBJECTS = [
             **COURSE,
             "no clip": long_gradients_of_centred_features,
             "lengths of records forgotten": lengths_forgotten,
+            "true counts": (partial(true_counts, _regressor), {"pair": rare}),
         },
     ),
     Subject(
