@@ -432,7 +432,7 @@ SUBJECTS = [
             "budget not divided among rounds": rounds_not_divided,
             "counts not paid": counts_not_paid,
             "true counts": true_counts,
-            "scores of raw data": scores_of_raw_data,
+            "scores of raw data": (scores_of_raw_data, {"make": partial(rounds, C=10.0)}),
         },
         # tests/additive/test_rounds.py compares the objectives of two data sets exactly, and sees both.
         survives={
