@@ -1,1 +1,1 @@
-"""Rows that lie elsewhere, in parts, such as the partitions of a Dask collection. A part sends sums, and never rows."""
+"""Data in parts on other machines, such as the partitions of a Dask collection. A part sends sums, but never rows."""

@@ -1,4 +1,4 @@
-"""Dask collections as parts. The active scheduler computes, and no client is passed around."""
+"""Dask collections as parts. The active scheduler computes the tasks."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dask.delayed import Delayed, delayed
 from .arrays import PartedArray, Parts
 from .tasks import Failure, Identity, Node, Outcome, combined, keep, run
 
-# Outcomes that are added in one task.
+# Number of outcomes that one task adds up.
 _ADDED = 16
 
 _NOT_ALIKE = (
-    "X and y must be divided into the same partitions: take both from one collection, or repartition one of them. "
+    "X and y must be divided into the same partitions. Take both from one collection, or repartition one of them. "
     "Nothing was charged"
 )
 
@@ -44,7 +44,7 @@ class DaskParts(Parts):
         try:
             outcomes = dask.compute(*todo)
         except Exception:
-            # The message may hold rows.
+            # The message of the exception may contain rows.
             return Failure.ROWS
         found: Outcome | Failure = combined(outcomes)
         return found
@@ -56,7 +56,7 @@ class DaskParts(Parts):
 
 
 def parted(*collections: Any) -> tuple[PartedArray, ...]:
-    """Return arrays of collections with the same rows."""
+    """Return the arrays in parts of collections with the same rows."""
     if not all(dask.is_dask_collection(c) for c in collections):
         raise TypeError("X and y must both be Dask collections, or neither. Nothing was charged")
     if len(collections) == 2 and all(map(_is_frame, collections)):
@@ -73,7 +73,7 @@ def _is_frame(collection: Any) -> bool:
 
 
 def _joined(X: Any, y: Any) -> tuple[PartedArray, ...]:
-    """Return rows and targets as parts of one frame: each by itself would be read, and divided, in a way of its own."""
+    """Return X and y as parts of one frame, because Dask may read and divide two frames differently."""
     metas = make_meta(X), make_meta(y)
     try:
         frame = X.map_partitions(_side_by_side, y, meta=_side_by_side(*metas))
@@ -92,7 +92,7 @@ def _joined(X: Any, y: Any) -> tuple[PartedArray, ...]:
 
 
 def _side_by_side(X: Any, y: Any) -> Any:
-    """Return a frame of all columns, named by their positions."""
+    """Return a frame of all columns, with their positions as names."""
     if not X.index.equals(y.index):
         raise ValueError("X and y have different rows")
     return pd.concat([X, y], axis=1, ignore_index=True)
@@ -104,7 +104,7 @@ def _side(columns: slice, meta: Any, frame: Any) -> Any:
 
 
 def _blocks(collection: Any, like: Any) -> tuple[list[Delayed], Any]:
-    """Return the blocks of rows of a collection, and its columns and types without rows."""
+    """Return the blocks of rows of a collection, and an empty array or frame with its columns and types."""
     if _is_frame(collection):
         return list(collection.to_delayed()), make_meta(collection)
     if not hasattr(collection, "chunks"):

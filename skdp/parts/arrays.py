@@ -1,7 +1,7 @@
-"""Arrays whose rows lie in parts, and sums over them.
+"""Arrays whose rows are divided into parts, and sums over these parts.
 
-A `PartedArray` knows its columns and its type, and not its rows: code that needs the rows fails. Rows are read only by
-`folded`, which returns an exact sum over the parts, and after a fit has been admitted by its accountant.
+A `PartedArray` has columns and a type, but no rows. Code that needs the rows raises an error. Only `folded` reads rows.
+It returns an exact sum over the parts, and runs after the accountant has admitted the fit.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from ..exceptions import PartitionError
 from .pickling import dumps
 from .tasks import PART, Failure, Identity, Node, Outcome, Task, arithmetic
 
-_ELSEWHERE = "the rows lie in partitions elsewhere, and this needs them in one place"
+_ELSEWHERE = "the rows are divided into partitions, but this operation needs all rows in one place"
 
 _INVALID = (
-    "At least one partition of X or y cannot be used: it cannot be read, it holds NaN, infinity, missing labels or "
-    "entries that are no numbers, its types differ from those that the collection declares, or X and y have different "
-    "rows. Look at the partitions one by one to find out which. "
+    "At least one partition of X or y cannot be used. Either it cannot be read, or it holds NaN, infinity, missing "
+    "labels or entries that are not numbers, or its types differ from the types that the collection declares, or X and "
+    "y have different rows. Inspect the partitions one by one to find the cause. "
 )
 _MEMORY = "A partition does not fit into the memory of a worker. Use smaller partitions. "
 _CHANGED = (
-    "The partitions of X or y were different when they were read again. Make them deterministic, or write them to "
-    "files first. "
+    "The partitions of X or y were different when they were read again. Make the partitions deterministic, or write "
+    "them to files first. "
 )
 _ARITHMETIC = (
     "The workers and the client round exp, log or tanh differently, because their processors or their versions of "
-    "NumPy differ. Use equal machines, or connect from one of the workers. "
+    "NumPy differ. Use identical machines, or run the client on one of the workers. "
 )
 _CHARGED = "The budget was charged"
 _NOT_CHARGED = "The budget was not charged"
@@ -43,7 +43,7 @@ class Parts(ABC):
     """Parts of a data set: tuples of arrays with the same rows."""
 
     def __init__(self, identities: dict[int, Identity] | None = None) -> None:
-        # By number of the part, as it was first read.
+        # The identity of each part at its first reading, by the number of the part.
         self._identities: dict[int, Identity] = {} if identities is None else identities
 
     @property
@@ -53,16 +53,16 @@ class Parts(ABC):
 
     @abstractmethod
     def _run(self, job: bytes, extras: Sequence[dict[str, Any]] | None) -> Outcome | Failure:
-        """Carry out a pickled job on each part, and return the sum of the outcomes."""
+        """Run a pickled job on each part, and return the sum of the outcomes."""
 
     @abstractmethod
     def _kept(self, job: bytes, identities: dict[int, Identity]) -> Parts:
-        """Return parts with the arrays of a pickled job, which are kept where they lie."""
+        """Return parts with the arrays of a pickled job, which stay on their machines."""
 
     def fold(
         self, task: Task, nodes: Sequence[Node], extras: Sequence[dict[str, Any]] | None = None, charged: bool = True
     ) -> Any:
-        """Return the sum over the parts of a task of their arrays; `extras` are further arguments for each part."""
+        """Apply a task to the arrays of each part, and return the sum; `extras` are further arguments by part."""
         outcome = self._run(dumps((tuple(nodes), task)), extras)
         end = _CHARGED if charged else _NOT_CHARGED
         if outcome is Failure.MEMORY:
@@ -76,7 +76,7 @@ class Parts(ABC):
         return outcome.value
 
     def keep(self, nodes: Sequence[Node]) -> Parts:
-        """Return parts of the arrays of these nodes, which are computed once and kept where they lie."""
+        """Return parts with the arrays of these nodes, which are computed once and stay on their machines."""
         return self._kept(dumps((tuple(nodes), _as_tuple)), self._identities)
 
 
@@ -89,9 +89,9 @@ def _nothing(*arrays: Any) -> int:
 
 
 class PartedArray:
-    """One of the arrays of all parts. `meta` has its columns and its type, and no rows."""
+    """One array that is divided into parts; `meta` has its columns and its type, but no rows."""
 
-    # NumPy leaves operators to this class, which has none.
+    # NumPy then leaves operators to this class, which defines none, so that they raise an error.
     __array_ufunc__ = None
 
     def __init__(self, parts: Parts, node: Node, meta: Any) -> None:
@@ -109,7 +109,7 @@ class PartedArray:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """None in place of the number of rows, then the number of columns."""
+        """None (the number of rows is private), then the number of columns."""
         return (None, *self.meta.shape[1:])
 
     def __len__(self) -> int:
@@ -119,14 +119,14 @@ class PartedArray:
         raise TypeError(_ELSEWHERE)
 
     def __reduce__(self) -> Any:
-        raise TypeError("an array in parts must not be sent to them")
+        raise TypeError("an array in parts must not be sent to the parts")
 
     def __iter__(self) -> Any:
         raise TypeError(_ELSEWHERE)
 
 
 def mapped(task: Task, arrays: Sequence[PartedArray], metas: Sequence[Any]) -> tuple[PartedArray, ...]:
-    """Return the arrays that a task makes of those of each part, as a tuple; `metas` are their columns and types."""
+    """Apply a task that returns a tuple of arrays to the arrays of each part; `metas` are their columns and types."""
     parts = _parts_of(arrays)
     whole = Node(task, tuple(array.node for array in arrays))
     return tuple(PartedArray(parts, Node(partial(_at, i), (whole,)), meta) for i, meta in enumerate(metas))
@@ -137,7 +137,7 @@ def _at(i: int, arrays: Sequence[Any]) -> Any:
 
 
 def rowwise(function: Callable[..., Any], *arrays: Any) -> Any:
-    """Return a function of arrays that treats each row by itself; it may leave rows out."""
+    """Apply a function that treats each row by itself, and may leave rows out."""
     if not isinstance(arrays[0], PartedArray):
         return function(*arrays)
     meta = function(*(array.meta for array in arrays))
@@ -145,23 +145,23 @@ def rowwise(function: Callable[..., Any], *arrays: Any) -> Any:
 
 
 def folded(task: Task, arrays: Sequence[PartedArray], extras: Sequence[dict[str, Any]] | None = None) -> Any:
-    """Return the sum over the parts of a task of their arrays."""
+    """Apply a task to the arrays of each part, and return the sum."""
     return _parts_of(arrays).fold(task, [array.node for array in arrays], extras)
 
 
 def kept(arrays: Sequence[PartedArray]) -> tuple[PartedArray, ...]:
-    """Return the same arrays, computed once and kept where they lie."""
+    """Return these arrays, computed once and kept on their machines."""
     parts = _parts_of(arrays).keep([array.node for array in arrays])
     return tuple(PartedArray(parts, Node(i), array.meta) for i, array in enumerate(arrays))
 
 
 def many_rows(X: Any) -> int:
-    """Return the number of rows, or a large number in its place, where no result depends on it."""
+    """Return the number of rows, or a large number for arrays in parts. No result may depend on it."""
     return 2**30 if isinstance(X, PartedArray) else len(X)
 
 
 def unchecked(*arrays: Any) -> Callable[[], None] | None:
-    """Return a function that validates all rows before a charge, or None if there is nothing to be done."""
+    """Return a function that validates all rows before a charge, or None if no validation is needed."""
     parted = [array for array in arrays if isinstance(array, PartedArray)]
     if not parted or get_config()["assume_finite"]:
         return None
@@ -175,7 +175,7 @@ def count_rows(X: Any) -> int:
 
 
 def taken(X: Any, draw: Callable[[int], Any]) -> Any:
-    """Return the rows at increasing positions, which `draw` chooses for a number of rows; the positions are private."""
+    """Return the rows at the increasing, private positions that `draw` returns for the number of rows."""
     if not isinstance(X, PartedArray):
         return X[draw(X.shape[0])]
     part = PartedArray(X.parts, Node(PART), X.meta)
@@ -207,5 +207,5 @@ def _column(j: int, X: Any) -> Any:
 def _parts_of(arrays: Sequence[Any]) -> Parts:
     parts: Parts = arrays[0].parts
     if not all(isinstance(array, PartedArray) and array.parts is parts for array in arrays):
-        raise TypeError("arrays must all lie in the same partitions")
+        raise TypeError("all arrays must have the same partitions")
     return parts

@@ -1,4 +1,4 @@
-"""Which data are collections of parts, and how they become arrays. An engine is imported only for its own data."""
+"""Conversion of collections into arrays in parts. Dask is imported only for Dask collections."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .arrays import PartedArray
 
 
 def is_collection(data: Any) -> bool:
-    """Whether data are a collection of Dask."""
+    """Return whether data are a Dask collection."""
     dask = sys.modules.get("dask")
     return dask is not None and hasattr(data, "__dask_graph__") and bool(dask.is_dask_collection(data))
 
 
 def lowered(X: Any, y: Any = None) -> tuple[PartedArray, PartedArray | None]:
-    """Return the rows, and the targets if there are any, of collections as arrays in the same parts."""
+    """Return the collections X and y (if it is given) as arrays in the same parts."""
     from ._dask import parted
 
     arrays = parted(*([X] if y is None else [X, y]))
@@ -23,12 +23,12 @@ def lowered(X: Any, y: Any = None) -> tuple[PartedArray, PartedArray | None]:
 
 
 def in_parts(X: Any, *, groups: Any = None, rows_per_group: Any = None) -> Any:
-    """Return a collection of Dask as an array in parts, and other data as they are."""
+    """Return a Dask collection as an array in parts, and other data unchanged."""
     if not is_collection(X):
         return X
     if groups is not None or rows_per_group is not None:
         raise TypeError(
-            "groups and rows_per_group are not supported where the rows are a collection of Dask, because the rows "
-            "that count are drawn in one place. Nothing was charged"
+            "groups and rows_per_group are not supported for a Dask collection, because the rows of a group are "
+            "sampled in one place. Load the rows into one table. Nothing was charged"
         )
     return lowered(X)[0]

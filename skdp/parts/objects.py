@@ -1,4 +1,4 @@
-"""Objects that are made of the arrays of each part once, and kept where the arrays lie."""
+"""Objects that are made once from the arrays of each part, and stay on the machines of the arrays."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .arrays import PartedArray, folded, kept, rowwise
 
 
 class KeptObjects:
-    """An object for each part, made of the rows of its arrays; `n_rows_of` returns the number of rows of one."""
+    """One object for each part, made from its arrays; `n_rows_of` returns the number of rows of an object."""
 
     def __init__(self, make: Callable[..., Any], arrays: tuple[PartedArray, ...], n_rows_of: Callable[[Any], int]):
         (self._objects,) = kept((rowwise(make, *arrays),))
         parts = self._objects.parts.n_parts
         numbered = folded(partial(_numbered, n_rows_of), [self._objects], [{"part": i} for i in range(parts)])
-        # Private, as are the positions of rows.
+        # The positions of rows and the numbers of rows are private.
         self._ends = np.cumsum([0, *(n for _, n in sorted(numbered))])
 
     @property
     def without_rows(self) -> Any:
-        """The object of no rows."""
+        """The object for no rows."""
         return self._objects.meta
 
     @property
@@ -33,7 +33,7 @@ class KeptObjects:
         return int(self._ends[-1])
 
     def sum(self, task: Callable[..., Any], rows: NDArray[np.intp] | None = None) -> Any:
-        """Return the sum over the parts of a task of their objects and their rows, out of increasing positions."""
+        """Apply a task to the object and the rows (of increasing positions) of each part, and return the sum."""
         own: list[Any] = [None] * (len(self._ends) - 1)
         if rows is not None:
             cuts = np.searchsorted(rows, self._ends)

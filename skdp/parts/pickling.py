@@ -1,19 +1,19 @@
-"""Jobs as bytes. Objects that hold a secret, or that could draw noise or charge a budget, are refused."""
+"""Pickling of jobs. Objects that hold a secret, or that could draw noise or charge a budget, raise an error."""
 
 from __future__ import annotations
 
 import io
 from typing import Any
 
-# Noise, seeds, budgets and sessions come from these packages.
+# Classes of noise, seeds, budgets and sessions are in these packages.
 _CLIENT_ONLY = ("skdp.mechanisms.", "skdp.accounting.", "skdp.release.", "numpy.random.", "random.")
 
-# What private estimators keep.
+# Private estimators have these attributes.
 _SECRETS = {"accountant", "random_state"}
 
 
 def dumps(job: Any) -> bytes:
-    """Pickle a job, functions within functions included."""
+    """Pickle a job, including nested functions."""
     import cloudpickle
 
     class Pickler(cloudpickle.Pickler):

@@ -1,4 +1,4 @@
-"""What runs where the rows lie: tasks that never raise, because an engine would log what they were called with."""
+"""Tasks that run on the machines of the rows. They never raise, because an engine would log their arguments."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ import numpy as np
 Task = Callable[..., Any]
 
 
-#: Position that stands for the number of the part.
+#: A node with this position stands for the number of the part.
 PART = -1
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """An array of each part: a task of other arrays, the raw array at a position, or the number of the part."""
+    """An array of each part: the result of a task, the raw array at a position, or the number of the part."""
 
     task: Task | int
     inputs: tuple[Node, ...] = ()
 
 
 class Failure(Enum):
-    """What a task returns in place of an exception."""
+    """Result of a task that failed, in place of an exception."""
 
     ROWS = "rows"
     MEMORY = "memory"
@@ -44,7 +44,7 @@ class Identity:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The sum of a statistic over some parts, what these parts were, and how their machines compute."""
+    """Sum of a statistic over parts, with identities of the parts and digests of their machines' arithmetic."""
 
     value: Any
     identities: dict[int, Identity]
@@ -53,14 +53,14 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class KeptPart:
-    """Arrays of a part that are kept where they lie."""
+    """Arrays of a part that stay on their machine."""
 
     arrays: tuple[Any, ...]
     identity: Identity
 
 
 def run(job: bytes, index: int, extra: dict[str, Any], *raw: Any) -> Any:
-    """Carry out a pickled job on one part, and return an `Outcome` or a `Failure`."""
+    """Run a pickled job on one part, and return an `Outcome` or a `Failure`."""
     try:
         with np.errstate(all="ignore"):
             if isinstance(raw[0], Failure):
@@ -82,7 +82,7 @@ def keep(job: bytes, index: int, *raw: Any) -> Any:
 
 
 def combined(outcomes: Iterable[Any]) -> Any:
-    """Add up outcomes in pairs; a failure wins."""
+    """Add up outcomes in pairs, or return the first failure."""
     todo = list(outcomes)
     for outcome in todo:
         if isinstance(outcome, Failure):
@@ -107,7 +107,7 @@ def _opened(raw: Sequence[Any]) -> tuple[Sequence[Any], Identity]:
 
 
 def _columns(data: Any) -> Iterable[Any]:
-    """Yield arrays of the numbers of a part, or of hashes of other entries."""
+    """Yield the columns of a part as arrays of numbers, or of hashes of other entries."""
     names = range(data.shape[1]) if hasattr(data, "iloc") and data.ndim == 2 else [None]
     for name in names:
         column = data if name is None else data.iloc[:, name]
@@ -122,7 +122,7 @@ def _columns(data: Any) -> Iterable[Any]:
 
 
 def evaluated(nodes: Sequence[Node], raw: Sequence[Any], index: int = 0) -> list[Any]:
-    """Return the arrays of one part that nodes stand for; each node is evaluated once."""
+    """Return the arrays of one part for these nodes. Each node is evaluated once."""
     known: dict[Node, Any] = {}
 
     def value(node: Node) -> Any:
@@ -137,7 +137,7 @@ def evaluated(nodes: Sequence[Node], raw: Sequence[Any], index: int = 0) -> list
 
 @lru_cache(maxsize=1)
 def arithmetic() -> bytes:
-    """Return a digest of functions whose last bits differ between processors, at fixed points."""
+    """Return a digest of the values, at fixed points, of functions whose last bits differ between processors."""
     points = np.linspace(-3.0, 3.0, 4099)
     rows = points[: 23 * 178].reshape(178, 23)
     values: tuple[Any, ...] = (
