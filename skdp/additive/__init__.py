@@ -1,4 +1,4 @@
-"""Additive models: one curve for each column of a table, to be looked at."""
+"""Additive models with one curve for each column of a table."""
 
 from ._classifier import DPAdditiveClassifier
 from ._regressor import DPAdditiveRegressor

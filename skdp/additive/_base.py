@@ -1,4 +1,4 @@
-"""What additive models share: how a table is read, and what is made of released coefficients."""
+"""Base class of additive models: reading of tables, and attributes from released coefficients."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ AnyLayout = Layout | GroupedLayout
 
 THRESHOLDS = ("uniform", "quantile")
 
-#: Cells of the grid of which private edges are.
+#: Number of cells of the grid from which private edges are chosen.
 GRID_SIZE = 1024
 
-# Rows whose features are written down at once.
+# Number of rows whose features are in memory at once.
 _ROWS = 2**12
 
-#: Bins, and cells, of a column, at most.
+#: Largest number of bins or cells of a column.
 MOST_BINS = 4096
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """The checked parameters of a fit that all additive models have, all public."""
+    """The checked, public parameters that all additive models have."""
 
     epsilon: float
     delta: float
@@ -64,19 +64,17 @@ class Parameters:
         return self.epsilon < math.inf
 
     def table(self, n_features: int, names: NDArray | None, named: bool = True) -> Columns:
-        """Return the columns, with edges of all bins but those that are to be released."""
+        """Return the columns, with all edges of bins except private edges."""
         columns = self.columns.resolve(n_features, names, named)
         if not self.private_edges:
             return columns.with_edges(zip(columns.numeric, columns.grid.every_edge(), strict=True))
         if not len(columns.numeric):
-            raise ValueError(
-                'thresholds="quantile" is for columns without categories and bin_edges, and there are none'
-            )
+            raise ValueError('thresholds="quantile" requires a numeric column without bin_edges')
         return columns
 
 
 class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator, BaseEstimator):
-    """Base of additive models: everything but how coefficients are found."""
+    """Base class of additive models: everything except the fit of the coefficients."""
 
     _released = frozenset(
         {"terms_", "intercept_", "cell_counts_", "n_samples_estimate_", "_coef", "_offset", "bin_edges_"}
@@ -108,7 +106,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         private_edges = check_choice(self.thresholds, "thresholds", THRESHOLDS) == "quantile"
         scale = check_choice(self.scale, "scale", SCALES)
         if private_edges and scale == "linear":
-            # Among edges that are even, and others, private ones find records in a small part of the bounds.
+            # With even and logarithmic cells, private edges find records in a small part of the bounds.
             scale = "auto"
         columns = check_columns(
             self,
@@ -119,7 +117,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
             most=MOST_BINS,
         )
         if not columns.named:
-            # With categories or edges, no column may be left that needs bounds.
+            # If all columns have categories or edges, bounds are not needed.
             check_bounds(self._declared("bounds"), "bounds", "the numeric features")
         return Parameters(
             epsilon=check_epsilon(self.epsilon),
@@ -135,11 +133,11 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         return isinstance(self.interactions, str) and self.interactions == "auto"
 
     def _declared(self, name: str) -> Any:
-        # Pairs that are chosen later are not declared.
+        # Pairs that the fit chooses are not declared.
         return None if name == "interactions" and self._chooses_pairs() else super()._declared(name)
 
     def _entries(self, X: Any, parameters: Parameters) -> list[NDArray]:
-        """Validate rows, and return them by column."""
+        """Validate rows, and return their entries by column."""
         rows = self._rows(X, bool(parameters.columns.categories), reset=True)
         names = self._names()
         columns = parameters.table(rows.shape[1], names)
@@ -157,7 +155,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         return "cells" if self.thresholds == "uniform" else "codes"
 
     def _without_columns(self) -> Self:
-        """Return a copy that validates labels or targets together with made-up rows."""
+        """Return a copy that validates labels or targets with rows of one constant column."""
         other = copy(self)
         other.schema = None
         return other
@@ -179,7 +177,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         self, tables: list[Array], intercept: Array, cells: Cells, columns: Columns, layout: AnyLayout, single: bool
     ) -> dict[str, Any]:
         """Return the attributes that describe the model, computed from releases only."""
-        # Terms of one column are centred by the released counts, so that the records' mean is about 0. The
+        # Terms of one column are centred by the released counts, so that their mean over the records is about 0. The
         # intercept takes the difference.
         terms, shift = [], np.zeros(len(intercept))
         for term, values in zip(layout.terms, tables, strict=True):
@@ -203,7 +201,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         }
 
     def _scores(self, X: Any) -> Array:
-        """Return predictors of rows, of shape (n_rows, outputs)."""
+        """Return the linear predictors of rows, of shape (n_rows, outputs)."""
         codes = self._codes(X)
         out = np.tile(np.ravel(self.intercept_), (codes.shape[1], 1))
         for own, values in zip(codes, self._tables(), strict=True):
@@ -211,12 +209,14 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         return out
 
     def _tables(self) -> list[Array]:
-        """Return what each cell of each term adds, and 0 for what is in none, of shape (n_cells + 1, outputs)."""
+        """Return the values of the cells of each term, and 0 for no cell, of shape (n_cells + 1, outputs)."""
         outputs = np.size(self.intercept_)
         return [np.vstack([values.reshape(-1, outputs), np.zeros((1, outputs))]) for values in self.terms_]
 
     def contributions(self, X: Any) -> Array:
-        """Return what each term adds to each row's score. They add up to it, with the intercept.
+        """Return the contribution of each term to the score of each row.
+
+        The score is the sum of the contributions and the intercept.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         Returns
         -------
         contributions : ndarray of shape (n_samples, n_terms) or (n_samples, n_terms, n_classes)
-            In the order of ``terms_``; the latter for three classes or more.
+            Contributions in the order of ``terms_``. The last axis is for three classes or more.
         """
         codes = self._codes(X)
         out = np.stack([values[own] for own, values in zip(codes, self._tables(), strict=True)], axis=1)
@@ -234,7 +234,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
 
     @property
     def cell_names_(self) -> list[list[str]]:
-        """What the cells of each column are called."""
+        """Names of the cells of each column."""
         columns, table = self._fitted_columns(), self._used()
         if table is None:
             return [columns.labels(j) for j in range(columns.n_features)]
@@ -242,15 +242,17 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
 
     @abstractmethod
     def _spread(self, pseudo: Pseudo) -> list[Array]:
-        """Return how far the noise moves coefficients, for the curvature that such records have."""
+        """Return the effect of the noise on the coefficients, for the curvature at these records."""
 
     def _term_noise(self, X: Any = None) -> tuple[list[Array], ...]:
         """Return standard deviations of the noise in ``terms_``, and bounds on them that hold for all records."""
-        # The rows of X stand for the records, so X must not be private. If None, pseudo-records are used.
+        # The rows of X stand for the records. Therefore X must not be private. If None, pseudo-records are used.
         check_is_fitted(self, "terms_")
         codes = self._layout.codes(pseudo_records(self.cell_counts_)) if X is None else self._codes(X)
         if not codes.shape[1]:
-            raise ValueError("X must hold one row or more, to stand for the records; None takes pseudo-records")
+            raise ValueError(
+                "X must have at least one row, which stands for the records. Pass None to use pseudo-records"
+            )
         found = self._noise_in_cells(codes)
         return tuple([own.reshape(values.shape) for own, values in zip(one, self.terms_, strict=True)] for one in found)
 
@@ -263,12 +265,13 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         return term_noise(layout, counts, self._spread(pseudo)), term_noise(layout, counts, self._spread(without))
 
     def noise_std(self, X: Any) -> Array:
-        """Return how far the noise of the fit moves the score of each row, as a standard deviation.
+        """Return the standard deviation of each row's score that the noise of the fit causes.
 
-        Intervals of two of them around a score hold the score of a fit without noise for most rows. They do not cover
-        the effect of other records, nor the bias of penalties, of clipping and of bins. It is an estimate to
-        first order: for records whose columns are independent, with the released counts. It is too small or too large
-        where columns say the same. The counts and the learned weights of columns are taken as given.
+        For most rows, the score of a fit without noise is within two standard deviations of the score. The standard
+        deviation covers neither the effect of other records nor the bias of penalties, clipping and bins. It is a
+        first-order estimate for records with the released counts and with independent columns, and may be too small or
+        too large if columns are correlated. It does not include the noise of the counts and of the learned weights of
+        columns.
 
         Parameters
         ----------
@@ -278,11 +281,12 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         Returns
         -------
         deviations : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In units of ``decision_function``, or of the target for regression; the latter for three classes or more.
+            In units of ``decision_function``, or of the target for regression. The last axis is for three classes or
+            more.
 
         Notes
         -----
-        **Privacy.** It is computed from released numbers and from X. It uses no budget.
+        **Privacy.** The result is computed from released numbers and from X. It uses no budget.
         """
         codes = self._codes(X)
         find = self._noise_in_scores(self._layout.codes(pseudo_records(self.cell_counts_)))
@@ -291,7 +295,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         return found[:, 0] if found.shape[1] == 1 else found
 
     def _noise_in_scores(self, records: Codes) -> Callable[[Codes], Array]:
-        """Return a function from rows to standard deviations of their scores, for the curvature of these records."""
+        """Return a function that maps rows to standard deviations of scores, for the curvature at these records."""
         return self._noise_of_rows(self._layout, records, self._engine.constant)
 
     def _noise_of_rows(self, layout: Layout, records: Codes, constant: float) -> Callable[[Codes], Array]:
@@ -305,7 +309,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
 
     @property
     def term_names_(self) -> list[str]:
-        """Names of the terms: those of columns, or ``x0``, ``x1``, ...; of two columns with " x " between."""
+        """Return names of terms: of their columns (or ``x0``, ``x1``, ...), with " x " between two columns."""
         check_is_fitted(self, "terms_")
         known = self._names()
         names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else list(known)

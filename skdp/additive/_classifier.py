@@ -1,8 +1,8 @@
-r"""Additive logistic regression: a curve for each column, from counts in cells and one perturbed objective.
+r"""Additive logistic regression: a curve for each column, by objective perturbation or noisy gradient steps.
 
-Released: the numbers of records in the cells of each column (and before, if asked for, the edges of cells); then the
-minimiser of a perturbed objective, or sums of clipped gradients, step by step, of a logistic regression on public
-features of the cells. The model is computed from that.
+The edges of bins (with ``thresholds="quantile"``) and the numbers of records in the cells of each column are released
+first. Then follow minimisers of perturbed objectives, or noisy sums of clipped gradients, of a logistic regression on
+public features of the cells. The model is computed from these releases.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SOLVERS = ("auto", "objective", "gradient")
 #: The largest margin.
 _MOST_MARGIN = 8.0
 
-# What is public about a fit, besides its parameters.
+# The public columns, features and engine of a fit.
 Design = tuple[Columns, AnyLayout, Any]
 
 
@@ -55,96 +55,99 @@ def _by_round(values: list[Array]) -> Any:
 
 
 class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel):
-    r"""Differentially private additive logistic regression: one curve for each column, for any number of classes.
+    r"""Differentially private additive logistic regression: one curve for each column.
 
-    The score of a row is a sum of one number for each column, read off a curve over the column's bins or categories.
-    The curves say all that there is to say about the model, and are drawn by
-    :class:`~skdp.inspection.AdditiveTermsDisplay`. Tables of text and numbers are taken as they are.
+    The score of a row is the sum of one number for each column. This number is the value of the column's curve at the
+    row's bin or category. The curves are the complete model, and
+    :class:`~skdp.inspection.AdditiveTermsDisplay` draws them. The estimator fits any number of classes, and takes
+    tables of texts and numbers.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP; otherwise noise is Gaussian, and much
-        smaller. Choose it far below one over the number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Otherwise, the noise is Gaussian, and
+        much smaller. Choose a value far below one over the expected number of records.
     bounds : tuple (lower, upper)
-        Bounds of the numeric columns, from public knowledge: numbers, or one for each column of X, or one for each
-        numeric column, or one for each numeric column without `bin_edges`. Values beyond are in the outer bins.
+        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column, or
+        one for each numeric column without `bin_edges`. Values beyond count in the outer bins.
     categories : dict, default=None
-        Categories of columns that have them, by position or name of the column: a list from the code book, of text or
-        of numbers, or their number, if they are coded 0, 1, ... What is in no list, or missing, is passed over: the
-        record counts, and this column adds nothing to its score. Text in a column for which numbers are
-        declared, or a number in a column for which text is declared, is refused before anything is charged.
+        Public categories of columns, by position or name of the column: a list of texts or of numbers, or the number of
+        categories, if these are coded 0, 1, ... If a value is missing or not in the list, the record is counted, but
+        the column adds nothing to its score. Text in a column with declared numbers, or a number in a column with
+        declared texts, raises an error before any charge.
     bin_edges : dict, default=None
-        Edges of bins for columns that are to have their own, by position or name: increasing, the outer ones included.
-        Values beyond are in the outer bins.
+        Public edges of the bins of single columns, by position or name, in increasing order, including the outer edges.
+        Values beyond count in the outer bins.
     interactions : list of tuple or "auto", default=None
-        Pairs of columns, by position or name, that get a term of their own besides. If ``"auto"``, the fit chooses at
-        most two pairs, or none, where it has two rounds; other fits choose none (see :ref:`additive-pairs`). Each
-        choice uses at most 6 % of the budget, and nothing if no pair is likely to pay. Ordered columns of a pair are
-        merged to 16 cells. Where `rounds` is not ignored and not 0, the term also has finer cells: bins of these
-        columns are split into up to 64 cells, which are then their cells in `terms_`, `bin_edges_` and `cell_counts_`.
-        Each pair takes as much of the budget as a column does.
+        Pairs of columns with an additional term, by position or name. Each pair uses as much of the budget as a
+        column. If None, there are no pairs. If ``"auto"``, a fit with two rounds chooses at most two pairs, and other
+        fits choose none (see :ref:`additive-pairs`). Each choice uses at most 6 % of the budget, and nothing if no pair
+        is likely to improve the model. Ordered columns of a pair are merged to 16 cells. In fits with `rounds` of 1 or
+        2, the term also has finer cells. The bins of these columns are then split into up to 64 cells, which replace
+        the bins in `terms_`, `bin_edges_` and `cell_counts_`.
     n_bins : int, default=32
-        Number of bins of numeric columns without `bin_edges`. Neighbouring bins are made alike, so that many
-        cost little.
+        Number of bins of numeric columns without `bin_edges`. Many bins add little noise, because the fit favours
+        similar values in neighbouring bins.
     scale : {"linear", "log", "symlog"}, default="linear"
-        How these bins are spaced within the bounds: evenly; evenly in logarithms, for positive bounds; or evenly in the
-        inverse hyperbolic sine of values over `unit`.
+        How these bins are spaced within the bounds. ``"linear"`` spaces the bins evenly. ``"log"`` spaces the bins
+        evenly in logarithms, and requires positive bounds. ``"symlog"`` spaces the bins evenly in the inverse
+        hyperbolic sine of the value divided by `unit`.
     unit : float, default=1.0
-        Where ``"symlog"`` turns from linear to logarithmic.
+        Size of values at which ``"symlog"`` changes from linear to logarithmic.
     thresholds : {"uniform", "quantile"}, default="uniform"
-        ``"quantile"`` spends a tenth of the budget on edges between which about equally many records are, for bounds
-        that are far wider than what most records need. They are among 1024 cells, which are spaced by
-        `scale`. With ``"linear"``, half of these cells are evenly spaced, and half by logarithms.
+        How the edges of these bins are found. ``"uniform"`` follows `scale`. ``"quantile"`` spends a tenth of the
+        budget on edges between which the numbers of records are about equal. Use it if the bounds are far too wide. The
+        edges are chosen from the edges of 1024 cells that are spaced by `scale`. With ``"linear"``, half of these cells
+        are spaced evenly, and half evenly in logarithms.
     smoothness : float or "auto", default="auto"
-        How alike neighbouring bins are, in [0, 1]: with 1 they differ by steps alone, with 0 they are as different as
-        categories. ``"auto"`` is 1 less half of the inverse of 1 plus the noise multiplier.
+        Similarity of neighbouring bins, in [0, 1]. If 1, a curve consists of steps between neighbouring bins. If 0,
+        neighbouring bins are as different as categories. If ``"auto"``, it is 1 less half of the inverse of 1 plus the
+        noise multiplier.
     solver : {"auto", "objective", "gradient"}, default="auto"
-        How curves are found: by objective perturbation, or by noisy gradient steps, which need a positive `delta`.
-        ``"auto"`` takes steps for three classes or more, where it can.
+        ``"objective"`` is objective perturbation. ``"gradient"`` takes noisy gradient steps, and requires a positive
+        `delta`. ``"auto"`` takes gradient steps for three classes or more if `delta` is positive.
     C : float or "auto", default="auto"
-        Weight of the sum of losses against half the squared norm of the coefficients, for objective perturbation. A
-        number is used as far as the proof admits it: ``C_`` is what was used.
+        Weight of the sum of losses against half the squared norm of the coefficients, for objective perturbation. If
+        ``"auto"``, the weight is computed from public and released numbers. A number that is larger than the proof
+        admits is reduced. ``C_`` is the result.
     margin : float or "auto", default="auto"
-        What margins are to be beyond, in [0, 8], for objective perturbation with two classes. A larger one has more
-        records speak up against the noise. ``"auto"`` is 0.6 times the logarithm of 1 plus the noise multiplier, 4 at
-        most.
+        Margin of the log loss, in [0, 8], for objective perturbation with two classes. A larger margin uses the
+        clipping bound better, because more records have a large gradient. It does not affect privacy. If ``"auto"``, it
+        is 0.6 times the logarithm of 1 plus the noise multiplier, and at most 4.
     rounds : {"auto", 0, 1, 2}, default="auto"
-        Number of perturbed objectives whose records have weights, for two classes and a positive `delta`. With 0, there
-        is one objective without weights. With 1, features have mean 0 by the released counts, and losses of records in
-        rare cells have smaller weights. With 2, a first objective learns the weights of columns for a second one.
-        ``"auto"`` takes 2, or 0 if the released number of records is small for `epsilon`. With ``solver="auto"`` and
-        the defaults of `C` and `margin`, 0 then means gradient steps, unless the number is very small. Other fits
-        ignore it.
+        Number of perturbed objectives with weights of records, for two classes and a positive `delta`. Other fits
+        ignore it. If 0, there is one objective without weights. If 1, features have mean 0 by the released counts, and
+        losses of records in rare cells have smaller weights. If 2, a first objective learns the weights of columns for
+        a second one. If ``"auto"``, it is 2, or 0 if the released number of records is small for `epsilon`. With
+        ``solver="auto"`` and the defaults of `C` and `margin`, 0 then means gradient steps, unless the number is very
+        small.
     fine_cells : dict, default=None
-        Cells of ordered columns that are finer than their bins, by position or name, where public knowledge gives them:
-        the step between values, such as 1 for whole numbers; ``"log"`` for cells of a width of 1 % of the value, and of
-        `unit` near 0; or increasing edges. `terms_`, `bin_edges_` and `cell_counts_` are those of these cells. They are
-        used where `rounds` is not ignored and not 0. Columns with private edges keep their bins.
+        Public cells of ordered columns that are finer than their bins, by position or name. A number is the step
+        between values, such as 1 for whole numbers. ``"log"`` gives cells with a width of 1 % of the value, or
+        `unit` near 0. An array gives increasing edges. The cells replace the bins in `terms_`, `bin_edges_` and
+        `cell_counts_`. They are used in fits with `rounds` of 1 or 2. Columns with private edges keep their bins.
     n_steps : int, default=300
         Number of gradient steps.
     classes : array-like, default=None
-        The public label set, of at least two labels. Rows with other labels are left out. With None, the labels
-        in `y` are taken to be public, with a warning.
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public weights of labels, not negative. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not named have weight 1. None gives all labels the same weight.
-        ``"balanced"`` releases the counts of labels first, which uses 4 % of the budget, and takes weights that are
-        inversely proportional to these counts, of a ratio of at most 100.
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
+        to these counts, with a ratio of at most 100.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`, `classes`, `categories` and `fine_cells`. A
-        value that is given for `bounds`, `classes` or `fine_cells` counts instead of the schema's. X is then the table
-        itself, with text and missing values.
+        value of `bounds`, `classes` or `fine_cells` takes precedence over the schema. X is then the table, with text
+        and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -153,64 +156,63 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     Attributes
     ----------
     terms_ : list of ndarray
-        The curves: what each cell of each term adds to the score, of shape (n_cells,), (n_cells, n_cells) for a pair;
-        with a last axis of n_classes for three classes or more. Terms of one column have a mean of about 0 over the
-        records, by `cell_counts_`.
+        Curves: values that the cells of each term add to the score, of shape (n_cells,), or (n_cells, n_cells) for a
+        pair. For three classes or more, there is a last axis of length n_classes. Terms of one column have a mean of
+        about 0 over the records, by `cell_counts_`.
     term_names_ : list of str
         Names of the terms.
     term_columns_ : list of tuple of int
-        The column, or columns, of each term.
+        Positions of the one or two columns of each term.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        What is added to all terms.
+        Private intercepts.
     cell_names_ : list of list of str
-        What the cells of each column are called.
+        Names of the cells of each column.
     bin_edges_ : list of ndarray or None
-        Edges of each numeric column's bins.
+        Edges of the bins of each numeric column. None for other columns.
     cell_counts_ : list of ndarray
-        Released numbers of records in the cells of each column; noise may make them negative. Bins that are split for
-        a chosen pair were counted as a whole, and their counts are divided evenly.
+        Released numbers of records in the cells of each column, which may be negative. Bins that are split for a chosen
+        pair were counted as a whole, and their counts are divided evenly.
     n_samples_estimate_ : float
-        Released number of records; at least 1, and at least its own noise.
+        Released number of records, or 1 or the size of its noise if these are larger.
     classes_ : ndarray of shape (n_classes,)
-        The label set, sorted.
+        Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        The weights from the released counts, at most 1; only with ``class_weight="balanced"``.
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     C_ : float or None
-        The weight that was used, in the last round if there are several; None for gradient steps.
+        The weight that was used, in the last round if there are several. None for gradient steps.
     margin_ : float
         The margin that was used, in the last round if there are several.
     rounds_ : int
-        Number of objectives whose records have weights; 0 for other fits.
+        Number of objectives with weights of records. 0 for other fits.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanisms, sensitivities and noise scales.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     term_importances_ : ndarray of shape (n_terms,)
-        Mean size of what each term adds to the score, by the released counts.
+        Mean absolute value that each term adds to the score, by the released counts.
     feature_importances_ : ndarray of shape (n_features,)
-        The same by column, divided by the sum. A pair counts half for each of its columns.
+        Importances of the columns, divided by their sum. A pair counts half for each of its columns.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    DPAdditiveRegressor : The same for numbers.
+    DPAdditiveRegressor : Additive regression of numeric targets.
     skdp.linear_model.ObjPertLogReg : Logistic regression, linear in the columns.
-    skdp.naive_bayes.DPNaiveBayes : Additive as well, from counts alone.
+    skdp.naive_bayes.DPNaiveBayes : An additive model from counts alone.
 
     Notes
     -----
-    **Privacy.** (`epsilon`, `delta`)-DP under addition or removal of one record. Released are the numbers of records in
-    the cells of each column, for two per cent of the budget; with ``thresholds="quantile"``, edges before; and the
-    minimiser of a perturbed objective, or of two, or clipped sums of gradients with noise. The features of a cell are
-    public, and of length 1 for each term, so that no row is longer than the square root of the number of terms. With
-    `rounds`, features are centred by the released counts, and a record's loss has a weight that bounds its gradient and
-    its curvature. The weight is a function of the record and of released numbers. With ``interactions="auto"``, pairs
-    are chosen by the exponential mechanism between the two rounds, from scores that one record moves by 1 at most. A
-    margin in the log loss does not
-    change what objective perturbation costs. Everything else is computed from that. The proofs are in
-    :ref:`additive_models`. Not covered: that `fit` raises an error for values that are not finite, and how long it
-    takes.
+    **Privacy.** The guarantee is (`epsilon`, `delta`)-DP under addition or removal of one record. With
+    ``thresholds="quantile"``, the edges of bins are released first. The numbers of records in the cells of each column
+    are released for 2 % of the budget. Then follow the minimisers of one or two perturbed objectives, or noisy sums of
+    clipped gradients. The features of a cell are public. They have the norm 1 for each term, so that the norm of a row
+    is at most the square root of the number of terms. With `rounds` of 1 or 2, features are centred by the released
+    counts. The loss of a record then has a weight that bounds its gradient and its curvature. The weight is a function
+    of the record and of released numbers. With ``interactions="auto"``, the exponential mechanism chooses pairs
+    between the two rounds, from scores with a sensitivity of 1. A margin in the log loss does not affect privacy. The
+    rest is post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for values
+    that are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -315,13 +317,13 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         return before.and_then(engine.plan()), (columns, layout, engine)
 
     def _chooses(self) -> bool:
-        """Tell whether the number of rounds follows from the released number of records."""
+        """Return whether the number of rounds depends on the released number of records."""
         return isinstance(self.rounds, str) and self.rounds == "auto"
 
     def _in_rounds(self, parameters: Parameters, n_classes: int) -> bool:
-        """Tell whether records may have weights."""
+        """Return whether records may have weights."""
         admitted = parameters.delta > 0 and n_classes == 2 and self.solver != "gradient"
-        # Without noise, there is nothing to gain from weights.
+        # Without noise, weights have no benefit.
         if self._chooses():
             return admitted and (parameters.private or len(parameters.fine) > 0)
         return admitted and int(self.rounds) > 0
@@ -376,7 +378,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
                 fits = used.run(session, codes, records.y, shares, cells.total)
             tables = [sum(values)[:-1, None] for values in zip(*(fit.tables() for fit in fits), strict=True)]
             intercept = np.array([sum(fit.intercept for fit in fits)])
-            # With pairs that were chosen in between, rounds have different features.
+            # If pairs were chosen between the rounds, the rounds have different features.
             coef, weights = _by_round([fit.theta for fit in fits]), _by_round([fit.features.weights for fit in fits])
         else:
             plain = used.layout
@@ -405,7 +407,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     @property
     def _found_by(self) -> ObjectiveEngine | GradientEngine | RoundsEngine:
-        """The engine that found the curves."""
+        """The engine that fitted the curves."""
         engine = self._engine
         return engine.of(self.rounds_, self.C_ is None) if isinstance(engine, Choice) else engine
 
@@ -427,14 +429,14 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         if solver == "objective":
             return ObjectiveEngine(epsilon, delta, before.share, layout, n_classes, C, margin)
         if delta == 0:
-            raise ValueError('delta must be positive with solver="gradient": its noise is Gaussian')
+            raise ValueError('delta must be positive with solver="gradient", because its noise is Gaussian')
         loss = LogLoss() if n_classes == 2 else SoftmaxLogLoss(n_classes)
         return GradientEngine(epsilon, delta, before.share, layout, loss, parameters.n_steps)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         classes = check_classes(self._declared("classes"))
         _, C, _ = self._check_own()
-        # Without the label set, or with a weight whose price grows with the number of terms, it depends on the data.
+        # Without a label set, or with a weight whose cost grows with the number of terms, the cost depends on the data.
         if self.delta > 0 and (classes is None or C is not None):
             return None
         parameters = self._check_parameters()
@@ -498,7 +500,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Positive for the second class when there are two; else one score a class.
+            For two classes, positive scores are in favour of ``classes_[1]``. Otherwise, there is one score per class.
         """
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores

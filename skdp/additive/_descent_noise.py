@@ -1,4 +1,4 @@
-"""How far the noise of gradient steps moves curves of centred features, from what was released."""
+"""The effect of the noise of gradient steps on curves of centred features, from released numbers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ._groups import Centred, Group
 
 Array = NDArray[np.float64]
 
-#: Indicators of more bins than this move by themselves. Together with other features, they would take too long.
+#: A group of indicators of more bins is treated separately, because the joint matrix would take too long.
 MOST_TOGETHER = 512
 
-# The variance of curves has to exceed that of noise alone by so many standard deviations, and so many times.
+# The variance of curves must exceed the variance of the noise by this number of standard deviations, and this factor.
 _SURE_BY, _TIMES = 3.0, 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """Hold what the noise moves coefficients by: a matrix for most groups, and one number for each wide indicator."""
+    """The effect of the noise on coefficients: a matrix for most groups, and one number for each wide indicator."""
 
     features: Centred
     rows: tuple[Array, ...]  # For each term, rows of its cells in the features that move together: see `_together`.
@@ -32,14 +32,14 @@ class Moved:
 
     @classmethod
     def of(cls, engine: GradientEngine, features: Centred, codes: Codes, count: float, bends: bool) -> Moved:
-        """Return it for the curvature of these records, or for none at all."""
+        """Return the effect for the curvature at these records, or without curvature."""
         layout = features.layout
         alone = {}
         for k, group in enumerate(layout.groups):
             if _is_wide(group):
                 own = np.bincount(codes[group.term], minlength=len(group.bins) + 1)[:-1]
                 shares = np.bincount(group.bins, own, group.size) / max(codes.shape[1], 1)
-                # One cell of many holds few records, so that its centred indicator is nearly the indicator.
+                # One of many cells holds few records. Therefore its centred indicator is nearly the indicator.
                 alone[k] = engine.sizes_along(features.scales[k] ** 2 * count * bends * shares, count)
         rows = tuple(_together(features, t) for t in range(len(layout.terms)))
         parts = [_with_none(own)[in_cells] for own, in_cells in zip(rows, codes, strict=True)]
@@ -50,7 +50,7 @@ class Moved:
 
     @property
     def _by_term(self) -> list[Array]:
-        """How the features of each term move."""
+        """The effect on the features of each term."""
         return np.split(self.matrix, np.cumsum([own.shape[1] for own in self.rows]))[:-1]
 
     def in_scores(self, codes: Codes) -> Array:
@@ -90,8 +90,8 @@ def _is_wide(group: Group) -> bool:
 
 
 def _together(features: Centred, t: int) -> Array:
-    """Return rows of a term's cells, with the products that the rows of its groups have that are not wide."""
-    # Noise is the same in all directions, so that any rows with these products will do.
+    """Return rows of a term's cells that have the same products as the rows of its groups that are not wide."""
+    # The noise is the same in all directions. Therefore any rows with these products are equivalent.
     groups = enumerate(features.layout.groups)
     parts = [features.bin_rows(k)[group.bins] for k, group in groups if group.term == t and not _is_wide(group)]
     rows = np.hstack([np.empty((features.layout.sizes[t], 0)), *parts])
@@ -102,7 +102,7 @@ def _together(features: Centred, t: int) -> Array:
 
 
 def _with_none(rows: Array) -> Array:
-    """Append the row of what is in no cell."""
+    """Append a row for values in no cell."""
     return np.vstack([rows, np.zeros((1, rows.shape[1]))])
 
 
@@ -115,9 +115,9 @@ def without_noise(
     alone: Array | None,
     cell_noise: float,
 ) -> tuple[float, float]:
-    """Return a factor for all curves, and the intercept: what noise explains is left out, unless curves show more."""
-    # Columns are taken to be independent, because the released counts do not tell. Features of different terms are then
-    # without correlation, since their means are 0.
+    """Return a factor that shrinks all curves to 0 if the noise explains them, and the intercept."""
+    # Columns are assumed to be independent, because the released counts do not contain correlations. Features of
+    # different terms are then uncorrelated, because their means are 0.
     noise = squares = 0.0
     for bends in spectra(features):
         parts = bends * engine.sizes_along(count * bends, count) ** 2

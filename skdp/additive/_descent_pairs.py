@@ -1,4 +1,4 @@
-"""Gradient steps of a regression that stop once, to choose pairs of columns by the residuals that are left."""
+"""Gradient steps of a regression that pause once, to choose pairs of columns by their residuals."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from ._plans import Cells
 
 Array = NDArray[np.float64]
 
-#: Least mean square of a group's rows that weights of groups take into account. Where nearly all records share a bin,
-#: the noise in other bins must not be scaled up.
+#: Lower limit on the mean square of a group's rows in weights of groups. If nearly all records share a bin, the noise in
+#: other bins must not be scaled up.
 LEAST_SQUARE = 0.2
 
-#: One step in so many comes before the choice.
+#: The inverse of the share of steps before the choice.
 FIRST_PART = 3
 
-# A pair pays if it explains this part of the variance of residuals: the first number, and more for much noise.
+# A pair is useful if it explains this part of the variance of residuals: the first number, and more for much noise.
 _PART, _NOISE_PART = 0.02, 0.01
 
-# The parameter of steps is a difference of squares, which is rounded more than the parts are.
+# The GDP parameter of the steps is a difference of squares, whose rounding error exceeds that of its parts.
 _BELOW = 1 - 2.0**-30
 
-# The steps after the choice.
+# Label of the steps after the choice.
 _LATER = f"{GRADIENTS} with pairs"
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Coefficients that were released, what they are coefficients of, and the records' cells."""
+    """Released coefficients, with their engine and features, and the cells of the records."""
 
     engine: GradientEngine
     features: Centred
@@ -53,7 +53,7 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class PairedDescent:
-    """Describe the steps before and after the choice, by public values without the data."""
+    """The plan of the steps before and after the choice, from public values."""
 
     plain: GradientEngine  # All steps without a choice.
     smoothness: float
@@ -75,7 +75,7 @@ class PairedDescent:
         features: Centred,
         noise: float,
     ) -> Found:
-        """Take the steps; choose pairs after the first ones if a pair is likely to pay."""
+        """Take the steps, and choose pairs after the first ones if a pair is likely to be useful."""
         # `noise` is that of the counts.
         plain, codes, total = self.plain, cells.codes, cells.total
         mu = gaussian_mu(plain.epsilon, plain.delta)
@@ -109,7 +109,7 @@ class PairedDescent:
             path, features = engine.path(total, features.carried(theta, wider)), wider
             gradients = engine.gradients(codes, targets, features)
         else:
-            # The steps go on as if there had been no choice.
+            # The steps continue as without a choice.
             engine = replace(plain, reserved=1 - reserve.share * plain.n_steps / n_left * _BELOW)
         last = replace(engine.mechanism, n_steps=n_left)
         _, releases, events = _planned(_LATER, last, reserve.share)
@@ -121,6 +121,6 @@ class PairedDescent:
 def _planned(
     label: str, mechanism: SampledGaussianMechanism, share: float
 ) -> tuple[float, tuple[Release], tuple[GaussianEvent]]:
-    """Return a part of the budget, and the plan of the steps that use it."""
+    """Return a share of the budget, and the plan of the steps that use it."""
     event = GaussianEvent(mechanism.mu * math.sqrt(mechanism.n_steps))
     return share, (Release(label, mechanism, share, GRADIENT_THEOREM),), (event,)

@@ -1,8 +1,9 @@
-r"""Additive regression: a curve for each column, from counts in cells and noisy gradient steps, or noisy moments.
+r"""Additive regression: a curve for each column, by noisy gradient steps or noisy moments.
 
-Released: the numbers of records in the cells of each column (and before, if asked for, the edges of cells); then, with
-``delta > 0``, sums of clipped gradients, step by step, and with ``delta = 0`` the second moments of the public features
-of the cells and of the targets; and last, how predictions and targets go together. The model is computed from that.
+The edges of bins (with ``thresholds="quantile"``) and the numbers of records in the cells of each column are released
+first. With ``delta > 0``, noisy sums of clipped gradients follow. With ``delta = 0``, second moments of the public
+features of the cells and of the targets follow. The last release is sums of products of predictions and targets. The
+model is computed from these releases.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ from ._uncertainty import Pseudo
 
 Array = NDArray[np.float64]
 
-# Half ranges: no residual of targets and predictions within the bounds is larger.
+# In units of half the range of the targets. No residual of targets and predictions within the bounds is larger.
 _MOST_RESIDUAL = 2.0
 
 # Limit on the total noise in predictions. It is less than for a linear model, which has fewer features.
 _WALK = 0.2
 
-# The clipping norm over the norm of rows: for much noise, and the increase without noise.
+# The clipping norm, divided by the norm of rows, for much noise, and its increase without noise.
 _CLIP, _MORE_CLIP = 0.2, 0.1
 
 
@@ -52,14 +53,14 @@ def _predictions(tables: list[Array], codes: Codes, intercept: float) -> Array:
     """Return the prediction of each record, which does not depend on the others."""
     out = np.full(codes.shape[1], intercept)
     for own, values in zip(codes, tables, strict=True):
-        # What is in no cell adds nothing.
+        # Values in no cell add nothing.
         out += np.append(values, 0.0).take(own)
     return out
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """What is public about a fit, besides its parameters."""
+    """The public scaling, columns, features and engine of a fit."""
 
     targets: Scaling
     columns: Columns
@@ -71,69 +72,67 @@ class Design:
 class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     r"""Differentially private additive regression: one curve for each column.
 
-    A prediction is a sum of one number for each column, read off a curve over the column's bins or categories.
-    The curves say all that there is to say about the model, and are drawn by
-    :class:`~skdp.inspection.AdditiveTermsDisplay`. Tables of text and numbers are taken as they are.
+    A prediction is the sum of one number for each column. This number is the value of the column's curve at the row's
+    bin or category. The curves are the complete model, and
+    :class:`~skdp.inspection.AdditiveTermsDisplay` draws them. The estimator takes tables of texts and numbers.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, positive. ``inf`` adds no noise and gives no privacy.
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). With 0, the fit is pure epsilon-DP, from noisy moments, and far
-        less accurate: where noise hides the curves, they are zeros, and the prediction is the noisy mean of the
-        targets. Otherwise noise is Gaussian. Choose it far below one
-        over the number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, from noisy moments, and much less
+        accurate. If the noise hides the curves, they are then zeros, and the prediction is the noisy mean of the
+        targets. Otherwise, the noise is Gaussian. Choose a value far below one over the expected number of records.
     bounds : tuple (lower, upper)
-        Bounds of the numeric columns, from public knowledge: numbers, or one for each column of X, or one for each
-        numeric column, or one for each numeric column without `bin_edges`. Values beyond are in the outer bins.
+        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column, or
+        one for each numeric column without `bin_edges`. Values beyond count in the outer bins.
     bounds_y : tuple (lower, upper)
-        Bounds of the targets, likewise.
+        Public bounds of the targets. Targets beyond are clipped.
     categories : dict, default=None
-        Categories of columns that have them, by position or name of the column: a list from the code book, of text or
-        of numbers, or their number, if they are coded 0, 1, ... What is in no list, or missing, is passed over: the
-        record counts, and this column adds nothing to its score. Text in a column for which numbers are
-        declared, or a number in a column for which text is declared, is refused before anything is charged.
+        Public categories of columns, by position or name of the column: a list of texts or of numbers, or the number of
+        categories, if these are coded 0, 1, ... If a value is missing or not in the list, the record is counted, but
+        the column adds nothing to its prediction. Text in a column with declared numbers, or a number in a column with
+        declared texts, raises an error before any charge.
     bin_edges : dict, default=None
-        Edges of bins for columns that are to have their own, by position or name: increasing, the outer ones included.
-        Values beyond are in the outer bins.
+        Public edges of the bins of single columns, by position or name, in increasing order, including the outer edges.
+        Values beyond count in the outer bins.
     interactions : list of tuple or "auto", default=None
-        Pairs of columns, by position or name, that get a term of their own besides. If ``"auto"``, the fit chooses at
-        most two pairs, or none, for a positive `delta` and a finite `epsilon`; other fits choose none (see
-        :ref:`additive-pairs`). Each choice uses at most 6 % of the budget, and nothing if no pair is likely to pay.
-        With a positive `delta`, the term
-        has cells of two sizes: ordered columns are merged to 16 cells, and split into up to 64 cells, which are then
-        the cells of these columns in `terms_`, `bin_edges_` and `cell_counts_`. With ``delta=0``, they are merged to 16
-        cells. Each pair takes as much of the budget as a column does.
+        Pairs of columns with an additional term, by position or name. Each pair uses as much of the budget as a
+        column. If None, there are no pairs. If ``"auto"``, a fit with a positive `delta` and a finite `epsilon` chooses
+        at most two pairs, and other fits choose none (see :ref:`additive-pairs`). Each choice uses at most 6 % of the
+        budget, and nothing if no pair is likely to improve the model. Ordered columns of a pair are merged to 16 cells.
+        With a positive `delta`, the term also has finer cells. The bins of these columns are then split into up to 64
+        cells, which replace the bins in `terms_`, `bin_edges_` and `cell_counts_`.
     n_bins : int, default=32
-        Number of bins of numeric columns without `bin_edges`. Neighbouring bins are made alike, so that many
-        cost little.
+        Number of bins of numeric columns without `bin_edges`. Many bins add little noise, because the fit favours
+        similar values in neighbouring bins.
     scale : {"linear", "log", "symlog"}, default="linear"
-        How these bins are spaced within the bounds: evenly; evenly in logarithms, for positive bounds; or evenly in the
-        inverse hyperbolic sine of values over `unit`.
+        How these bins are spaced within the bounds. ``"linear"`` spaces the bins evenly. ``"log"`` spaces the bins
+        evenly in logarithms, and requires positive bounds. ``"symlog"`` spaces the bins evenly in the inverse
+        hyperbolic sine of the value divided by `unit`.
     unit : float, default=1.0
-        Where ``"symlog"`` turns from linear to logarithmic.
+        Size of values at which ``"symlog"`` changes from linear to logarithmic.
     thresholds : {"uniform", "quantile"}, default="uniform"
-        ``"quantile"`` spends a tenth of the budget on edges between which about equally many records are, for bounds
-        that are far wider than what most records need. They are among 1024 cells, which are spaced by
-        `scale`. With ``"linear"``, half of these cells are evenly spaced, and half by logarithms.
+        How the edges of these bins are found. ``"uniform"`` follows `scale`. ``"quantile"`` spends a tenth of the
+        budget on edges between which the numbers of records are about equal. Use it if the bounds are far too wide. The
+        edges are chosen from the edges of 1024 cells that are spaced by `scale`. With ``"linear"``, half of these cells
+        are spaced evenly, and half evenly in logarithms.
     smoothness : float or "auto", default="auto"
-        How alike neighbouring bins are, in [0, 1]: with 1 they differ by steps alone, with 0 they are as different as
-        categories. ``"auto"`` is 1 less half of the inverse of 1 plus the noise multiplier.
+        Similarity of neighbouring bins, in [0, 1]. If 1, a curve consists of steps between neighbouring bins. If 0,
+        neighbouring bins are as different as categories. If ``"auto"``, it is 1 less half of the inverse of 1 plus the
+        noise multiplier.
     n_steps : int, default=300
         Number of gradient steps, for a positive `delta`.
     max_weight : float, default=None
-        Public upper bound on `sample_weight` of `fit`. Larger weights count as `max_weight`. Required if
-        `sample_weight` is given, and without effect otherwise.
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `bounds_y` and `categories`. A value
-        that is given for `bounds` or `bounds_y` counts instead of the schema's. X is then the table itself,
-        with text and missing values.
+        Public facts about the columns of a table, in place of `bounds`, `bounds_y` and `categories`. A value of
+        `bounds` or `bounds_y` takes precedence over the schema. X is then the table, with text and missing values.
     accountant : BudgetAccountant, default=None
-        Budget that is charged before any noise is drawn. ``clone`` shares it.
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        None takes noise from the operating system's cryptographic generator. Anything else makes noise that can
-        be reproduced, and subtracted: for tests only.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -142,52 +141,51 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     Attributes
     ----------
     terms_ : list of ndarray
-        The curves: what each cell of each term adds to the prediction, of shape (n_cells,), (n_cells, n_cells)
-        for a pair. Terms of one column have a mean of about 0 over the records, by `cell_counts_`.
+        Curves: values that the cells of each term add to the prediction, of shape (n_cells,), or (n_cells, n_cells) for
+        a pair. Terms of one column have a mean of about 0 over the records, by `cell_counts_`.
     term_names_ : list of str
         Names of the terms.
     term_columns_ : list of tuple of int
-        The column, or columns, of each term.
+        Positions of the one or two columns of each term.
     intercept_ : float
-        What is added to all terms.
+        Private intercept.
     cell_names_ : list of list of str
-        What the cells of each column are called.
+        Names of the cells of each column.
     bin_edges_ : list of ndarray or None
-        Edges of each numeric column's bins.
+        Edges of the bins of each numeric column. None for other columns.
     cell_counts_ : list of ndarray
-        Released numbers of records in the cells of each column; noise may make them negative. Bins that are split for
-        a chosen pair were counted as a whole, and their counts are divided evenly.
+        Released numbers of records in the cells of each column, which may be negative. Bins that are split for a chosen
+        pair were counted as a whole, and their counts are divided evenly.
     n_samples_estimate_ : float
-        Released number of records; at least 1, and at least its own noise.
+        Released number of records, or 1 or the size of its noise if these are larger.
     privacy_ : PrivacyGuarantee
-        The guarantee, with mechanisms, sensitivities and noise scales.
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     term_importances_ : ndarray of shape (n_terms,)
-        Mean size of what each term adds to the prediction, by the released counts.
+        Mean absolute value that each term adds to the prediction, by the released counts.
     feature_importances_ : ndarray of shape (n_features,)
-        The same by column, divided by the sum. A pair counts half for each of its columns.
+        Importances of the columns, divided by their sum. A pair counts half for each of its columns.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, where X has string names.
+        Names of the columns, if X has names that are all strings.
 
     See Also
     --------
-    DPAdditiveClassifier : The same for labels.
+    DPAdditiveClassifier : Additive logistic regression, for labels.
     skdp.linear_model.FunctionalMechLinReg : Linear regression.
 
     Notes
     -----
-    **Privacy.** (`epsilon`, `delta`)-DP under addition or removal of one record. Released are the numbers of records in
-    the cells of each column, for two per cent of the budget; with ``thresholds="quantile"``, edges before; and clipped
-    sums of gradients with noise, or with ``delta=0`` noisy second moments of the features of cells. Last come six sums
-    of products of predictions and targets, for two per cent of the budget (a fifth with ``delta=0``), which correct the
-    mean and the size of the curves. With a positive `delta`, curves that show no more than the noise of the steps are
-    shrunk before that. With a positive `delta`, released counts centre the features of cells, and each record's
-    gradient is clipped. With ``interactions="auto"``, pairs are chosen by the exponential mechanism after a third of
-    the steps, from scores that one record moves by 1 at most. With ``delta=0``, these features are public, and of
-    length 1 for each term. Everything else is
-    computed from that. The proofs are in :ref:`additive_models`. Not covered: that `fit` raises an error for values
-    that are not finite, and how long it takes.
+    **Privacy.** The guarantee is (`epsilon`, `delta`)-DP under addition or removal of one record. With
+    ``thresholds="quantile"``, the edges of bins are released first. The numbers of records in the cells of each column
+    are released for 2 % of the budget. With a positive `delta`, noisy sums of gradients follow. Features are centred by
+    the released counts, and the gradient of each record is clipped. Curves that the noise of the steps explains are
+    shrunk. With ``interactions="auto"``, the exponential mechanism chooses pairs after a third of the steps, from
+    scores with a sensitivity of 1. With ``delta=0``, noisy second moments of the features of cells follow. These
+    features are public, and have the norm 1 for each term. The last release is six sums of products of predictions and
+    targets, for 2 % of the budget (20 % with ``delta=0``), which correct the mean and the size of the curves. The rest
+    is post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for values that
+    are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -301,10 +299,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         line = Line()
         if last is not None:
             predictions = _predictions(tables, codes, intercept)
-            # What is in no cell of a column adds nothing.
+            # Values in no cell of a column add nothing.
             curves = [np.append(values, 0.0) for values in tables]
             lower, upper = (float(intercept + sum(pick(own) for own in curves)) for pick in (np.min, np.max))
-            # With delta=0, the mean is used instead where noise hides the curves.
+            # With delta=0, the mean is used instead if the noise hides the curves.
             line = last.line(session, predictions, scaled, Window.of(lower, upper), trusted=parameters.delta > 0)
 
         unit = targets.half * line.slope
@@ -332,7 +330,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     def _engine_for(
         self, parameters: Parameters, layout: AnyLayout, before: Before
     ) -> tuple[GradientEngine | MomentEngine | PairedDescent, Calibration | None]:
-        """Return the engine, and the release after it; without noise, there is nothing to correct."""
+        """Return the engine and the correction after it. Without noise, no correction is needed."""
         epsilon, delta = parameters.epsilon, parameters.delta
         last = Calibration.of(epsilon, delta) if parameters.private else None
         reserved = before.share + (0.0 if last is None else last.release.share)
