@@ -309,7 +309,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
 
     @property
     def term_names_(self) -> list[str]:
-        """Return names of terms: of their columns (or ``x0``, ``x1``, ...), with " x " between two columns."""
+        """Names of the terms: those of columns (or ``x0``, ``x1``, ...), with " x " between two columns."""
         check_is_fitted(self, "terms_")
         known = self._names()
         names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else list(known)
@@ -318,7 +318,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
     @staticmethod
     def _any_columns(parameters: Parameters) -> Columns:
         """Return columns for which a plan has the same events as for any table."""
-        # One column, with edges that are public, or are not, costs what those of any table do.
+        # The cost depends on whether edges are private, but not on the number of columns.
         kind = None if parameters.private_edges else np.array([0.0, 1.0, 2.0])
         return Columns((kind,), Grid(np.zeros(1), np.ones(1), GRID_SIZE), parameters.columns.n_bins)
 

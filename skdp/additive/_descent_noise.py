@@ -26,7 +26,7 @@ class Moved:
     """The effect of the noise on coefficients: a matrix for most groups, and one number for each wide indicator."""
 
     features: Centred
-    rows: tuple[Array, ...]  # For each term, rows of its cells in the features that move together: see `_together`.
+    rows: tuple[Array, ...]  # For each term, the rows of its cells in the features of the matrix (see `_together`).
     matrix: Array
     alone: dict[int, Array]  # For each of the other groups, standard deviations.
 
@@ -115,7 +115,7 @@ def without_noise(
     alone: Array | None,
     cell_noise: float,
 ) -> tuple[float, float]:
-    """Return a factor that shrinks all curves to 0 if the noise explains them, and the intercept."""
+    """Return the factor that removes the noise from all curves (1 if they clearly exceed it), and the intercept."""
     # Columns are assumed to be independent, because the released counts do not contain correlations. Features of
     # different terms are then uncorrelated, because their means are 0.
     noise = squares = 0.0
@@ -134,8 +134,8 @@ def without_noise(
     kept = max(0.0, 1.0 - noise / variance) if variance > 0 else 0.0
     lone = intercept + sum(means)
     if alone is not None:
-        # The mean of the curves is not known, because counts are noisy. Steps of the intercept alone have found the
-        # mean of the targets as well, with the noise of some steps. The two are averaged by their variances.
+        # The mean of the curves is not known, because counts are noisy. The steps of the intercept alone also estimate
+        # the mean of the targets, with the noise of some steps. The two estimates are averaged by their variances.
         by_counts = sum(float(own @ own) for own in tables) * (cell_noise / count) ** 2
         by_steps = (engine.mechanism.scale / (count * features.layout.constant)) ** 2 / engine.lone_steps
         part = by_counts / (by_counts + by_steps) if by_counts > 0 else 0.0

@@ -21,8 +21,8 @@ from ._plans import Cells
 
 Array = NDArray[np.float64]
 
-#: Lower limit on the mean square of a group's rows in weights of groups. If nearly all records share a bin, the noise in
-#: other bins must not be scaled up.
+#: Lower limit on the mean square of a group's rows in weights of groups. If nearly all records share a bin, the noise
+#: in other bins must not be scaled up.
 LEAST_SQUARE = 0.2
 
 #: The inverse of the share of steps before the choice.

@@ -1,4 +1,4 @@
-"""The ways in which coefficients are found: objective perturbation, noisy gradient steps, and noisy moments."""
+"""Engines that fit the coefficients: objective perturbation, noisy gradient steps, and noisy moments."""
 
 from __future__ import annotations
 
@@ -53,23 +53,23 @@ from ._uncertainty import Pseudo, inverse
 
 Array = NDArray[np.float64]
 
-#: The margin, under margin="auto", is this times the logarithm of 1 plus the noise multiplier.
+#: With margin="auto", the margin is this number times the logarithm of 1 plus the noise multiplier.
 MARGIN = 0.6
 
-# As those of ObjPertLogReg.
+# As in ObjPertLogReg.
 _TOL, _MAX_ITER = 1e-6, 100
 
-# As those of DPSGDClassifier, but for the number of steps.
+# As in DPSGDClassifier, except for the number of steps.
 _MOMENTUM, _AVERAGED = 0.95, 0.5
 
-# Part of the longest stable step that is surely not exceeded.
+# Steps are at most this part of the longest stable step.
 _STABLE = 0.99
 
-#: Limit on the noise in the difference of two classes' predictors, as far as curvature of the loss does not undo it.
+#: Limit on the noise in the difference of two classes' predictors that the curvature of the loss does not remove.
 LIMIT = 0.9
 
-# Momentum makes a step longer by the inverse of this. Steps are shorter than the longest ones by this power of e at
-# most.
+# Momentum divides the length of a step by the first number. Steps are shorter than the longest steps by at most this
+# power of e.
 _REST, _POWERS = 1 - _MOMENTUM, 30.0
 
 GRADIENT_THEOREM = Theorem("Additive models", 3)
@@ -82,7 +82,7 @@ def mechanism_of(guarantee: PrivacyGuarantee, label: str) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class ObjectiveEngine:
-    """Describe logistic regression by objective perturbation, by public values without the data."""
+    """Logistic regression by objective perturbation, described by public values."""
 
     epsilon: float
     delta: float
@@ -111,7 +111,7 @@ class ObjectiveEngine:
 
     @cached_property
     def offset(self) -> float:
-        """The margin; there is none for several classes."""
+        """The margin, or 0 for more than two classes."""
         if self.n_classes > 2:
             return 0.0
         if self.margin is not None:
@@ -120,13 +120,13 @@ class ObjectiveEngine:
 
     @cached_property
     def weight(self) -> float:
-        """The weight of the losses: as for objective perturbation with what is left of the budget."""
+        """The weight of the losses, as for objective perturbation with the rest of the budget."""
         parameters, norm, reserved = self.parameters, self.geometry.norm, self.reserved
         if self.epsilon < math.inf and self.delta == 0:
             parameters, reserved = replace(parameters, epsilon=pure_share(self.epsilon, 1 - self.reserved)), 0.0
         C = effective_weight(parameters, self.geometry, reserved)
         if self.C is None:
-            # Half way between two numbers to which the curve rounds, so that its events are the same for all shapes.
+            # A point halfway between two rounded points of the curve gives the same events for all shapes.
             mantissa, exponent = math.frexp(C * norm**2 * (1 - 2.0**-30))
             C = math.ldexp(math.floor(mantissa * 2.0**KAPPA_BITS) + 0.5, exponent - KAPPA_BITS) / norm**2
         return checked_weight(C, parameters, self.geometry)
@@ -150,8 +150,8 @@ class ObjectiveEngine:
         return linear_rule(release_minimiser(session, minimise, self.parameters, geometry, weight), geometry)
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
-        """Return how far the noise moves coefficients, for the curvature of pseudo-records; see `term_noise`."""
-        # The minimiser moves by minus the inverse of the second derivative times the noise.
+        """Return the effect of the noise on coefficients, for the curvature of pseudo-records (see `term_noise`)."""
+        # The noise moves the minimiser by minus the inverse of the second derivative times the noise.
         noise = math.hypot(*(math.sqrt(coordinate_variance(r.mechanism)) for r in guarantee.releases[-2:]))
         loss, n_columns = self.geometry.loss, self.geometry.n_columns
         basis = loss.basis if isinstance(loss, MultinomialLogLoss) else np.eye(1)
@@ -166,7 +166,7 @@ class ObjectiveEngine:
 
 @dataclass(frozen=True, eq=False)
 class GradientEngine:
-    """Describe noisy gradient steps on all records, by public values without the data."""
+    """Noisy gradient steps on all records, described by public values."""
 
     epsilon: float
     delta: float
@@ -179,7 +179,7 @@ class GradientEngine:
     rate: float | None = None  # Length of a step on the mean gradient; automatic if None.
 
     def within(self, counts: list[Array], count: float) -> GradientEngine:
-        """Return the engine with the longest steps whose noise in predictors is within `LIMIT`, by released counts."""
+        """Return the engine with the longest steps whose noise in predictors is at most `LIMIT`, by released counts."""
         assert isinstance(self.layout, Layout)
         longest = eta(replace(self.descent, walk=math.inf), 0.0)
         if self.epsilon == math.inf:
@@ -188,7 +188,7 @@ class GradientEngine:
         limit = LIMIT / math.sqrt(min(self.loss.outputs, 2))
 
         def excess(logarithm: float) -> float:
-            # Along an eigenvector, steps add up noise, and a curvature of the loss takes it back.
+            # Along an eigenvector, steps add up the noise, and the curvature of the loss reduces it.
             rate = math.exp(logarithm)
             added = (rate * noise) ** 2 * time / _REST * spectrum
             undone = 2 * MEAN_CURVATURE * rate * time * spectrum
@@ -219,12 +219,12 @@ class GradientEngine:
 
     @property
     def lone_steps(self) -> int:
-        """Number of steps of the intercept alone whose intercepts are averaged."""
+        """Number of averaged steps of the intercept alone."""
         return max(1, self.descent.lone_steps - self.descent.lone_steps // 2)
 
     @property
     def step_mu(self) -> float:
-        """Sensitivity over noise in one step."""
+        """Sensitivity divided by noise, of one step."""
         if self.epsilon == math.inf:
             return math.inf
         other = gaussian_mu(self.epsilon, self.delta) * math.sqrt(self.reserved)
@@ -250,7 +250,7 @@ class GradientEngine:
         count: float,
         features: Centred | None = None,
     ) -> tuple[Array, Array, Array | None]:
-        """Return coefficients and intercepts; and the intercepts without curves, if features are centred."""
+        """Return coefficients, intercepts, and (for centred features) the intercepts of a fit without curves."""
         mechanism = self.mechanism
         gradients = self.gradients(codes, targets, features)
         path = self.path(count)
@@ -259,7 +259,7 @@ class GradientEngine:
         return *rule_of(weights, self.descent.settings), path.alone
 
     def path(self, count: float, start: Array | None = None) -> Path:
-        """Return the path of all steps, at its start, which is 0 if there is none."""
+        """Return the path of all steps, from `start` or from 0."""
         start = np.zeros(self.descent.shape) if start is None else start.reshape(self.descent.shape)
         return Path(self.descent, start, count, self.mechanism.scale)
 
@@ -273,8 +273,8 @@ class GradientEngine:
         return CentredGradients(features, codes, targets, self.loss, most)
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
-        """Return how far the noise moves coefficients, for the curvature of pseudo-records; see `term_noise`."""
-        # A number that is added to the curves of all classes changes no loss: along it, noise is never pulled back.
+        """Return the effect of the noise on coefficients, for the curvature of pseudo-records (see `term_noise`)."""
+        # A number that is added to the curves of all classes changes no loss. Noise in this direction never decays.
         bends, vectors = np.linalg.eigh(pseudo.curvature(weights, self.descent.settings.constant))
         sizes = self.sizes_along(bends, pseudo.count)
         outputs, n_columns = self.descent.shape
@@ -288,16 +288,16 @@ class GradientEngine:
         return sizes
 
     def response_along(self, bends: Array, count: float) -> Array:
-        """Return how far a gradient of 1 in all steps moves the result along eigenvectors, for their eigenvalues."""
+        """Return the effect of a gradient of 1 in all steps on the result along eigenvectors, for their eigenvalues."""
         response: Array = np.abs(self._moves_along(bends, count).sum(axis=0))
         return response
 
     def _moves_along(self, bends: Array, count: float) -> Array:
-        """Return how far a gradient of 1 in one step moves the result, of shape (n_steps, n_eigenvalues)."""
-        # The noise of each step decays by a recursion. The result averages over the remaining noise of all steps.
+        """Return the effect of a gradient of 1 in one step on the result, of shape (n_steps, n_eigenvalues)."""
+        # The noise of each step decays by a recursion. The result is an average of the remaining noise of all steps.
         length = (eta(self.descent, self.mechanism.scale / count) if self.rate is None else self.rate) / count
         first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
-        # Longer steps than are stable do not occur, whatever the pseudo-records say.
+        # The actual steps are stable, even if they are too long for the pseudo-records.
         bends = np.clip(length * bends, 0.0, 2 * _STABLE * (1 + _MOMENTUM))
         left, moved = np.full(len(bends), -length), np.full(len(bends), -length)
         sums = [np.zeros(len(bends)), left.copy()]
@@ -314,7 +314,7 @@ class GradientEngine:
 
 @dataclass(frozen=True, eq=False)
 class MomentEngine:
-    """Describe ridge regression from noisy second moments, for ``delta = 0``, by public values without the data."""
+    """Ridge regression from noisy second moments, for ``delta = 0``, described by public values."""
 
     epsilon: float
     reserved: float  # The part of the budget that other releases use.
@@ -353,7 +353,7 @@ class MomentEngine:
         return solution[:-1].T, geometry.constant * solution[-1]
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
-        """Return how far the noise moves coefficients: see `term_noise`."""
+        """Return the effect of the noise on coefficients (see `term_noise`)."""
         noise = noise_of(mechanism_of(guarantee, MOMENTS), self.planned[1], self.geometry)
         size = math.hypot(noise.cross, noise.scale * float(np.linalg.norm(coef)) / math.sqrt(2))
         gram = pseudo.curvature(weights, self.geometry.constant)

@@ -1,4 +1,4 @@
-"""What can be done with a fitted additive model: explain rows, edit terms, and export. Post-processing throughout."""
+"""Explanations, edits and exports of fitted additive models. All of them are post-processing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AdditiveExplanations:
     _layout: Layout
 
     def explain_local(self, X: Any) -> list[dict[str, Any]]:
-        """Return for each row what each term adds to its score, the largest contributions first.
+        """Return the contributions of terms to the score of each row, in order of decreasing size.
 
         Parameters
         ----------
@@ -62,13 +62,13 @@ class AdditiveExplanations:
 
     @property
     def term_importances_(self) -> Array:
-        """Mean size of what each term adds to the score, by the released counts, of shape (n_terms,)."""
+        """Mean absolute value that each term adds to the score, by the released counts, of shape (n_terms,)."""
         check_is_fitted(self, "terms_")
         return term_importances(self._layout, self.terms_, self.cell_counts_)
 
     @property
     def feature_importances_(self) -> Array:
-        """Importances of the columns, which add up to 1, of shape (n_features,). A pair counts half for each column."""
+        """Importances of the columns, with the sum 1, of shape (n_features,). A pair counts half for each column."""
         check_is_fitted(self, "terms_")
         sizes = np.zeros(len(self.cell_counts_))
         for columns, own in zip(self.term_columns_, self.term_importances_, strict=True):
@@ -85,7 +85,7 @@ class AdditiveExplanations:
         name : str
             Name of the term, from ``term_names_``.
         values : array-like
-            What each cell adds, of the shape of the term in ``terms_``.
+            Values of the cells, of the shape of the term in ``terms_``.
 
         Returns
         -------
@@ -94,8 +94,8 @@ class AdditiveExplanations:
 
         Notes
         -----
-        **Privacy.** The guarantee stays the same if the values are public, or computed from released numbers. Values
-        that are chosen by looking at private records are not covered.
+        **Privacy.** The guarantee is unchanged if the values are public, or computed from released numbers. It does not
+        cover values that depend on private records in another way.
         """
         place = self._place(name)
         given = real_numbers(values)
@@ -106,16 +106,16 @@ class AdditiveExplanations:
         return edited
 
     def monotone(self, directions: Mapping[str, int]) -> Self:
-        """Return a copy of the model in which curves only rise, or only fall.
+        """Return a copy of the model with monotone curves.
 
-        Each curve is replaced by the nearest monotone one, where cells have the weights of their released counts. The
-        cell of missing values keeps its value.
+        Each curve is replaced by the nearest monotone curve, with the released counts as weights of the cells. The cell
+        of missing values keeps its value.
 
         Parameters
         ----------
         directions : dict of str to int
-            1 for a rising curve and -1 for a falling one, by the name of the term. Terms must have one column with
-            bins, or with ordered categories.
+            1 for an increasing curve and -1 for a decreasing curve, by the name of the term. Terms must have one column
+            with bins, or with ordered categories.
 
         Returns
         -------
@@ -158,7 +158,7 @@ class AdditiveExplanations:
             An object with the keys ``format``, ``version``, ``classes`` (None for regression), ``intercept``, ``terms``
             and ``privacy``. Each term has a ``name``, its ``columns`` (each with ``name``, and ``edges`` of bins or
             ``cells``) and the ``values`` of its cells. The score of a row is the sum of the values of its cells and the
-            intercept; entries in no cell add 0.
+            intercept. Entries in no cell add 0.
         """
         check_is_fitted(self, "terms_")
         classes = getattr(self, "classes_", None)
@@ -192,7 +192,7 @@ class AdditiveExplanations:
     @property
     @abstractmethod
     def cell_names_(self) -> list[list[str]]:
-        """What the cells of each column are called."""
+        """Names of the cells of each column."""
 
     def _place(self, name: Any) -> int:
         check_is_fitted(self, "terms_")

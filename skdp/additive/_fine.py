@@ -1,4 +1,4 @@
-"""Public cells of ordered columns that are finer than their bins: from steps, logarithms, edges, or equal parts."""
+"""Public cells of ordered columns that are finer than their bins, from steps, logarithms, edges, or equal parts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ..schema.names import column_name, positions_of
 
 Array = NDArray[np.float64]
 
-# Cells of a column of a schema, at most. With more, the column keeps its bins.
+# Largest number of cells of a column of a schema. With more cells, the column keeps its bins.
 _MOST_OF_SCHEMA = 2048
 
 Fine = tuple[tuple[Any, float | str | Array], ...]
 
 
 def check_fine_cells(value: Any) -> Fine:
-    """Check the parameter, as far as possible without the columns."""
+    """Check the parameter as far as possible without the columns."""
     if value is None:
         return ()
     if not isinstance(value, Mapping):
@@ -35,20 +35,20 @@ def check_fine_cells(value: Any) -> Fine:
         column = column_name(name, "fine_cells")
         if isinstance(own, str):
             if own != "log":
-                raise ValueError(f"fine_cells must have a step, 'log' or edges for each column; {name!r} has not")
+                raise ValueError(f"fine_cells must hold a step, 'log' or edges by column, got {own!r} for {name!r}")
             checked.append((column, own))
         elif np.ndim(own) == 0:
             checked.append((column, check_positive(own, "the step in fine_cells")))
         else:
             edges = increasing_edges(own)
             if edges is None:
-                raise ValueError(f"fine_cells must have two finite edges or more, increasing; {name!r} has not")
+                raise ValueError(f"fine_cells must have at least two finite, increasing edges for the column {name!r}")
             checked.append((column, edges))
     return tuple(checked)
 
 
 def refined(columns: Columns, fine: Fine, unit: float, most: int, names: NDArray | None, named: bool) -> Columns:
-    """Return the columns in cells that are finer than their bins, wherever these are public."""
+    """Return the columns with finer cells where their bins are public."""
     place = positions_of([("fine_cells", [name for name, _ in fine])], columns.n_features, names, named)
     found = []
     for name, own in fine:
@@ -56,10 +56,10 @@ def refined(columns: Columns, fine: Fine, unit: float, most: int, names: NDArray
         kind = columns.kinds[j]
         if not columns.ordered[j]:
             if named:
-                raise ValueError(f"fine_cells names the column {name!r}, which has categories")
+                raise ValueError(f"fine_cells must not name the column {name!r}, which has categories")
             continue
         if not isinstance(kind, np.ndarray):
-            # The edges of its bins are private.
+            # The edges of the bins are private.
             continue
         # A last bin may hold missing values.
         n_bins = columns.declared.get(j, len(kind) - 1)
@@ -73,7 +73,7 @@ def refined(columns: Columns, fine: Fine, unit: float, most: int, names: NDArray
 
 
 def split_for_pairs(columns: Columns, most: int, finer: Collection[int] = ()) -> Columns:
-    """Return the columns with the bins of those in pairs split evenly, into `most` cells of a column at most."""
+    """Return the columns, where bins of columns in pairs are split evenly into at most `most` cells of a column."""
     # Columns that are `finer` than their bins stay as they are.
     found = []
     for j in sorted({j for pair in columns.pairs for j in pair}.difference(finer)):
@@ -97,7 +97,7 @@ def _with_cells(columns: Columns, found: list[tuple[int, Array]]) -> Columns:
 
 
 def fine_cells_of(encoding: Encoding) -> dict[Any, Array]:
-    """Return edges for the columns of a schema that have a step, or a logarithmic scale, if there are not too many."""
+    """Return edges for the columns of a schema with a step or a logarithmic scale, unless there are too many cells."""
     found = {}
     for name, column in encoding.schema.items() if encoding.form == "cells" else ():
         if not isinstance(column, Number) or (column.scale != "log" and column.step is None):

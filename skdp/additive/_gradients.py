@@ -1,11 +1,11 @@
-r"""Sums of clipped gradients over the records of an additive model, exact, from the cells that records are in.
+r"""Exact sums of clipped gradients over the records of an additive model, from the cells of the records.
 
-A record's features are the rows of its cells. So predictors are sums of tables with an entry for each cell, and the sum
-of gradients follows from the sums of derivatives in each cell: no record's features are ever written down. Entries of
-rows are integers of 20 bits times a power of two, rounded towards 0, which makes no row longer; weights and derivatives
-have as many bits as keep everything exact (see :mod:`skdp.solvers.clipped_gradients`, whose sums over dense rows
-these are). Sums of derivatives in cells are exact for 2**33 records. They are split into parts of few bits before they
-are multiplied by rows, once a step.
+The features of a record are the rows of its cells. Therefore predictors are sums of tables with an entry for each cell,
+and the sum of gradients follows from the sums of derivatives in each cell. The features of records are never stored.
+Entries of rows are integers of 20 bits times a power of two, rounded towards 0, so that no row becomes longer. Weights
+and derivatives have few enough bits that all sums are exact, as in :mod:`skdp.solvers.clipped_gradients`, which
+computes the same sums over dense rows. Sums of derivatives in cells are exact for 2**33 records. In each step, they are
+split into parts of few bits before they are multiplied by rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 
 class CellGradients(ClippedGradients):
-    """Sum clipped gradients over records given by cells; no record adds more than `max_norm`, in L2 norm."""
+    """Sum clipped gradients over records given by cells. Each record adds at most `max_norm` in L2 norm."""
 
     def __init__(self, layout: Layout, codes: Codes, targets: NDArray, loss: GradientLoss, max_norm: float) -> None:
         norm = augmented_norm(layout.data_norm, layout.constant)
@@ -40,7 +40,7 @@ class CellGradients(ClippedGradients):
         self._constant = float(truncate(np.array([layout.constant]), self._row_step)[0])
         self._slices = layout.slices
         self._follow(codes, targets, loss, [len(cells) for cells in self._cells])
-        # No record is longer than the norm.
+        # The norm of each record is at most `norm`.
         most = max(self._n_columns, loss.outputs) * 2.0**-50
         self._most: Any = max_norm * (1 - max(2.0**-40, most)) / norm / self._unit
         if loss.outputs == 1:
@@ -55,12 +55,12 @@ class CellGradients(ClippedGradients):
         self._rows = targets
         self._targets = None if loss.signed else targets
         self._signs = np.where(targets == 1, -1.0, 1.0) if loss.signed else None
-        # The derivative of Huber's loss is the residual, clipped. It is clipped once, in units of its step.
+        # The derivative of Huber's loss is the clipped residual. It is clipped once, in units of its step.
         self._in_units = targets * (1 / self._unit) if isinstance(loss, Huber) and loss.outputs == 1 else None
         self._few = np.empty((3, BLOCK))
 
     def _values(self, weights: Array) -> Array:
-        """Return what each cell of each term adds to predictors, of shape (n_cells, outputs)."""
+        """Return the value that each cell of each term adds to predictors, of shape (n_cells, outputs)."""
         return np.vstack([cells @ weights[:, where].T for cells, where in zip(self._cells, self._slices, strict=True)])
 
     def _of_cells(self, sums: Array) -> Array:
@@ -107,7 +107,7 @@ class CellGradients(ClippedGradients):
         return bundles.by_cell(in_joint)
 
     def _in_features(self, sums: Array) -> Array:
-        # All records are in a cell of the first term, or in its last one, which stands for none.
+        # All records are in a cell of the first term, or in its last cell, which stands for no cell.
         whole = sums[self._of_term[0]].sum(axis=0)
         return np.column_stack([self._of_cells(sums), self._constant * whole])
 
@@ -132,10 +132,10 @@ class CellGradients(ClippedGradients):
 
 
 class CentredGradients(CellGradients):
-    """The same for features that released counts have centred: each record is clipped by its own length."""
+    """Sum clipped gradients for features centred by released counts. Each record is clipped by its own norm."""
 
-    # Centred indicators are written as a multiple of the cell's own one, less a row that all cells share. Both are
-    # rounded towards 0, and the products of sums with either have as few bits as those with rows.
+    # A centred indicator is a multiple of the cell's own indicator, minus a row that all cells share. Both are
+    # rounded towards 0, and the products of sums with both have as few bits as the products with rows.
 
     def __init__(
         self,

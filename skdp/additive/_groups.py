@@ -2,9 +2,8 @@ r"""Groups of public features for the terms of a model whose records have weight
 
 A column of ordered cells has up to three groups of features: steps at the edges of its bins, one indicator for each
 bin, and one indicator for each of its cells, if these are finer than the bins. A column of categories has one group of
-indicators. A pair of columns has one group of products, and one of indicators of finer cells, if there are any.
-Released counts place the mean of each group at 0 and tell how long its rows are, so that a weight can be chosen for
-each group.
+indicators. A pair of columns has one group of products, and one group of indicators of finer cells, if there are any.
+The features of each group are centred by released counts. The weight of each group follows from the norms of its rows.
 """
 
 from __future__ import annotations
@@ -27,29 +26,29 @@ from ._terms import PAIR_CELLS, ROUGHNESS, Layout, Term, cell_rows, merged, prod
 Array = NDArray[np.float64]
 Cells = NDArray[np.intp]
 
-#: Parts of an ordered column's bins that steps have, under smoothness="auto", and its part for cells without noise.
+#: With smoothness="auto": the part of steps in the bins of an ordered column, and the part of its cells without noise.
 STEPS, FINE = 0.7, 0.6
 
 #: Weight of an ordered column that has cells finer than its bins. Other columns have the weight 1.
 FINE_UNITS = 2.0
 
-#: Finer cells of one column in a pair, at most, and the part of the pair's weight that they have.
+#: Largest number of finer cells of one column in a pair, and their part of the pair's weight.
 FINE_PAIR_CELLS, FINE_PAIR = 64, 0.5
 
-#: Least mean square of a group's rows that default weights take into account.
+#: Lower limit on the mean square of a group's rows in default weights.
 LEAST_SQUARE = 0.02
 
-#: The product of a record's weight and its squared norm is at most a number q times the squared norm R. This many
-#: standard deviations of the squared norm are below it, and q is at most so much.
+#: The product of a record's weight and its squared norm is at most q times the squared norm R. The number q covers this
+#: many standard deviations of the squared norm, and is at most the second number.
 DEVIATIONS, MOST_RATIO = 2.0, 2.0
 
-#: Mean of the second derivative of the loss, times the weight of the record, about.
+#: Approximate mean of the second derivative of the loss, times the weight of the record.
 MEAN_CURVATURE = 0.12
 
-#: Part of the default weights that learned ones keep.
+#: Part of the default weights in learned weights.
 KEPT = 0.1
 
-# Weights of records are rounded down by this, which is far more than the rounding of their lengths.
+# Weights of records are rounded down by this number, which far exceeds the rounding error of their norms.
 _BELOW = 1 - 2.0**-30
 
 
@@ -69,13 +68,13 @@ class Group:
 
     @property
     def factor(self) -> float:
-        """Length of the indicators; they are as far apart as corners of a simplex of radius 1."""
+        """Norm of the indicators. Their distances are those of the corners of a simplex of radius 1."""
         return math.sqrt(self.size / (self.size - 1)) if self.rows is None and self.size > 1 else 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedLayout:
-    """All terms and groups, side by side, and the constant feature. Public."""
+    """The public features: all terms and groups, and the constant feature."""
 
     terms: tuple[Term, ...]
     groups: tuple[Group, ...]
@@ -97,8 +96,8 @@ class GroupedLayout:
         fine: Collection[int] = (),
         divided: tuple[int, ...] = (),
     ) -> GroupedLayout:
-        """Return the groups for columns, and for the same ones in bins that their cells are parts of."""
-        # Columns that are not in `fine` have finer cells for pairs only.
+        """Return the groups for columns in cells, and for the same columns in bins."""
+        # Columns that are not in `fine` have finer cells in pairs only.
         part = STEPS if smoothness is None else smoothness
         terms, groups = [], []
         bins = [_bins_of_cells(columns, coarse, j) for j in range(columns.n_features)]
@@ -124,7 +123,7 @@ class GroupedLayout:
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:
-        """Where the features of each group are."""
+        """Slices of the features of each group."""
         ends = np.cumsum([0, *(group.width for group in self.groups)]).tolist()
         return tuple(slice(a, b) for a, b in pairwise(ends))
 
@@ -140,7 +139,7 @@ class GroupedLayout:
 
     @property
     def data_norm(self) -> float:
-        """Root of the mean square of the records' lengths, by the released counts, without the constant."""
+        """Root mean square of the records' norms, by the released counts, without the constant."""
         return math.sqrt(len({group.term for group in self.groups}))
 
     @property
@@ -150,11 +149,11 @@ class GroupedLayout:
 
     @property
     def norm(self) -> float:
-        """The norm R: a record's weight times its length is at most R."""
+        """The norm R. The product of a record's weight and its norm is at most R."""
         return augmented_norm(self.data_norm, self.constant)
 
     def codes(self, codes: Codes) -> Codes:
-        """Return the cell of each record in each term, from those of the columns."""
+        """Return the cell of each record in each term, from its cells in the columns."""
         if all(len(term.columns) == 1 for term in self.terms):
             return codes
         return np.stack([term.codes(codes) for term in self.terms])
@@ -166,17 +165,17 @@ class GroupedLayout:
         return plain.codes(np.stack(own))
 
     def counts_in_bins(self, counts: list[Array]) -> list[Array]:
-        """Return the numbers of records in the bins of each column, from those in cells."""
+        """Return the numbers of records in the bins of each column, from the numbers in cells."""
         found: list[Any] = [np.bincount(bins, weights=own) for bins, own in zip(self.bins, counts, strict=True)]
         return found
 
     def in_cells(self, values: list[Array], plain: Layout) -> list[Array]:
-        """Return values of cells from those of the layout of the bins."""
+        """Return values of cells from values of the layout of the bins."""
         out = []
         for own, term, other in zip(values, self.terms, plain.terms, strict=True):
             places: Any = 0
             for j, cells, of_bins in zip(term.columns, term.maps, other.maps, strict=True):
-                # Of the bins in a cell of a pair, the first one counts.
+                # A cell of a pair takes the value of its first bin.
                 first = np.unique(cells[:-1], return_index=True)[1]
                 places = np.add.outer(places * int(of_bins[-1]), of_bins[self.bins[j][first]])
             out.append(own[np.ravel(places)])
@@ -204,13 +203,13 @@ class GroupedLayout:
         return self.in_equal_parts(j, _shares(by_bin, noise))
 
     def in_equal_parts(self, j: int, values: Array) -> Array:
-        """Return values of the bins of a column divided evenly by their cells."""
+        """Divide the values of the bins of a column evenly among their cells."""
         bins = self.bins[j]
         found: Array = (values / np.bincount(bins))[bins]
         return found
 
     def without_pairs(self) -> GroupedLayout:
-        """Return the layout with the same cells whose pairs of columns add nothing."""
+        """Return the layout with the same cells, but without features of pairs."""
         return replace(self, groups=tuple(group for group in self.groups if len(self.terms[group.term].columns) == 1))
 
 
@@ -226,7 +225,7 @@ def _bins_of_cells(columns: Columns, coarse: Columns, j: int) -> Cells:
 def _pair(
     columns: Columns, bins: list[Cells], pair: tuple[int, int], smoothness: float, place: int
 ) -> tuple[Term, list[Group]]:
-    """Return the term of a pair of columns, and its groups: products of merged cells, and cells that are finer."""
+    """Return the term of a pair of columns, and its groups: products of merged cells, and indicators of finer cells."""
     maps, wholes, rows = [], [], []
     for j in pair:
         cells, ordered = np.arange(columns.sizes[j]), columns.ordered[j]
@@ -252,7 +251,7 @@ def _pair(
 def _shares(counts: Array, noise: float) -> Array:
     kept = np.maximum(counts, 0.0)
     if len(kept) > 20:
-        # Of many cells, most may be empty, and positive noise in all of them would add up.
+        # Most of many cells may be empty, and positive noise in all of them would add up.
         kept = np.maximum(kept - 2 * noise, 0.0)
     added = max(noise, 1.0) / max(len(kept), 1)
     shares: Array = (kept + added) / (kept + added).sum()
@@ -261,7 +260,7 @@ def _shares(counts: Array, noise: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Centred:
-    """Features with mean 0 and a weight for each group, all of it from public and released numbers."""
+    """Centred features with a weight for each group, from public and released numbers."""
 
     layout: GroupedLayout
     probabilities: list[Array]  # Shares of records in the cells of each term.
@@ -274,9 +273,9 @@ class Centred:
     def of(
         cls, layout: GroupedLayout, probabilities: list[Array], weights: Array, least: float = LEAST_SQUARE
     ) -> Centred:
-        """Return the features whose mean squared length is at most `layout.data_norm` squared."""
-        # Groups of which nearly all records share a bin are not scaled up further, because lengths of rows before they
-        # are centred count in the certificate.
+        """Return the features whose mean squared norm is at most `layout.data_norm` squared."""
+        # If nearly all records share a bin of a group, the group is not scaled up further, because the certificate
+        # depends on the norms of rows before they are centred.
         shares = _by_bin(layout, probabilities)
         squares = mean_squares(layout, probabilities)
         weights = weights * (layout.data_norm**2 / float(weights @ np.maximum(squares, least)))
@@ -295,7 +294,7 @@ class Centred:
 
     @cached_property
     def squares(self) -> list[Array]:
-        """Squared length of the features of each cell of each term, and 0 for what is in none."""
+        """Squared norm of the features of each cell of each term, and 0 for no cell."""
         out = [np.zeros(size + 1) for size in self.layout.sizes]
         for group, rows, scale, own in zip(self.layout.groups, self.rows, self.scales, self.shares, strict=True):
             lengths = scale**2 * (1 - 2 * own + own @ own) if rows is None else (rows**2).sum(axis=1)
@@ -304,7 +303,7 @@ class Centred:
 
     @cached_property
     def length_ratio(self) -> float:
-        """The number q, from released counts, as if columns were independent."""
+        """The number q, from released counts, for independent columns."""
         variance = 0.0
         for own, squares in zip(self.probabilities, self.squares, strict=True):
             variance += float(own @ squares[:-1] ** 2 - (own @ squares[:-1]) ** 2)
@@ -321,7 +320,7 @@ class Centred:
 
     @cached_property
     def _lengths(self) -> list[float]:
-        """Bounds on the length of a row before it is centred and that of the mean, together, by group."""
+        """Bounds on the sum of the norms of a row before it is centred and of the mean, by group."""
         out = []
         for group, scale, weight in zip(self.layout.groups, self.scales, self.weights, strict=True):
             longest = scale**2 if group.rows is None else weight * float((group.rows**2).sum(axis=1).max(initial=0.0))
@@ -330,12 +329,12 @@ class Centred:
 
     @cached_property
     def raw_norm(self) -> float:
-        """Bound on the lengths of records' rows before they are centred, and of their means, together."""
+        """Bound on the sum of the norms of a record's row before it is centred and of the mean."""
         total = math.sqrt(self.layout.constant**2 + math.fsum(length**2 for length in self._lengths))
         return max(total, MOST_RATIO * self.layout.norm)
 
     def rounding(self, theta: Array) -> tuple[float, int]:
-        """Return how far scores of records are off, and the terms that sums of cells pass through, in units."""
+        """Return bounds on the rounding errors of scores, and the number of terms in sums of cells, in units."""
         error, terms = 0.0, 0
         for group, where, length in zip(self.layout.groups, self.layout.slices, self._lengths, strict=True):
             width = 0 if group.rows is None else group.width
@@ -347,14 +346,14 @@ class Centred:
         return error + (len(self.layout.groups) + 8) * largest, terms + 16
 
     def tables(self, theta: Array) -> list[Array]:
-        """Return what each cell of each term adds to a score, and 0 for what is in none."""
+        """Return the value that each cell of each term adds to a score, and 0 for no cell."""
         out = [np.zeros(size + 1) for size in self.layout.sizes]
         for k, (group, where) in enumerate(zip(self.layout.groups, self.layout.slices, strict=True)):
             out[group.term][:-1] += self._values(k, theta[where])[group.bins]
         return out
 
     def carried(self, theta: Array, to: Centred) -> Array:
-        """Return coefficients of other features with the same scores; groups that these do not have get zeros."""
+        """Return coefficients with the same scores from coefficients of other features, with zeros for new groups."""
         out = np.zeros(to.layout.n_features + 1)
         ratios = np.sqrt(self.weights / to.weights[: len(self.weights)])
         for where, ratio in zip(self.layout.slices, ratios, strict=True):
@@ -368,11 +367,11 @@ class Centred:
         if rows is not None:
             values: Array = rows @ own
             return values
-        # The sum is exact, since errors of a long one would count in each record.
+        # The sum is exact, because an error of a long sum would affect each record.
         return self.scales[k] * (own - math.fsum(self.shares[k] * own))
 
     def adjoint(self, sums: list[Array]) -> Array:
-        """Return the sum of weighted rows from the sums of weights by term and cell, without the constant's entry."""
+        """Return the sum of weighted rows, without the constant, from the sums of weights by term and cell."""
         parts = []
         for group, rows, scale, shares in zip(self.layout.groups, self.rows, self.scales, self.shares, strict=True):
             own = np.bincount(group.bins, weights=sums[group.term][: len(group.bins)], minlength=group.size)
@@ -388,7 +387,7 @@ class Centred:
         return dense
 
     def cell_rows(self, t: int) -> Array:
-        """Return the features of the cells of a term, with zeros for those of other terms and for the constant."""
+        """Return the features of the cells of a term, with zeros for other terms and for the constant."""
         out = np.zeros((self.layout.sizes[t], self.layout.n_features + 1))
         for k, (group, where) in enumerate(zip(self.layout.groups, self.layout.slices, strict=True)):
             if group.term == t:
@@ -415,7 +414,7 @@ def _by_bin(layout: GroupedLayout, probabilities: list[Array]) -> list[Array]:
 
 
 def mean_squares(layout: GroupedLayout, probabilities: list[Array]) -> Array:
-    """Return the mean squared length of each group's centred rows, for a weight of 1."""
+    """Return the mean squared norm of each group's centred rows, for a weight of 1."""
     out: list[float] = []
     for group, own in zip(layout.groups, _by_bin(layout, probabilities), strict=True):
         if group.rows is None:
@@ -426,13 +425,13 @@ def mean_squares(layout: GroupedLayout, probabilities: list[Array]) -> Array:
 
 
 def default_weights(layout: GroupedLayout, squares: Array, least: float = LEAST_SQUARE) -> Array:
-    """Return weights in proportion to the default ones, over the root of the mean squares."""
+    """Return weights in proportion to the default weights, divided by the root of the mean squares."""
     weights = np.array([group.share for group in layout.groups]) / np.sqrt(np.maximum(squares, least))
     return weights / weights.sum()
 
 
 def learned_weights(features: Centred, theta: Array, noise: float, count: float) -> Array:
-    """Return weights from released coefficients: in proportion to each group's size without its noise."""
+    """Return weights in proportion to the size of each group's released coefficients without their noise."""
     layout = features.layout
     squares = mean_squares(layout, features.probabilities)
     sizes = []
@@ -441,7 +440,7 @@ def learned_weights(features: Centred, theta: Array, noise: float, count: float)
         if rows is not None:
             bends = np.linalg.eigvalsh((rows.T * shares) @ rows)
         else:
-            # A number that all coefficients of indicators have in common moves no score.
+            # A number that is added to all coefficients of indicators changes no score.
             own = own - own.mean()
             bends = features.scales[k] ** 2 * shares
         variances = (noise / (1 + MEAN_CURVATURE * count * np.maximum(bends, 0.0))) ** 2

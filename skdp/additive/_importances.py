@@ -1,4 +1,4 @@
-"""How much each term of an additive model matters, from its released values and counts."""
+"""Importances of the terms of an additive model, from released values and counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Array = NDArray[np.float64]
 
 
 def term_importances(layout: Layout, terms: list[Array], counts: list[Array]) -> Array:
-    """Return the mean size of what each term adds, for records whose columns are independent."""
+    """Return the mean absolute value that each term adds, for records with independent columns."""
     found = []
     for term, values in zip(layout.terms, terms, strict=True):
         weights = np.ones(1)

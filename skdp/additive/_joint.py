@@ -1,4 +1,4 @@
-"""Cells of several terms at once: a record is looked up, and counted, once for all terms of a bundle."""
+"""Joint cells of several terms. Each record is looked up and counted once for all terms of a bundle."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ..schema.columns import Codes
 
 Array = NDArray[np.float64]
 
-#: Records of a block. What is computed of so many stays in the processor's cache.
+#: Number of records of a block. The results for a block fit into the processor's cache.
 BLOCK = 2**13
 
-# Joint cells of a bundle. Tables with so many entries stay in the processor's cache.
+# Largest number of joint cells of a bundle. Tables of this size fit into the processor's cache.
 _MOST_CELLS = 2**12
 
 
 class Bundles:
-    """Terms in bundles that have few joint cells, and the joint cells of each record, as sparse matrices by block."""
+    """Bundles of terms with few joint cells, and the joint cells of each record, as sparse matrices by block."""
 
     def __init__(self, codes: Codes, sizes: list[int]) -> None:
         members: list[list[int]] = []
@@ -44,7 +44,7 @@ class Bundles:
         places = np.concatenate(rows), np.concatenate(columns)
         self._cells = csr_array((np.ones(len(places[0])), places), shape=(starts[-1], firsts[-1]))
         self._joint = self._cells.T
-        # A row for each record has ones for its joint cells. All blocks share all but the places of the ones.
+        # A row for each record has ones for its joint cells. Blocks differ only in the places of the ones.
         ones = np.ones(BLOCK * len(members))
         ends = np.arange(BLOCK + 1, dtype=np.int32) * np.int32(len(members))
         self.blocks = []
@@ -63,6 +63,6 @@ class Bundles:
         return out
 
     def by_cell(self, sums: Array) -> Array:
-        """Return sums by cell of all terms, of shape (n_cells, outputs), from those by output and joint cell."""
+        """Return sums by cell of all terms, of shape (n_cells, outputs), from sums by output and joint cell."""
         out: Array = self._joint @ sums.T
         return out

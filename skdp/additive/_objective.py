@@ -1,7 +1,7 @@
-"""The objective of objective perturbation, from the cells that records are in: no record's features are written down.
+"""The objective of objective perturbation, from the cells of the records.
 
-A record's features are the rows of its cells. So predictors are sums of tables with an entry for each cell; gradients
-follow from sums of derivatives by cell, and second derivatives from sums by pairs of cells.
+The features of a record are the rows of its cells, and are never stored. Predictors are sums of tables with an entry
+for each cell. Gradients follow from sums of derivatives by cell, and second derivatives from sums by pairs of cells.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from ._terms import Layout
 
 Array = NDArray[np.float64]
 
-#: Most cells of a term, with the one for what is in none: sums by pairs of cells then fit into the cache.
+#: Largest number of cells of a term, including no cell. Sums by pairs of cells then fit into the cache.
 MOST_CELLS = 512
 
-# Records whose pairs of cells are counted at once.
+# Number of records whose pairs of cells are counted at once.
 _PAIR_ROWS = 2**14
 
 
 class CellObjective(Objective):
     """Sum the losses of the records of an additive model, plus a regulariser and a linear term."""
 
-    # No row is longer than `norm`, because each term adds a row of length at most 1 (see `Layout`), and `norm` includes
-    # the constant.
+    # The norm of a row is at most `norm`, which includes the constant, because each term adds a row of norm at most 1
+    # (see `Layout`).
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class CellObjective(Objective):
     ) -> None:
         self._prepare(labels, augmented_norm(layout.data_norm, layout.constant), loss, C, strong_convexity, linear)
         self._layout = layout
-        # As what `np.bincount` and `take` want, which would copy them each time.
+        # With this type, `np.bincount` and `take` need not copy the codes each time.
         self._cells: Any = codes.astype(np.intp)
         self._rows_of_cells = [term.rows for term in layout.terms]
 
@@ -100,18 +100,18 @@ class CellObjective(Objective):
     def certified_gradient(self, theta: Array) -> tuple[Array, float]:
         """Return the gradient in double precision and a bound on the norm of its error.
 
-        An entry of a term's table is a product with one row of the term, and so off by as many units as the term has
-        columns, relative to the lengths of the row and of the term's coefficients. By Cauchy and Schwarz, the sum of
-        these products over terms is at most the norm times the length of all coefficients. Adding up the terms and the
-        constant costs a unit for each of them. Derivatives are added up by cell, some rows at a time; sums of cells are
-        multiplied by their rows. With the sizes of the derivatives of a cell's records instead of the derivatives, and
-        1 for the length of its row, that is the number of records times the Lipschitz constant for each term, and
-        the norm times that for all of them.
+        An entry of a term's table is a product with one row of the term. Relative to the norms of the row and of the
+        term's coefficients, its error is at most as many units as the term has columns. By the Cauchy-Schwarz
+        inequality, the sum of these products over terms is at most the norm times the norm of all coefficients. Adding
+        up the terms and the constant costs one unit for each of them. Derivatives are added up by cell, some rows at a
+        time, and sums of cells are multiplied by their rows. If absolute values replace the derivatives, and 1 replaces
+        the norm of each row, the result is at most the number of records times the Lipschitz constant for each term,
+        and the norm times this number for all terms.
         """
         q = len(theta)
         sizes = [len(rows) for rows in self._rows_of_cells]
         widest = max(rows.shape[1] for rows in self._rows_of_cells)
-        # Predictors are computed once, and derivatives of a block at a time.
+        # Predictors are computed once. Derivatives are computed block by block.
         z = self.predictor(theta)
 
         def block(predictors: NDArray, target: NDArray, cells: NDArray) -> NDArray:

@@ -1,8 +1,8 @@
-r"""A private choice of pairs of columns, by how the residuals of the curves so far add up in cells of two columns.
+r"""A private choice of pairs of columns, by sums of residuals in the cells of two columns.
 
-The score of a pair is the norm of the sums of residuals in its cells, from which released counts take away what one
-column alone can explain. One record moves each score by 1 at most, however many cells there are. The exponential
-mechanism chooses among the pairs and "none", so that its cost does not depend on the number of pairs.
+The score of a pair is the norm of the sums of residuals in its cells. Released counts remove the part that one column
+alone explains. One record changes each score by at most 1, for any number of cells. The exponential mechanism chooses
+among the pairs and "none". Therefore its cost does not depend on the number of pairs.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from ._plans import Cells
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-#: Pairs that are chosen, at most.
+#: Largest number of chosen pairs.
 MOST_PAIRS = 2
 
-#: Cells of a column in the scores, at most. Few cells are for smooth interactions, and many for others.
+#: Largest numbers of cells of a column in the scores. Few cells are for smooth interactions, and many cells for others.
 RESOLUTIONS = 4, 16
 
-#: Parts of the budget, of the square of the GDP parameter, for one choice.
+#: Possible shares of the budget (of the squared GDP parameter) for one choice.
 LEAST_SHARE, MOST_SHARE = 0.001, 0.06
 
-#: The noise of a choice is to be below this part of the largest score that is likely, if the budget allows that.
+#: If the budget is sufficient, the noise of a choice is below this part of the largest likely score.
 NOISE_TO_REACH = 0.02
 
-#: The largest score that is likely, over the one of a pair that decides all residuals.
+#: The largest likely score, divided by the score of a pair that determines all residuals.
 REACH = 0.7
 
-#: A pair has to be beyond so many standard deviations of the sampling of residuals.
+#: The score of a pair must exceed this many standard deviations of the sampling error of residuals.
 SAMPLING = 1.6
 
-# Residuals are multiples of this, rounded towards 0, so that their sums are exact.
+# Residuals are rounded towards 0 to multiples of this number, so that their sums are exact.
 _RESIDUAL_STEP = 2.0**-20
 
-# A score is off by less than 2**-13 for up to 2**30 records.
+# The error of a score is less than 2**-13 for up to 2**30 records.
 _ROUNDING = 2.0**-12
 
-# Parts of the budget are rounded down, so that together they are never more than the whole.
+# Parts of the budget are rounded down, so that their sum never exceeds the budget.
 _BELOW = 1 - 2.0**-40
 
 CURVES = "curves"
@@ -65,8 +65,8 @@ def score_sensitivity() -> float:
     """Bound what one record adds to the score of one pair, rounding included.
 
     A record adds its residual, of size at most 1, to the sum of one cell of the pair. The score is the norm of a linear
-    image of the sums, which makes none of these cells longer than 1. By the triangle inequality, a record moves the
-    score by 1 at most, and records in rare cells of both columns nearly attain that.
+    image of the sums, and the image of each cell has a norm of at most 1. By the triangle inequality, a record changes
+    the score by at most 1. Records in rare cells of both columns nearly attain the bound.
     """
     return 1.0 + _ROUNDING
 
@@ -100,34 +100,34 @@ class Merged:
 
     @cached_property
     def projection(self) -> Array:
-        """The projection along the shares: sums in proportion to them are effects of the other column alone."""
-        # Divided by the largest norm of a cell after it, so that one record moves a score by 1 at most.
+        """The projection that removes sums in proportion to the shares, which are effects of the other column alone."""
+        # It is divided by the largest norm of a projected cell, so that one record changes a score by at most 1.
         found: Array = np.eye(len(self.shares)) - np.outer(self.shares, self.shares) / float(self.shares @ self.shares)
         return found / float(np.linalg.norm(found, axis=1).max())
 
     @cached_property
     def size(self) -> float:
-        """The norm of the shares after the projection, if signs are such that no column explains them."""
+        """The norm of the projected shares, with signs that no column explains."""
         return float(np.linalg.norm(self.shares * np.linalg.norm(self.projection, axis=1)))
 
 
 @dataclass(frozen=True, eq=False)
 class PairChoice:
-    """Plan of the choices of pairs, from public parameters and released counts."""
+    """The plan of the choices of pairs, from public parameters and released counts."""
 
     columns: tuple[tuple[Merged, ...], ...]  # The cells of each column, for each resolution.
     candidates: tuple[tuple[int, int, int], ...]  # A resolution and two columns.
-    least: Array  # What the score of each candidate has to be for its pair to pay.
+    least: Array  # The smallest score of each candidate for which its pair is useful.
     share: float  # Part of the budget for each choice.
     mu: float  # GDP parameter of each choice.
-    none: float  # By how much a score has to be larger than that, so that noise does not choose.
+    none: float  # A score must exceed the smallest score by this number, so that noise does not decide.
 
     @classmethod
     def of(
         cls, counts: list[Array], ordered: tuple[bool, ...], total: float, mu: float, spread: float, part: float
     ) -> PairChoice | None:
-        """Return the plan for a fit with the parameter `mu`; None if no pair is likely to pay."""
-        # `spread` is about the standard deviation of residuals. A pair pays if it explains a `part` of it.
+        """Return the plan for a fit with the GDP parameter `mu`, or None if no pair is likely to be useful."""
+        # `spread` is an approximate standard deviation of residuals. A pair is useful if it explains a `part` of it.
         columns = tuple(
             tuple(Merged.of(own, kind, most) for own, kind in zip(counts, ordered, strict=True)) for most in RESOLUTIONS
         )
@@ -135,11 +135,11 @@ class PairChoice:
         every = [(r, a, b) for r in range(len(RESOLUTIONS)) for a, b in combinations(several, 2)]
         if not every:
             return None
-        # What a pair reaches that decides all residuals.
+        # The score of a pair that determines all residuals.
         reach = spread * total * np.array([columns[r][a].size * columns[r][b].size for r, a, b in every])
         least = np.hypot(SAMPLING * spread * math.sqrt(total), math.sqrt(part) * reach)
         deviations = 2 + math.log(len(every))
-        # The part of the budget for which the noise in the best of all candidates is small.
+        # The share of the budget for which the noise in the best of all candidates is small.
         needed = (deviations * cls._scale(mu) / (NOISE_TO_REACH * REACH * float(reach.max()))) ** 2
         share = min(max(needed, LEAST_SHARE), MOST_SHARE)
         own_mu = mu * math.sqrt(share) * _BELOW
@@ -161,7 +161,7 @@ class PairChoice:
     def scores(self, codes: Codes, residuals: Array) -> Array:
         """Return the score of each candidate, from the cells of the records and residuals in [-1, 1]."""
         residuals = truncate(np.clip(residuals, -1.0, 1.0), _RESIDUAL_STEP)
-        # What is in no cell of a column counts in none of its pairs.
+        # Values in no cell of a column do not count in its pairs.
         merged = [
             [np.append(own.places, len(own.shares))[cells] for own, cells in zip(columns, codes, strict=True)]
             for columns in self.columns
@@ -175,7 +175,7 @@ class PairChoice:
         return np.array(found)
 
     def chosen(self, reserve: Reserve, scores: Array) -> list[tuple[int, int]]:
-        """Choose one pair after the other, until "none" is chosen, and return them."""
+        """Choose and return pairs, one after the other, until "none" is chosen."""
         found: list[tuple[int, int]] = []
         beyond = scores - self.least
         for index in range(MOST_PAIRS):
@@ -195,7 +195,7 @@ class PairChoice:
 
 
 class Reserve:
-    """The part of the budget that is left for the curves. Each part that is spent was fixed by earlier releases."""
+    """The rest of the budget for the curves. Each share that is spent was determined by earlier releases."""
 
     def __init__(self, session: ReleaseSession, mu: float, share: float) -> None:
         # `mu` is the GDP parameter of the whole fit.
@@ -203,22 +203,22 @@ class Reserve:
 
     @property
     def event(self) -> GaussianEvent:
-        """What the rest may cost, a little more than its mechanisms, which are rounded down as well."""
+        """Event of the rest of the budget. Its mechanisms use slightly less, because they are rounded down."""
         return GaussianEvent(self._mu * math.sqrt(self.share) * (1 - 2.0**-41))
 
     def spend(self, share: float, releases: Sequence[Release], events: Sequence[PrivacyEvent]) -> None:
-        """Plan releases for a part of what is left."""
+        """Plan releases for a share of the rest."""
         self.share = (self.share - share) * _BELOW
         left = self.event
         self.session.refine(CURVES, [*releases, reserved_release(left, self.share)], [*events, left])
 
     def spend_all(self, releases: Sequence[Release], events: Sequence[PrivacyEvent]) -> None:
-        """Plan releases for all that is left."""
+        """Plan releases for all of the rest."""
         self.session.refine(CURVES, releases, events)
 
 
 def reserved_release(event: GaussianEvent, share: float) -> Release:
-    """Return the plan of a part of the budget that later choices and curves use."""
+    """Return the plan of a share of the budget for later choices and curves."""
     return Release(CURVES, Reserved(event), share, _THEOREM)
 
 
@@ -231,8 +231,8 @@ def with_pairs(
     noise: float,
     finer: Collection[int] = (),
 ) -> tuple[Cells, GroupedLayout]:
-    """Return the records in the cells that these pairs have, and the groups of features for them."""
-    # `coarse` are the columns in bins, and `finer` those with other cells. Counts of bins are divided evenly.
+    """Return the cells of the records, and the groups of features, for these pairs."""
+    # `coarse` are the columns in bins, and `finer` are columns with other cells. Counts of bins are divided evenly.
     columns = cells.columns
     coarse = coarse.with_edges((j, columns.kinds[j]) for j in coarse.numeric)
     split = split_for_pairs(replace(columns, pairs=tuple(pairs)), FINE_PAIR_CELLS, finer)

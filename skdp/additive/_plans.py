@@ -1,4 +1,4 @@
-"""What additive models release, and how the budget is divided: all of it from public numbers."""
+"""Releases of additive models, and the division of the budget, from public numbers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COUNTS = "records in cells"
 
 _COUNTS_THEOREM = Theorem("Additive models", 1)
 
-#: Parts of the budget, of epsilon or of the square of the GDP parameter.
+#: Shares of the budget (of epsilon, or of the squared GDP parameter).
 COUNT_SHARE = 0.02
 EDGE_SHARE = 0.1
 
@@ -40,26 +40,26 @@ EDGE_SHARE = 0.1
 def cell_sensitivity(n_columns: int) -> int:
     """Bound what one record adds to the numbers of records in all cells, and to their total.
 
-    It is in one cell of each column at most, and adds 1 to its count; and 1 to the total. The L1 norm is
-    :math:`d + 1`, the L2 norm its square root, and every record with a category in each column attains both. The
-    bound returned is the one on the L1 norm, and on the square of the L2 norm.
+    A record is in at most one cell of each of :math:`d` columns. It adds 1 to the count of each of these cells, and 1
+    to the total. Therefore the L1 norm and the squared L2 norm of its contribution are at most :math:`d + 1`, which is
+    the returned bound. A record in a cell of each column attains it.
     """
     return n_columns + 1
 
 
 def records_in_cells(codes: Codes, sizes: tuple[int, ...]) -> Array:
-    """Return the number of records, and that in each cell of each column, one after the other."""
+    """Return the number of records, followed by the numbers of records in the cells of each column."""
     counts = [np.bincount(own, minlength=size)[:size] for own, size in zip(codes, sizes, strict=True)]
     return np.concatenate([[codes.shape[1]], *counts]).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class Before:
-    """Hold the releases before the model's own: private edges, if any have to be found, and counts."""
+    """The releases before those of the model: private edges, if there are any, and counts."""
 
     events: tuple[PrivacyEvent, ...]
     releases: tuple[Release, ...]
-    share: float  # Part of the budget.
+    share: float  # Share of the budget.
 
     @classmethod
     def of(cls, epsilon: float, delta: float, columns: Columns) -> Before:
@@ -86,7 +86,7 @@ class Before:
         return cls(tuple(events), tuple(releases), share)
 
     def and_then(self, guarantee: PrivacyGuarantee, last: Calibration | None = None) -> PrivacyGuarantee:
-        """Return the guarantee of these releases, the model's own and the last one together."""
+        """Return the guarantee of these releases, of the model's releases, and of the last release."""
         events, releases = self.events + guarantee.events, self.releases + guarantee.releases
         if last is not None:
             events, releases = (*events, last.event), (*releases, last.release)
@@ -97,7 +97,7 @@ class Before:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Hold the cells of the records, which are private, and the released counts."""
+    """The private cells of the records, and the released counts."""
 
     columns: Columns
     codes: Codes  # Private, of shape (n_columns, n_rows).
@@ -113,7 +113,7 @@ def release_cells(
     *,
     labels: bool,
 ) -> Cells:
-    """Carry out the releases that come before the model's own, and warn of declarations that records do not follow."""
+    """Release private edges and counts, and warn if the records do not match the declarations."""
     if len(columns.numeric):
         grid = columns.grid
         found = session.release(EDGES, grid.shares(np.column_stack([X[j] for j in columns.numeric])))
@@ -130,6 +130,6 @@ def release_cells(
             n_declared = columns.declared.get(j, len(own))
             parts.append(declared_part(name, own, n_declared, float(found[0]), (noise, noise)))
     warn_of_mismatch(float(found[0]), noise, parts, labels=labels)
-    # Below its own noise a number says nothing, and steps that are divided by it would be wild.
+    # A number below its own noise has no information, and would make steps that are divided by it far too long.
     total = max(1.0, noise, float(found[0]))
     return Cells(columns, codes, total, counts)

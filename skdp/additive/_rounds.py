@@ -1,7 +1,7 @@
-r"""One or two perturbed objectives with weights of records, the second from what the first has released.
+r"""One or two perturbed objectives with weights of records. The second objective depends on releases of the first.
 
-Every number of the plan is public before the fit: features are scaled by the released counts, so that the norm R, and
-with it the noise, is known beforehand. Within the ratio of theorem 6, each objective is a Gaussian mechanism.
+The plan is public before the fit. Features are scaled by the released counts, so that the norm R and the noise are
+known in advance. Within the ratio of theorem 6, each objective is a Gaussian mechanism.
 """
 
 from __future__ import annotations
@@ -29,33 +29,34 @@ from ._weighted import WeightedLogLoss, WeightedObjective
 
 Array = NDArray[np.float64]
 
-#: The first of two rounds uses this part of the budget without the counts.
+#: Share of the first of two rounds in the budget without the counts.
 FIRST_ROUND = 0.25
 
-#: Standard deviations of a column's curve that C="auto" expects: where the noise decides, and without noise.
+#: Standard deviations of a column's curve that C="auto" expects with much noise, and without noise.
 CURVE, SMOOTH_CURVE = 0.5, 0.3
 
-#: With fewer records in a bin than this over the GDP parameter, the ridge grows with this power of their number.
+#: With fewer records in a bin than the first number over the GDP parameter, the ridge grows with this power of their
+#: number.
 MANY, POWER = 40.0, 0.3
 
-#: With fewer records than the second number over the GDP parameter, records have no weights under rounds="auto". Steps
-#: are taken instead. With fewer than the first number over it, or with a smaller GDP parameter than `LEAST_MU`, for
-#: which the margin counts most, there is one objective without weights.
+#: With rounds="auto" and fewer records than the second number over the GDP parameter, there are gradient steps without
+#: weights of records. With fewer records than the first number over the GDP parameter, or with a GDP parameter below
+#: `LEAST_MU`, for which the margin is most important, there is one objective without weights.
 FEWEST, FEW, LEAST_MU = 40.0, 400.0, 0.1
 
-#: Part of the budget by which steps cost less than what is reserved for them, so that rounding does not matter.
+#: Steps use less than the reserved budget by this share, so that rounding does not matter.
 LESS = 2.0**-36
 
-#: The margin, under margin="auto", is this times the logarithm of 1 plus the noise multiplier of the round.
+#: With margin="auto", the margin is this number times the logarithm of 1 plus the noise multiplier of the round.
 MARGIN, _LARGEST_MARGIN = 0.6, 4.0
 
-# Part of the squared GDP parameter of a round for the noise that hides the solver's residual.
+# Share of the squared GDP parameter of a round for the noise that hides the residual of the solver.
 _SLACK = 4e-4
 
-# The residual, relative to the sensitivity. It moves a score by less than 0.01.
+# The residual, relative to the sensitivity. It changes a score by less than 0.01.
 _TOL, _MAX_ITER = 1e-5, 100
 
-# The objective's noise is rounded more finely than a release, because its rounding adds to the residual.
+# The noise of the objective is rounded more finely than a release, because its rounding error adds to the residual.
 _OBJECTIVE_BITS = 36
 
 # Kappa is rounded up before it is compared with the noise.
@@ -107,7 +108,7 @@ class Round:
         return objective, GaussianMechanism(self.mu * math.sqrt(_SLACK), slack, self.size)
 
     def ridge(self, length_ratio: float) -> float:
-        """Return the regulariser's weight, at least 1, that the proof asks for."""
+        """Return the weight of the regulariser, at least 1, that the proof requires."""
         kappa = length_ratio * self.weight * self.norm**2
         return 1.0 if self.mu == math.inf else max(1.0, kappa / (GAUSSIAN_RATIO * self._mu_objective * _BELOW))
 
@@ -134,7 +135,7 @@ class Fitted:
     theta: Array
 
     def tables(self) -> list[Array]:
-        """Return what each cell of each term adds to a score, and 0 for what is in none."""
+        """Return the value that each cell of each term adds to a score, and 0 for no cell."""
         return self.features.tables(self.theta[:-1])
 
     @property
@@ -142,7 +143,7 @@ class Fitted:
         return float(self.features.layout.constant * self.theta[-1])
 
     def scores(self, codes: Codes) -> Array:
-        """Return what records' cells and the intercept add to their scores."""
+        """Return the scores of records from their cells and the intercept."""
         out = np.full(codes.shape[1], self.intercept)
         for own, values in zip(codes, self.tables(), strict=True):
             out += values.take(own)
@@ -161,7 +162,7 @@ class Fitted:
     def solved(
         self, session: ReleaseSession, codes: Codes, labels: NDArray[np.intp], start: Array, largest_start: float
     ) -> Fitted:
-        """Release the noise of the objective, and its minimiser, certified to a residual."""
+        """Release the minimiser of the perturbed objective, with a certified bound on its residual."""
         own = self.of
         loss = WeightedLogLoss(own.margin)
         target = loss.encode(labels)
@@ -179,7 +180,7 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class RoundsEngine:
-    """Describe logistic regression in one round or two, by public values without the data."""
+    """Logistic regression in one or two rounds, described by public values."""
 
     epsilon: float
     delta: float
@@ -188,7 +189,7 @@ class RoundsEngine:
     n_rounds: int
     C: float | None  # C and margin are chosen automatically if None.
     margin: float | None
-    given: tuple[Round, ...] = ()  # Rounds that were planned one by one; pairs of columns are in the last one alone.
+    given: tuple[Round, ...] = ()  # Rounds that were planned one by one. Only the last round has pairs of columns.
 
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
@@ -196,14 +197,14 @@ class RoundsEngine:
         return self.given or tuple(self.round(i + 1, part * (1 - self.reserved)) for i, part in enumerate(parts))
 
     def round(self, index: int, share: float) -> Round:
-        """Return a round for a part of the budget."""
+        """Return a round for a share of the budget."""
         mu = math.inf
         if self.epsilon < math.inf:
-            # Rounded down, so that an empty budget of the same size admits the fit.
+            # It is rounded down, so that an unused budget of the same size admits the fit.
             mu = gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * (1 - 2.0**-40)
         norm = self.layout.norm
-        # A ridge is as strong as the best linear estimate where noise and curve are equally large. Without noise,
-        # one over the weight is the square of the expected size of a curve, because sampling errors remain.
+        # With much noise, the ridge is that of the best linear estimate. Without noise, one over the weight is the
+        # square of the expected size of a curve, because sampling errors remain.
         usual = 1 / math.hypot(norm / (mu * CURVE), 1 / SMOOTH_CURVE**2)
         weight = min(usual if self.C is None else self.C, GAUSSIAN_RATIO * mu * _BELOW / norm**2)
         margin = self.margin
@@ -243,17 +244,17 @@ class RoundsEngine:
             found.append(fit.solved(session, codes, labels, start, sum(each.largest_score for each in found)))
             if own is not self.rounds[-1]:
                 weights = found[-1].next_weights(count)
-                # What a record's cells add to its score is a function of the record and of released coefficients.
+                # The offset of a record's score is a function of its own cells and of released coefficients.
                 start = start + found[-1].scores(codes)
         return found
 
     @property
     def event(self) -> GaussianEvent:
-        """The part of the budget that all rounds together take."""
+        """The share of the budget of all rounds."""
         return GaussianEvent(gaussian_mu(self.epsilon, self.delta) * math.sqrt(1 - self.reserved) * (1 - 2.0**-41))
 
     def has_few(self, count: float) -> bool:
-        """Tell whether so many records are too few for weights, under rounds="auto"."""
+        """Return whether a number of records is too small for weights with rounds="auto"."""
         return count * gaussian_mu(self.epsilon, self.delta) < FEW
 
     def fitted(self, own: Round, probabilities: list[Array], weights: Array, count: float) -> Fitted:
@@ -269,7 +270,7 @@ class RoundsEngine:
     def restored(
         self, coef: Sequence[Array], weights: Sequence[Array], probabilities: list[Array], count: float
     ) -> list[Fitted]:
-        """Return what `run` did, from the coefficients and the weights of groups by round."""
+        """Return the rounds of `run`, from the coefficients and the weights of groups by round."""
         triples = zip(self.rounds, coef, weights, strict=True)
         return [
             replace(self.fitted(own, probabilities, of_groups, count), theta=theta) for own, theta, of_groups in triples
@@ -278,7 +279,7 @@ class RoundsEngine:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Choose between two rounds, steps, and one objective without weights, by the released number of records."""
+    """A choice between two rounds, steps, and one objective without weights, by the released number of records."""
 
     plain: ObjectiveEngine
     steps: GradientEngine | None
@@ -286,11 +287,11 @@ class Choice:
 
     @property
     def event(self) -> GaussianEvent:
-        """The part of the budget that either takes."""
+        """The share of the budget of each alternative."""
         return self.rounds.event
 
     def of(self, n_rounds: int, in_steps: bool) -> ObjectiveEngine | GradientEngine | RoundsEngine:
-        """Return the engine with so many rounds, or with steps."""
+        """Return the engine with the given number of rounds, or with steps."""
         if in_steps:
             assert self.steps is not None
             return self.steps

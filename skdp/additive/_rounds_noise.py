@@ -1,4 +1,4 @@
-"""How far the noise of one or two perturbed objectives moves the curves, from what was released."""
+"""The effect of the noise of one or two perturbed objectives on the curves, from released numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Moves = list[tuple[Fitted, Array, Array, Array]]
 def rounds_noise(
     fits: list[Fitted], codes: Codes, count: float, counts: list[Array]
 ) -> tuple[list[Array], list[Array]]:
-    """Return standard deviations of the values of cells, for the curvature that such records have, and without any."""
+    """Return standard deviations of the values of cells, for the curvature at these records, and without curvature."""
     layout = fits[0].features.layout
 
     def in_cells(moves: Moves) -> list[Array]:
@@ -36,7 +36,7 @@ def rounds_noise(
 
 
 def noise_in_scores(fits: list[Fitted], records: Codes, count: float) -> Callable[[Codes], Array]:
-    """Return a function from rows to standard deviations of their scores, for the curvature that such records have."""
+    """Return a function that maps rows to standard deviations of scores, for the curvature at these records."""
     moves = _moves(fits, records, count, True)
     return lambda codes: _deviations(moves, lambda features: _rows(features, codes))
 
@@ -46,9 +46,9 @@ def _rows(features: Centred, codes: Codes) -> Array:
 
 
 def _moves(fits: list[Fitted], codes: Codes, count: float, bends: bool) -> Moves:
-    """Return for each round the records' rows, their weights, and what moves coefficients by a unit of noise."""
+    """Return the records' rows, their weights, and the effect of a unit of noise on coefficients, for each round."""
     # To first order, the noise of a round moves its coefficients by minus the inverse of the second derivative. The
-    # second round answers to what the first one moved. Weights and counts are taken as given.
+    # second round responds to the changes of the first round. Weights and counts are taken as fixed.
     before, scores = [], np.zeros(codes.shape[1])
     for fit in fits:
         scores = scores + fit.scores(codes)
@@ -69,12 +69,12 @@ def _moves(fits: list[Fitted], codes: Codes, count: float, bends: bool) -> Moves
 
 
 def _deviations(moves: Moves, values_of: Callable[[Centred], Array]) -> Array:
-    """Return standard deviations of linear functions of the coefficients, which are rows by round, as a column."""
+    """Return standard deviations of linear functions of the coefficients, given by rows for each round, as a column."""
     variance, later = 0.0, None
     for fit, rows, weights, moved in reversed(moves):
         values = values_of(fit.features)
         if later is not None:
-            # The later round's coefficients move against what its records' scores are moved by.
+            # The coefficients of the later round compensate the changes of its records' scores.
             after, after_rows, after_weights = later
             values = values - (after @ after_rows.T * after_weights) @ rows
         after = values @ moved

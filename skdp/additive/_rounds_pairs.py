@@ -1,4 +1,4 @@
-"""Two rounds of perturbed objectives, between which pairs of columns are chosen."""
+"""Two rounds of perturbed objectives, with a choice of pairs of columns between the rounds."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from ._scores import logits
 
 Array = NDArray[np.float64]
 
-# Standard deviation of the residuals of labels, about.
+# Approximate standard deviation of the residuals of labels.
 _SPREAD = 0.35
 
-# A pair pays if it explains this part of the variance of residuals: the first number, and more for much noise.
+# A pair is useful if it explains this part of the variance of residuals: the first number, and more for much noise.
 _PART, _NOISE_PART = 0.01, 0.002
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Rounds that were released, and the records' cells."""
+    """Released rounds, and the private cells of the records."""
 
     engine: RoundsEngine
     layout: GroupedLayout
@@ -40,10 +40,10 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class PairedRounds:
-    """Describe two rounds and the choice between them, by public values without the data."""
+    """Two rounds and the choice between them, described by public values."""
 
     rounds: RoundsEngine
-    plain: ObjectiveEngine | None  # For few records, under rounds="auto".
+    plain: ObjectiveEngine | None  # For few records, with rounds="auto".
     coarse: Columns
     finer: Collection[int]
     smoothness: float | None
@@ -57,7 +57,7 @@ class PairedRounds:
     def run(
         self, session: ReleaseSession, cells: Cells, X: list[NDArray], labels: NDArray[np.intp], noise: float
     ) -> ObjectiveEngine | Found:
-        """Release two rounds, and pairs between them if one is likely to pay; plan `plain` alone for few records."""
+        """Release two rounds, and pairs between them if one is likely to be useful. For few records, plan `plain`."""
         # `noise` is that of the counts.
         rounds, layout, total, codes = self.rounds, self.rounds.layout, cells.total, cells.codes
         mu = gaussian_mu(rounds.epsilon, rounds.delta)

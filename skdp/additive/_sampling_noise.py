@@ -1,11 +1,11 @@
-"""How far the sampling of records moves the curves of gradient steps, and what is kept of each curve.
+"""The effect of the sampling of records on the curves of gradient steps, and the shrinkage of each curve.
 
-Curves that fit few records follow these records more than the distribution that they were drawn from. The noise of the
-steps hides that, but it vanishes as epsilon grows. The released numbers say how far sampling moves a curve. The
-variance of a record's gradient follows from the class probabilities of pseudo-records, and the linear recursion of
-the steps turns it into a variance v of the curve. If the curve has the variance V, then 1 - v/V of it is expected to
-be more than sampling (James and Stein 1961). Steps that have not converged have shrunk the curve before, by a factor
-that the same recursion gives. The curve is not shrunk by this factor again.
+Curves that are fitted to few records follow these records more closely than their distribution. The effect of sampling
+on a curve is estimated from released numbers. The variance of a record's gradient follows from the class probabilities
+of pseudo-records. The linear recursion of the steps turns it into a variance v of the curve. If the curve has the
+variance V, the expected part of the curve that is not sampling error is 1 - v/V (James and Stein 1961). Steps that have
+not converged have already shrunk the curve, by a factor that the same recursion gives. The curve is not shrunk by this
+factor again.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def without_sampling(
     for t, (weights, (sampling, whole, converged)) in enumerate(variances):
         if whole > 0 and converged > 0:
             part = sampling / whole
-            # The second number is smaller where sampling explains a small part. Where it explains all, the order of
-            # cells is kept.
+            # The second number is smaller if sampling explains a small part. If sampling explains the whole curve, the
+            # order of cells is kept.
             kept[t] = min(1.0, max(1 - part, 1 / (1 + part) ** 2) / converged)
         tables[t] = tables[t] + (kept[t] - 1) * (tables[t] - weights @ tables[t])
     return tables, kept
@@ -53,12 +53,12 @@ def sampling_variances(
     out = []
     for values, (weights, rows) in zip(tables, engine.layout.centred_rows(counts), strict=True):
         values = values - weights @ values
-        # A number that is added to the curves of all classes changes no probability.
+        # Adding one number to the curves of all classes changes no probability.
         values = values - values.mean(axis=1, keepdims=True) if values.shape[1] > 1 else values
         squares, vectors = _directions(rows)
         moved = engine.response_along(count * bend * squares, count)
         sampling = float(np.sum((squares * moved) ** 2)) * count * variance
-        # How much of the curve lies along each direction, or along all of them.
+        # The part of the curve in each direction, or in all directions.
         along = np.ones(1) if vectors is None else ((vectors.T @ (np.sqrt(weights)[:, None] * values)) ** 2).sum(axis=1)
         total = float(along.sum())
         reached = float(along @ (moved * count * bend * squares)[: len(along)])
@@ -68,7 +68,7 @@ def sampling_variances(
 
 
 def _directions(rows: Array) -> tuple[Array, Array | None]:
-    """Return the eigenvalues of the covariance of features, and what the eigenvectors are in cells."""
+    """Return the eigenvalues of the covariance of features, and the values of the eigenvectors in cells."""
     if rows.shape[1] > MOST_EIGENVALUES:
         return np.full(rows.shape[1], float((rows**2).sum()) / rows.shape[1]), None
     vectors, lengths, _ = np.linalg.svd(rows, full_matrices=False)

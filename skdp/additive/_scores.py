@@ -1,4 +1,4 @@
-"""Scores that were fitted with a margin: log-odds, and second derivatives of the loss."""
+"""Log-odds and second derivatives of the loss, from scores that were fitted with a margin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 
 def curvatures(scores: Array, margin: float, most: float) -> Array:
-    """Return mean second derivatives of the loss, of shape (outputs, outputs, n_rows), if the model is right."""
+    """Return mean second derivatives of the loss, of shape (outputs, outputs, n_rows), if the model is correct."""
     # Beyond the norm `most`, derivatives are clipped and the loss has no curvature.
     p = probabilities(logits(scores, margin))
     if scores.ndim == 1:
@@ -29,7 +29,7 @@ def curvatures(scores: Array, margin: float, most: float) -> Array:
 
 def logits(scores: Array, margin: float) -> Array:
     """Return log-odds for scores of two classes that were fitted with a margin."""
-    # If a share p of the records is of the second class, the score s that minimises the mean loss solves
+    # If a share p of the records has the second label, the score s that minimises the mean loss solves
     # p σ(a - s) = (1 - p) σ(a + s) for the margin a.
     if margin == 0 or scores.ndim > 1:
         return scores

@@ -1,10 +1,10 @@
-r"""The public features of a table's cells: a row of length 1 for each cell, near to those of cells that are alike.
+r"""The public features of a table's cells: a row of norm 1 for each cell. Similar cells have similar rows.
 
-A column in :math:`k` cells becomes a term of the model. Cell :math:`c` of an ordered column is written in steps,
-:math:`s_i(c) = \pm 1/\sqrt{k-1}`, with a plus where c is beyond the i-th edge: all these rows have the length 1, and
-neighbours differ in one entry. A penalty on the coefficients is one on the jumps of the curve. Categories are the
-corners of a simplex around 0, of length 1 as well. Ordered cells are a mixture of both, so that single bins can stand
-out. See the user guide for why that is what noise and penalty should be measured in.
+A column with :math:`k` cells becomes a term of the model. Cell :math:`c` of an ordered column has the steps
+:math:`s_i(c) = \pm 1/\sqrt{k-1}`, with a plus if c is beyond the i-th edge. All these rows have the norm 1, and
+neighbours differ in one entry. A penalty on the coefficients is then a penalty on the jumps of the curve. Categories
+are the corners of a simplex around 0, with the norm 1. Ordered cells are a mixture of both, so that a single bin can
+differ from its neighbours. The user guide explains this choice.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ from ..solvers.regularised import INTERCEPT_CONSTANT
 
 Array = NDArray[np.float64]
 
-#: Cells of one column in a term of two, at most; those of ordered columns are merged.
+#: Largest number of cells of a column in a term of two columns. Cells of ordered columns are merged.
 PAIR_CELLS = 16
 
-#: The part of single cells in the rows of ordered ones, under smoothness="auto", is this over 1 plus the noise
+#: With smoothness="auto", the part of single cells in the rows of ordered cells is this number over 1 plus the noise
 #: multiplier.
 ROUGHNESS = 0.5
 
-#: Covariances of more features than this are taken to have equal eigenvalues, for which the noise is largest.
+#: For more features, the eigenvalues of covariances are assumed to be equal, for which the noise is largest.
 MOST_EIGENVALUES = 256
 
-#: Entries of rows are rounded towards 0 to this many bits, so that no row grows beyond its length.
+#: Entries of rows are rounded towards 0 to this many bits, so that no norm increases.
 ROW_BITS = 20
 
 
 def steps(n_cells: int) -> Array:
-    """Return cells in steps, of shape (n_cells, n_cells - 1), with rows of length 1."""
+    """Return the steps of cells, of shape (n_cells, n_cells - 1), with rows of norm 1."""
     beyond = np.arange(n_cells)[:, None] > np.arange(n_cells - 1)
     return np.where(beyond, 1.0, -1.0) / math.sqrt(max(n_cells - 1, 1))
 
 
 def simplex(n_cells: int) -> Array:
-    """Return cells as corners of a regular simplex around 0, of shape (n_cells, n_cells - 1), with rows of length 1."""
+    """Return corners of a regular simplex around 0, of shape (n_cells, n_cells - 1), with rows of norm 1."""
     if n_cells < 2:
         return np.empty((n_cells, 0))
     return linalg.helmert(n_cells).T / math.sqrt(1 - 1 / n_cells)
 
 
 def cell_rows(n_cells: int, ordered: bool, smoothness: float) -> Array:
-    """Return a row for each cell, of length 1 but for rounding."""
-    # Products of rows are `smoothness` times those of `steps`, plus the rest times those of `simplex`. Any factor of
-    # the matrix of these products will do, because noise and penalty do not depend on directions.
+    """Return a row for each cell, of norm 1 up to rounding."""
+    # Products of rows are `smoothness` times the products of `steps`, plus the rest times the products of `simplex`.
+    # All factors of the matrix of products are equivalent, because noise and penalty do not depend on directions.
     if not ordered or smoothness == 0:
         return simplex(n_cells)
     s, c = steps(n_cells), simplex(n_cells)
@@ -68,11 +68,11 @@ def cell_rows(n_cells: int, ordered: bool, smoothness: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """Hold a term of the model, which has one column or two."""
+    """A term of the model, which has one or two columns."""
 
     columns: tuple[int, ...]
     maps: tuple[NDArray[np.int32], ...]  # For each column, the cell of the term for each cell of the column.
-    rows: Array  # A row of length at most 1 for each cell, and a last row of zeros for values in no cell.
+    rows: Array  # A row of norm at most 1 for each cell, and a last row of zeros for values in no cell.
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -108,17 +108,17 @@ def term_of(columns: Columns, which: tuple[int, ...], rows_of: Callable[[int, bo
 
 
 def merged(size: int, most: int) -> NDArray[np.intp]:
-    """Return the number of the merged cell of each of `size` cells, of which there are `most` at most."""
+    """Return the number of the merged cell of each of `size` cells. There are at most `most` merged cells."""
     return np.arange(size) * min(size, most) // max(size, 1)
 
 
 def product_rows(parts: list[Array]) -> Array:
-    """Return the products of rows of one column, or of two, of length 1 at most."""
+    """Return the products of rows of one or two columns, of norm at most 1."""
     rows = parts[0]
     if len(parts) > 1:
         rows = np.einsum("ai,bj->abij", *parts).reshape(len(parts[0]) * len(parts[1]), -1)
-    # That no row is longer than 1 is enforced: eigenvectors and square roots are rounded. As in `clip_rows`, there is
-    # room for the rounding of lengths and of the division.
+    # Eigenvectors and square roots are rounded. Therefore rows are scaled to a norm of at most 1. The limit allows for
+    # the rounding of norms and of the division, as in `clip_rows`.
     longest = 1 - max(2.0**-40, rows.shape[1] * 2.0**-50)
     shortened: Array = rows * (longest / np.maximum(np.sqrt(squared_norms(rows)), longest))[:, None]
     return shortened
@@ -126,20 +126,20 @@ def product_rows(parts: list[Array]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """All terms, side by side, and the constant feature. Public."""
+    """The public features: all terms, and the constant feature."""
 
     terms: tuple[Term, ...]
 
     @classmethod
     def of(cls, columns: Columns, smoothness: float) -> Layout:
         which = [(j,) for j in range(len(columns.kinds))] + list(columns.pairs)
-        # Most columns have equally many cells.
+        # Most columns have the same number of cells.
         rows_of = cache(lambda n_cells, ordered: cell_rows(n_cells, ordered, smoothness))
         return cls(tuple(term_of(columns, own, rows_of) for own in which))
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:
-        """Where the features of each term are."""
+        """Slices of the features of each term."""
         ends = np.cumsum([0, *(term.width for term in self.terms)]).tolist()
         return tuple(slice(a, b) for a, b in pairwise(ends))
 
@@ -150,7 +150,7 @@ class Layout:
 
     @property
     def data_norm(self) -> float:
-        """Bound on the length of a row, without the constant: each term adds 1 to its square at most."""
+        """Bound on the norm of a row without the constant. Each term adds at most 1 to the squared norm."""
         return math.sqrt(len(self.terms)) * (1 + 2.0**-40)
 
     @property
@@ -159,7 +159,7 @@ class Layout:
         return INTERCEPT_CONSTANT * self.data_norm
 
     def codes(self, codes: Codes) -> Codes:
-        """Return the cell of each record in each term, from those of the columns."""
+        """Return the cell of each record in each term, from its cells in the columns."""
         if all(len(term.columns) == 1 for term in self.terms):
             return codes
         return np.stack([term.codes(codes) for term in self.terms])
@@ -172,7 +172,7 @@ class Layout:
         return out
 
     def spectrum(self, counts: list[Array]) -> Array:
-        """Return eigenvalues of the covariance of features, as if terms were independent, from released counts."""
+        """Return eigenvalues of the covariance of features, for independent terms, from released counts."""
         out = []
         for _, rows in self.centred_rows(counts):
             width = rows.shape[1]
@@ -183,7 +183,7 @@ class Layout:
         return np.concatenate(out)
 
     def centred_rows(self, counts: list[Array]) -> Iterator[tuple[Array, Array]]:
-        """Yield, for each term, shares of cells by released counts, and the centred rows times the roots of these."""
+        """Yield, for each term, shares of cells by released counts, and centred rows times the roots of the shares."""
         for term in self.terms:
             shares = [
                 np.bincount(own[:-1], _shares(counts[j]), minlength=int(own[-1]))
@@ -196,7 +196,7 @@ class Layout:
             )
 
     def values(self, weights: Array) -> list[Array]:
-        """Return what each cell of each term adds to the predictors, of shape (n_cells, outputs)."""
+        """Return the value that each cell of each term adds to the predictors, of shape (n_cells, outputs)."""
         return [term.rows[:-1] @ weights[:, where].T for term, where in zip(self.terms, self.slices, strict=True)]
 
 

@@ -1,9 +1,9 @@
-r"""How far the noise moves the curves of an additive model, from what was released.
+r"""The effect of the noise on the curves of an additive model, from released numbers.
 
-Near the solution without noise, the noise moves coefficients by a linear map of it, which depends on the second
-derivative :math:`H` of the loss, summed over the records. That was not released. It is taken from rows that a user may
-look at, or from pseudo-records, that have in each column as many records in each cell as was released, and whose
-columns are independent. With :math:`H = 0` the noise moves coefficients furthest, whatever the records are.
+Near the solution without noise, the change of the coefficients is a linear function of the noise. This function depends
+on the second derivative :math:`H` of the loss, summed over the records, which was not released. Instead, it is computed
+from public rows, or from pseudo-records. Pseudo-records have the released numbers of records in the cells of each
+column, and independent columns. For any records, the effect of the noise is largest with :math:`H = 0`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ N_PSEUDO = 2048
 
 
 class Pseudo:
-    """Hold pseudo-records for `count` records, without the constant feature; `bends` tells if they have curvature."""
+    """Pseudo-records for `count` records, without the constant feature. Without `bends`, they have no curvature."""
 
     def __init__(self, features: Array, count: float, bends: bool = True) -> None:
         self.features = features
@@ -33,8 +33,8 @@ class Pseudo:
     def curvature(self, weights: Array | None, constant: float) -> Array:
         """Return the second derivative of the loss, summed over records, in all coefficients, with the constant's."""
         # `weights`, of shape (outputs, outputs, n_rows), holds the second derivative of each row's loss in its
-        # predictors; None stands for 1. The result is ordered by output. Without curvature, all outputs are equal, and
-        # the result is that of one output.
+        # predictors. None stands for 1. The result is ordered by output. Without curvature, all outputs are equal, and
+        # the result is for one output.
         rows = np.column_stack([self.features, np.full(len(self.features), constant)])
         n_columns = rows.shape[1]
         if not self.bends:
@@ -79,8 +79,8 @@ def _primes(count: int) -> list[int]:
 
 def term_noise(layout: Layout, counts: list[Array], spread: list[Array]) -> list[Array]:
     """Return standard deviations of the values of each term's cells, of shape (n_cells, outputs)."""
-    # `spread` holds a matrix A for each output. The noise moves the coefficients, the constant's included, by A times
-    # independent numbers of variance 1.
+    # `spread` holds a matrix A for each output. The noise changes the coefficients, including that of the constant, by
+    # A times independent numbers of variance 1.
     out = []
     for term, where in zip(layout.terms, layout.slices, strict=True):
         rows = centred(term.rows[:-1], term.columns, counts)
@@ -89,7 +89,7 @@ def term_noise(layout: Layout, counts: list[Array], spread: list[Array]) -> list
 
 
 def centred(rows: Array, columns: tuple[int, ...], counts: list[Array]) -> Array:
-    """Return rows less their mean by the released counts, as the values of terms of one column are."""
+    """Return rows minus their mean by the released counts. The values of terms of one column are centred likewise."""
     if len(columns) > 1:
         return rows
     weights = np.maximum(counts[columns[0]], 0.0)

@@ -1,7 +1,7 @@
-"""The objective of objective perturbation for records with weights, from the cells that records are in.
+"""The objective of objective perturbation for records with weights, from the cells of the records.
 
-The weight of a record, and the score that it has to start with, are functions of its own cells and of released numbers.
-No record's features are written down, except for a search in extended precision.
+The weight of a record and its offset (its score before the fit) are functions of its own cells and of released numbers.
+Features of records are stored only in a search in extended precision.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from ._groups import Centred, Group
 
 Array = NDArray[np.float64]
 
-# Indicators of more bins than this are solved for by their diagonal and by conjugate gradients: of more than the first
-# number, or the second if there would be more features than `_FEW_FEATURES` otherwise.
+# Large groups of indicators are solved by their diagonal and conjugate gradients: groups of more bins than the first
+# number, or than the second number if there would otherwise be more features than `_FEW_FEATURES`.
 _MOST_BINS = 64, 16
 _FEW_FEATURES = 1000
 
-# Records whose pairs of bins are counted at once.
+# Number of records whose pairs of bins are counted at once.
 _PAIR_ROWS = 2**14
 
 
 class WeightedLogLoss(SmoothLoss):
-    r"""The loss :math:`w \log(1 + e^{a - s(z + o)})` of a target that has a sign s, a weight w and a score o."""
+    r"""The loss :math:`w \log(1 + e^{a - s(z + o)})` of a target with a sign s, a weight w and an offset o."""
 
     lipschitz = 1.0
     curvature = 0.25
@@ -67,7 +67,7 @@ class WeightedLogLoss(SmoothLoss):
 class WeightedObjective(Objective):
     """Sum the weighted losses of the records of an additive model, plus a ridge and a linear term."""
 
-    # Errors are measured by the lengths of rows before they are centred, because the computation uses these rows.
+    # Errors are relative to the norms of rows before they are centred, because the computation uses these rows.
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class WeightedObjective(Objective):
         linear: Array,
         largest_start: float = 0.0,
     ) -> None:
-        # `largest_start` bounds the scores that records have to start with, by released numbers.
+        # `largest_start` is a bound on the offsets of records, from released numbers.
         self._features, self._largest_start = features, largest_start
         self._cells: Any = codes.astype(np.intp)
         self._prepare(np.empty(len(target), dtype=np.intp), features.raw_norm, loss, C, ridge, linear)
@@ -148,7 +148,7 @@ class WeightedObjective(Objective):
 
     @cached_property
     def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Positions of the features of dense groups, by term, with the constant; and of the others."""
+        """Positions of the features of dense groups, by term, and of the constant, and positions of other features."""
         layout = self._features.layout
         every = np.arange(layout.n_features)
         pairs = list(zip(layout.groups, layout.slices, strict=True))
@@ -193,7 +193,7 @@ class WeightedObjective(Objective):
         try:
             factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         except linalg.LinAlgError:
-            # An exception here would be a bit about the data.
+            # An exception here would reveal a bit about the data.
             return self._iterative_solver(z)
         if not len(others):
             order = np.argsort(dense)
@@ -229,11 +229,11 @@ class WeightedObjective(Objective):
     def certified_gradient(self, theta: Array) -> tuple[Array, float]:
         """Return the gradient in double precision and a bound on the norm of its error.
 
-        The value of a cell is a sum over the groups of its term of products with rows, or of differences of two
-        numbers, where exact sums are rounded once. A product is off by as many units as its row has entries, relative
-        to the lengths of the coefficients and of the row before it is centred. Adding up groups, terms and the constant
-        costs a unit for each of them, relative to the largest values. Derivatives are added up by cell, some rows at a
-        time; cells are added up by bin, and bins are multiplied by their rows.
+        The value of a cell is a sum over the groups of its term. Each summand is a product with a row, or a difference
+        of two numbers, whose exact sums are rounded once. Relative to the norms of the coefficients and of the row
+        before it is centred, the error of a product is at most as many units as its row has entries. Adding up groups,
+        terms and the constant costs one unit for each of them, relative to the largest values. Derivatives are added up
+        by cell, some rows at a time. Cells are added up by bin, and bins are multiplied by their rows.
         """
         features, layout = self._features, self._features.layout
         z = self.predictor(theta)
@@ -259,7 +259,7 @@ class WeightedObjective(Objective):
         return self._finish(theta, gradient, self.loss.curvature * margin_error, terms)
 
     def _finish(self, theta: Array, total: Array, per_row: float, terms: int) -> tuple[Array, float]:
-        # The score that a record has to start with is added to its predictor, and entries of rows are rounded.
+        # The offset of a record is added to its predictor, and entries of rows are rounded.
         largest = self._largest_start + self.norm * float(np.linalg.norm(theta))
         return super()._finish(theta, total, per_row + 1 + self.loss.curvature * largest, terms)
 
