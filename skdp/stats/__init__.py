@@ -1,4 +1,4 @@
-"""Statistics of private records, with intervals, from the same budget as models."""
+"""Differentially private statistics with confidence intervals. They use the same privacy budgets as models."""
 
 from ._describe import DescribeDisplay, Description, describe
 from ._descriptive import count, mean, std, sum, var

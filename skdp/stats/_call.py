@@ -1,4 +1,4 @@
-"""What all statistics share: their parameters, how they read tables, and how they charge."""
+"""Shared code of all statistics: parameters, reading of tables, and charges."""
 
 from __future__ import annotations
 
@@ -31,65 +31,68 @@ from ._noise import Sensitivity, combination, quietest, with_and_without_delta
 
 Array = NDArray[np.float64]
 
-#: Of counts of records in cells.
+#: The theorem for counts of records in cells.
 COUNTS = Theorem("Statistics", 2)
 
-# The parameters that all statistics have, with their defaults and their documentation.
+# Defaults and documentation of the shared parameters.
 _SHARED: dict[str, tuple[Any, str]] = {
     "columns": (
         None,
         """str or list of str, default=None
-        Names of columns of the schema. One name gives single numbers, a list gives arrays. If None, all columns of the
-        kind that the statistic takes.""",
+        Names of columns of the schema. For one name, results are numbers. For a list, results are arrays. If None, all
+        columns of the type that the statistic requires are used.""",
     ),
     "schema": (
         None,
         """Schema, default=None
-        Public facts about the columns of a table. X is then the table itself. Missing values follow the schema: they
-        are left out where the column has ``missing="cell"``, and refused where it has ``missing="error"``.""",
+        Public facts about the columns of a table. X is then the table. Missing values are left out if the column has
+        ``missing="cell"``, and raise an error if it has ``missing="error"``.""",
     ),
     "bounds": (
         None,
         """tuple (lower, upper), default=None
-        Public bounds, numbers or one for each column, for an array X without a schema. Values beyond are clipped.""",
+        Public bounds: numbers, or one for each column. Required without a schema. Values beyond are clipped, without a
+        warning. Tighter bounds mean less noise.""",
     ),
     "epsilon": (
         1.0,
         """float, default=1.0
-        Privacy budget of this call, positive. ``inf`` adds no noise and gives no privacy.""",
+        Privacy budget of this call. Must be strictly positive. Smaller values add more noise. ``inf`` gives no
+        privacy.""",
     ),
     "delta": (
         0.0,
         """float, default=0.0
-        Privacy budget of this call, in [0, 1). With a positive delta, Gaussian noise is used where it is smaller than
-        the noise that needs no delta. The choice depends on public numbers only.""",
+        Privacy budget of this call, in [0, 1). If positive, Gaussian noise is used wherever it is smaller than the
+        noise for ``delta=0``. The choice depends on public numbers only. Choose a value far below one over the
+        expected number of records.""",
     ),
     "rows_per_group": (
         None,
         """int, default=None
-        How many records of a group (all rows of one person, for instance) count at most, drawn at random. The guarantee
-        is then for adding or removing all records of a group. If None, each record is protected by itself.""",
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together, and the noise is larger. If None, the guarantee
+        is for one row.""",
     ),
     "groups": (
         None,
         """array-like of shape (n_samples,), default=None
-        The group of each row, by a number or a text; for `rows_per_group`.""",
+        Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.""",
     ),
     "accountant": (
         None,
         """BudgetAccountant, default=None
-        Budget that is charged before anything is computed from the data.""",
+        Accountant that is charged before any noise is drawn. If None, no charge is recorded.""",
     ),
     "random_state": (
         None,
         """int, RandomState, Generator or None, default=None
-        If None, noise comes from the operating system's cryptographic generator. Any other value makes noise that can
-        be reproduced and subtracted: use it for tests only.""",
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.""",
     ),
 }
 
 
-# What a function without a section of parameters takes.
+# Parameters of a function whose docstring has no section of parameters.
 _NUMBERS = """    Parameters
     ----------
     X : array-like or table
@@ -102,10 +105,10 @@ _NUMBERS = """    Parameters
 def statistic(
     *, bounds: bool = True, like: Callable[..., Any] | None = None, **words: str
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a public function of a function of a `Call`: with the shared parameters, and discreet.
+    """Turn a function of a `Call` into a public function with the shared parameters and discreet errors.
 
-    The documentation of a function with `like` is that of another function, where each of `words` takes the place of
-    ``[[name: its own word]]``.
+    With `like`, the function has the docstring of another function, where each of `words` replaces
+    ``[[name: original word]]``.
     """
     shared = {name: default for name, (default, _) in _SHARED.items() if bounds or name != "bounds"}
 
@@ -157,10 +160,10 @@ class Call:
         return self.unit.stated(PrivacyGuarantee(*budget, tuple(events), releases))
 
     def open(self, plan: PrivacyGuarantee, *arrays: Any) -> tuple[Any, ...]:
-        """Charge for the plan; return the session, and the rows of each array that count."""
+        """Charge for the plan, and return the session and the rows of each array within the limit of each group."""
         parted = isinstance(arrays[0], PartedArray)
         if not parted and len({len(array) for array in arrays}) > 1:
-            raise ValueError("the columns must all have the same length. Nothing was charged")
+            raise ValueError("all columns must have the same length. Nothing was charged")
         if self.members is not None and any(len(array) != len(self.members) for array in arrays):
             raise ValueError("X and groups must have the same number of rows. Nothing was charged")
         session = ReleaseSession(
@@ -176,7 +179,7 @@ class Call:
         return (session, *(array[rows] for array in arrays))
 
     def single(self, label: str, moves: Sensitivity, theorem: Theorem) -> tuple[Mechanism, PrivacyGuarantee]:
-        """Return the mechanism with the least noise for one release with all of the budget, and the plan."""
+        """Return the mechanism with the least noise for one release with the whole budget, and the plan."""
 
         def build(budget: Budget) -> Any:
             return (*quietest(budget, 1.0, moves, self.unit.rows), budget)
@@ -187,9 +190,9 @@ class Call:
         return mechanism, self.plan(budget, (label, mechanism, 1.0, theorem), events=[event])
 
     def names(self, kind: type) -> tuple[tuple[str, ...], bool]:
-        """Return the names of the chosen columns of one kind, and whether a single one was asked for."""
+        """Return the names of the chosen columns of one type, and whether `columns` is a single name."""
         if self.schema is None:
-            raise ValueError("schema must be given: it declares the columns of a table")
+            raise ValueError("schema is required, because it declares the columns of a table")
         own = tuple(name for name, column in self.schema.items() if isinstance(column, kind))
         if self.chosen is None:
             if not own:
@@ -209,7 +212,7 @@ class Call:
         return names, single
 
     def read(self, read: Callable[..., NDArray], names: Sequence[str]) -> Any:
-        """Return columns of the table by name as one array, as `read` makes it of their declarations and entries."""
+        """Return columns of the table as one array, by a function of the declaration and the entries of a column."""
         assert self.schema is not None
         return rowwise(partial(_read_columns, read, self.schema, tuple(names)), self.table)
 
@@ -248,9 +251,9 @@ def begin(
     budget = Budget(check_epsilon(epsilon), check_delta(delta))
     declared = None if schema is None else as_schema(schema)
     if declared is None and columns is not None:
-        raise ValueError("columns needs schema, which declares them: for an array, choose its columns beforehand")
+        raise ValueError("columns requires schema. Without a schema, select the columns of the array before the call")
     if declared is not None and bounds is not None:
-        raise ValueError("bounds follow from the schema: give one of them and not both")
+        raise ValueError("bounds and schema must not both be given, because the schema declares the bounds")
     if is_collection(X):
         X = in_parts(X, groups=groups, rows_per_group=rows_per_group or (declared and declared.group))
     else:
@@ -335,7 +338,7 @@ def _flat(shape: tuple[int, ...], codes: NDArray[np.int64]) -> NDArray[np.int64]
 def cells_in(call: Call) -> Cells:
     """Read the columns of categories."""
     if call.schema is None:
-        raise ValueError("schema must be given: it declares the categories, which are never read from the data")
+        raise ValueError("schema is required, because it declares the categories. They are never read from the data")
     names, single = call.names(Category)
     own: list[Any] = [call.schema[name] for name in names]
     return Cells(call.read(read_cells, names), tuple(tuple(cells_of(column)) for column in own), names, single)
@@ -347,9 +350,9 @@ def choosing(call: Call, columns: Any) -> Call:
 
 
 def private_labels(labels: Any) -> tuple[NDArray, NDArray[np.bool_]]:
-    """Return labels whose list is private, as text or doubles, and which of them are known."""
-    # The type of an array follows from all of its entries. Therefore all numbers become doubles, and an
-    # integer that is not below 2**53 is left out by itself.
+    """Return labels whose list is private, as text or doubles, and a mask of usable labels."""
+    # The type of an array depends on all of its entries. Therefore all numbers become doubles, and integers from 2**53
+    # on are left out.
     if isinstance(labels, PartedArray):
         raise TypeError(
             "A private list of labels needs all rows in one place. For a collection of Dask, declare the labels by a "
@@ -374,5 +377,5 @@ def private_labels(labels: Any) -> tuple[NDArray, NDArray[np.bool_]]:
 
 
 def label_names(labels: NDArray) -> tuple[str, ...]:
-    """Return names of labels: whole numbers without a point."""
+    """Return names of labels. Whole numbers have no decimal point."""
     return tuple(str(int(own)) if isinstance(own, float) and own.is_integer() else str(own) for own in labels.tolist())

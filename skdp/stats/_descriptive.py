@@ -34,13 +34,14 @@ Array = NDArray[np.float64]
 
 METHODS = ("auto", "direct")
 
-# Parts of the budget of moments in two steps: of the number of records, and of the range, the smallest that suffices.
+# Shares of the budget for the number of records and for the range. The smallest sufficient share of the range is used.
 _OF_COUNT, _OF_RANGE = 0.03, (0.02, 0.04, 0.08, 0.16, 0.25)
 
-# Of a part that is divided further, so that the rounding of the parts does not exceed it.
+# A share that is divided further is reduced by this factor, so that rounding does not exceed the budget.
 _MARGIN = 1 - 2.0**-40
 
-# With fewer records, times the square of epsilon, the noise of a mean is at least twice as large as any sampling error.
+# If the number of records times the square of epsilon is smaller, the noise of a mean is at least twice as large as any
+# sampling error.
 _FEW = 1.0
 
 
@@ -53,17 +54,17 @@ def count(call: Call) -> Estimate:
     X : array-like or table
         Rows. With `columns`, a table with the columns of `schema`.
     columns : str or list of str, default=None
-        Names of columns of numbers, of which the values that are not missing are counted. If None, rows are counted.
+        Names of columns of numbers whose values that are not missing are counted. If None, rows are counted.
     %(shared)s
 
     Returns
     -------
     estimate : Estimate
-        An integer, or one for each column. It may be negative.
+        An integer, or one integer for each column. It may be negative.
 
     Notes
     -----
-    **Privacy.** One record changes each count by 1 at most (statistics, theorem 2). Integers get integer noise. In the
+    **Privacy.** One record changes each count by at most 1 (:ref:`statistics, theorem 2 <statistics-theorem-2>`). In
     intervals for noise and sampling together, the number of records follows a Poisson law.
 
     Examples
@@ -108,7 +109,7 @@ def _zero_rows(table: Any) -> NDArray:
 
 def _number_of_rows(table: Any) -> int:
     if isinstance(table, str | bytes | Mapping) or not (hasattr(table, "shape") or hasattr(table, "__len__")):
-        raise TypeError("X must hold rows. A table of columns needs schema. Nothing was charged")
+        raise TypeError("X must hold rows. A table of columns requires schema. Nothing was charged")
     return int(table.shape[0]) if hasattr(table, "shape") else len(table)
 
 
@@ -123,12 +124,12 @@ def sum(call: Call) -> Estimate:
     Returns
     -------
     estimate : Estimate
-        One number for each column. It has intervals for noise alone, because a sum has no value in a population.
+        One number for each column. Intervals are for noise alone, because a sum has no value in a population.
 
     Notes
     -----
-    **Privacy.** One record changes the sum of a column by the larger of the sizes of its bounds at most (statistics,
-    theorem 2).
+    **Privacy.** One record changes the sum of a column by at most the larger absolute value of its bounds
+    (:ref:`statistics, theorem 2 <statistics-theorem-2>`).
 
     Examples
     --------
@@ -146,7 +147,7 @@ def sum(call: Call) -> Estimate:
 
     def block(rows: NDArray) -> NDArray:
         inside = np.clip(rows, lower, upper, dtype=np.float64)
-        # A bound becomes 2**POLYNOMIAL_BITS up to a relative error of 2**-51, which rounding removes.
+        # A bound becomes 2**POLYNOMIAL_BITS with a relative error of at most 2**-51, which rounding removes.
         inside *= 2.0**POLYNOMIAL_BITS / most
         if may_lack:
             inside[np.isnan(inside)] = 0.0
@@ -175,16 +176,16 @@ def mean(
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`.
     method : {"auto", "direct"}, default="auto"
-        With ``"direct"``, noise is in proportion to the distance of the bounds. With ``"auto"``, 2 % to 25 % of the
-        budget find a range that holds nearly all values, and noise is in proportion to that range. If a noisy number
-        of records is too small to find a range, ``"auto"`` does the same as ``"direct"``.
+        With ``"direct"``, the noise is proportional to the distance of the bounds. With ``"auto"``, 2 % to 25 % of the
+        budget is spent on a range that contains nearly all values, and the noise is proportional to this range. If the
+        noisy number of records is too small to find a range, ``"auto"`` uses the bounds, as ``"direct"`` does.
     %(shared)s
 
     Returns
     -------
     estimate : Estimate
-        One number for each column. ``details["count"]`` has the noisy numbers of records. With ``"auto"``,
-        ``details["range"]`` has the range, and intervals are for the mean of values that are clipped to it.
+        One number for each column. ``details["count"]`` holds the noisy numbers of records. With ``"auto"``,
+        ``details["range"]`` holds the range, and intervals are for the mean of values that are clipped to the range.
 
     See Also
     --------
@@ -192,10 +193,10 @@ def mean(
 
     Notes
     -----
-    **Privacy.** One record moves the sums that are released by at most 1 for each column in L1 norm, or as little in L2
-    norm as theorem 1 of the user guide (statistics) says. A range is found on a sample of the records if there are
-    many (statistics, theorem 6). The number of records, the mean, and the sampling error of
-    the mean are computed from these sums.
+    **Privacy.** One record changes the released sums by at most 1 for each column in L1 norm. :ref:`Statistics, theorem
+    1 <statistics-theorem-1>` also bounds the change in L2 norm. If there are many records, the range is found on a
+    sample of the records (:ref:`statistics, theorem 6 <statistics-theorem-6>`). The number of records, the mean and its
+    sampling error are computed from these sums.
 
     References
     ----------
@@ -219,18 +220,19 @@ def var(call: Call, method: str = "auto") -> Estimate:
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`.
     method : {"auto", "direct"}, default="auto"
-        Whether a part of the budget finds a range that holds nearly all values, as for :func:`mean`.
+        With ``"auto"``, a part of the budget is spent on a range that contains nearly all values, as in :func:`mean`.
     %(shared)s
 
     Returns
     -------
     estimate : Estimate
-        One number for each column, with the noisy numbers of records and the means in ``details``.
+        One number for each column. ``details`` holds the noisy numbers of records and the means.
 
     Notes
     -----
-    **Privacy.** As for :func:`mean`, with polynomials of degree 4 (statistics, theorem 1). Higher powers are for the
-    sampling error. Variances divide by the number of records, as ``numpy.[[name: var]]`` does.
+    **Privacy.** The release is that of :func:`mean`, with polynomials of degree 4 (:ref:`statistics, theorem 1
+    <statistics-theorem-1>`). The degrees above 2 are for the sampling error. Sums of squares are divided by the number
+    of records, as in ``numpy.[[name: var]]``.
 
     Examples
     --------
@@ -247,7 +249,7 @@ def std(call: Call, method: str = "auto") -> Estimate:
 
 
 def _moments(call: Call, degree: int, power: float, method: str) -> Estimate:
-    """Release moments; a power of 0 stands for means, 1 for variances and 0.5 for standard deviations."""
+    """Release moments. The power is 0 for means, 1 for variances, and 0.5 for standard deviations."""
     steps, numbers = check_choice(method, "method", METHODS) == "auto", numbers_of(call)
     rest = 1 - _OF_COUNT * steps
 
@@ -286,7 +288,7 @@ def _moments(call: Call, degree: int, power: float, method: str) -> Estimate:
     session.refine(LABEL, [*first, Release(label, design.mechanism, rest, THEOREM)], [*events, design.event])
     if part:
         low, high = part.ends(session, numbers, values)
-        # Records beyond the range are clipped. A margin that grows with their share keeps the bias small.
+        # Values beyond the range are clipped. A margin that grows with their share keeps the bias small.
         margin = (0.25 + 5 * levels[0] / WHOLE) * np.maximum(high - low, 1e-3 * numbers.half)
         lower, upper = np.maximum(low - margin, numbers.lower), np.minimum(high + margin, numbers.upper)
         inner = replace(numbers, lower=lower, upper=upper)
@@ -297,7 +299,7 @@ def _moments(call: Call, degree: int, power: float, method: str) -> Estimate:
 
 
 def _range_share(budget: Budget, n: float, width: int, rows: int) -> tuple[float, RangePart | None]:
-    """Return the part of the budget that finds a range, from a released number of records."""
+    """Return the share of the budget that finds a range, from a released number of records."""
     for share in _OF_RANGE:
         part = range_part(budget, share, width, rows, n)
         wanted = LEAST_RECORDS * (1 if share == _OF_RANGE[-1] else 2)
@@ -307,7 +309,7 @@ def _range_share(budget: Budget, n: float, width: int, rows: int) -> tuple[float
 
 
 def moment_estimate(design: Design, sums: Array, numbers: Numbers, plan: Any, power: float) -> Estimate:
-    """Return means, or with a positive power variances to that power, of the columns."""
+    """Return the means of the columns, or (with a positive power) powers of their variances."""
     shape = () if numbers.single else (numbers.width,)
     own_means = means(design, sums)
     found = in_units(own_means, numbers.centre, numbers.half, shape)

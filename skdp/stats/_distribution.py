@@ -1,4 +1,4 @@
-"""The distribution function of a column by a tree of counts."""
+"""The distribution function of a column, from a tree of counts."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _MOST_DEPTH = 16
 
 @statistic()
 def ecdf(call: Call, *, depth: int = 8) -> Estimate:
-    r"""Estimate the distribution function of a column, at all edges of a grid.
+    r"""Estimate the distribution function of a column at the edges of a grid.
 
     Parameters
     ----------
     X : array-like or table
         One column of numbers between `bounds`, or a table with the columns of `schema`.
     depth : int, default=8
-        The grid has ``2**depth`` cells of equal width between the bounds. The error of the function grows with the
-        depth by a power of it only, and not with the number of cells.
+        The grid has ``2**depth`` cells of equal width between the bounds. The error of the function grows as a power of
+        the depth, but not of the number of cells.
     %(shared)s
 
     Returns
     -------
     estimate : Estimate
-        Increases from 0 to 1; ``details["edges"]`` has the points. Intervals are for each point by itself.
+        Numbers that increase from 0 to 1, at the points ``details["edges"]``. Each interval holds for one point.
 
     Notes
     -----
-    **Privacy.** A record is counted in one node of each level of a binary tree (statistics, theorem 5). Counts are made
-    consistent from the leaves up: each node is the average of its own count and the sum of its two parts, weighted by
-    their precision.
+    **Privacy.** A record is counted in one node of each level of a binary tree (:ref:`statistics, theorem 5
+    <statistics-theorem-5>`). Counts are then combined, from the leaves up. Each node becomes the average of its own
+    count and the sum of its two parts, weighted by their precision.
 
     References
     ----------
@@ -101,7 +101,7 @@ def ecdf(call: Call, *, depth: int = 8) -> Estimate:
 
 
 def _from_leaves(noisy: Array, depth: int) -> tuple[list[Array], Array]:
-    """Return estimates of the nodes of each level from themselves and from all below, and their relative variances."""
+    """Return estimates of the nodes of each level from their own and all lower counts, and relative variances."""
     levels = np.split(noisy, np.cumsum(2 ** np.arange(depth)))
     variance = np.ones(depth + 1)
     for level in range(depth - 1, -1, -1):

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 STATISTICS = ("count", "mean", "std", "var", "median")
 
-# Cells of a column, for medians of many groups at once.
+# Number of cells of a column for medians of groups.
 _CELLS = 2**11
 
 _LABELS, _MEDIANS = "labels that occur", "medians"
@@ -39,27 +39,28 @@ MEDIANS = Theorem("Statistics", 7)
 
 
 def group_by(X: Any, by: Any, *, schema: Any, rows_per_group: int | None = None, groups: Any = None) -> GroupBy:
-    """Group the records of a table, for statistics of each group.
+    """Group the records of a table for statistics by group.
 
     Parameters
     ----------
     X : table
-        With the columns of `schema`.
+        A table with the columns of `schema`.
     by : str, list of str, ndarray or Series
-        A name or a list of names of columns of categories of the schema. Or an array or a series with a label for each
-        row, of which the list is private: then `delta` must be positive, and only groups with enough records are
-        released.
+        Name, or list of names, of columns of categories of the schema. Otherwise, an array or a series with a label for
+        each row, where the list of labels is private. In this case, `delta` must be positive, and only groups with
+        enough records are released.
     schema : Schema
         Public facts about the columns of the table.
     rows_per_group : int, default=None
-        How many records of a person count at most, drawn at random. This has nothing to do with `by`.
+        Public limit on the number of rows of one unit of privacy, such as a person. Further rows are left out at
+        random. These units are not the groups of `by`. If None, the guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
-        The person of each row, by a number or a text; for `rows_per_group`.
+        Unit of privacy of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
 
     Returns
     -------
     grouped : GroupBy
-        With a method ``agg``. Nothing is computed or charged before that.
+        Groups with a method ``agg``. Nothing is computed or charged before ``agg`` is called.
 
     Notes
     -----
@@ -81,14 +82,14 @@ def group_by(X: Any, by: Any, *, schema: Any, rows_per_group: int | None = None,
 
 @dataclass(frozen=True, eq=False)
 class GroupBy:
-    """Groups of the records of a table; :func:`~skdp.stats.group_by` makes it.
+    """Groups of the records of a table, as :func:`~skdp.stats.group_by` returns them.
 
     Parameters
     ----------
     X : table
         The table.
     by, schema, rows_per_group, groups : object
-        As for :func:`~skdp.stats.group_by`.
+        As in :func:`~skdp.stats.group_by`.
 
     Examples
     --------
@@ -113,29 +114,31 @@ class GroupBy:
         accountant: Any = None,
         random_state: Any = None,
     ) -> dict[str, Estimate]:
-        """Estimate statistics of columns in each group, with one joint release.
+        """Estimate statistics of columns in each group.
 
         Parameters
         ----------
         statistics : dict
-            For names of columns of numbers, ``"count"``, ``"mean"``, ``"var"``, ``"std"``, ``"median"`` or a list of
-            them. If there are medians and others, medians have half of the budget. Medians have no intervals.
+            For each column of numbers by name, ``"count"``, ``"mean"``, ``"var"``, ``"std"`` or ``"median"``, or a list
+            of them. Medians use half of the budget if there are also other statistics. Medians have no intervals.
         epsilon, delta : float, default=1.0 and 0.0
             Privacy budget of this call. `delta` must be positive if the list of groups is private.
         accountant, random_state : object, default=None
-            As for all statistics.
+            As in :func:`~skdp.stats.mean`.
 
         Returns
         -------
         found : dict of str to Estimate
-            By column and statistic, as ``"income_mean"``. Each has one entry for each group, by its name in ``names``.
+            Estimates by column and statistic, such as ``"income_mean"``. Each has one entry for each group. The names of
+            the groups are in ``names``.
 
         Notes
         -----
-        **Privacy.** Each record is in one group, so that it changes the moments of one group only (statistics,
-        theorem 1), and the counts from which the medians of one group are drawn (statistics, theorem 7). The noise
-        does not depend on the number of groups. If the list of groups is private, half of the
-        budget releases the groups whose noisy counts exceed a threshold (statistics, theorem 3).
+        **Privacy.** Each record is in one group. Therefore it changes only the moments of one group (:ref:`statistics,
+        theorem 1 <statistics-theorem-1>`), and the counts for the medians of one group (:ref:`statistics, theorem 7
+        <statistics-theorem-7>`). The noise does not depend on the number of groups. If the list of groups is private,
+        half of the budget is spent on the groups whose noisy counts exceed a threshold (:ref:`statistics, theorem 3
+        <statistics-theorem-3>`).
         """
         asked = _check_statistics(statistics)
         call = begin(
@@ -187,7 +190,7 @@ def _check_statistics(statistics: Any) -> dict[str, list[str]]:
     for column, own in statistics.items():
         every = list(own) if is_list(own) else [own]
         if not every:
-            raise ValueError(f"statistics must name one statistic or more of column {column!r}")
+            raise ValueError(f"statistics must name at least one statistic of column {column!r}")
         found[column] = [check_choice(one, f"the statistic of column {column!r}", STATISTICS) for one in every]
     return found
 
@@ -195,13 +198,13 @@ def _check_statistics(statistics: Any) -> dict[str, list[str]]:
 def group_releases(
     call: Call, by: Any, degree: int, medians: tuple[int, ...] = ()
 ) -> tuple[Any, Any, Any, tuple[str, ...], PrivacyGuarantee]:
-    """Release moments of the columns and medians of some of them by group.
+    """Release moments of the columns and medians of some columns by group. If the degree is 0, there are no moments.
 
     Return the design of the moments, power sums by group and column, medians by group and column, names of the groups,
-    and the plan. Without a degree, there are no moments.
+    and the plan.
     """
     numbers, rows = numbers_of(call), call.unit.rows
-    # The type of `by` tells, because labels are private.
+    # The type of `by` decides whether labels are public.
     declared = isinstance(by, str | list | tuple)
     part = (1.0 if declared else 0.5) / ((degree > 0) + bool(medians))
 
@@ -210,7 +213,7 @@ def group_releases(
 
     def build(budget: Budget, n_cells: int) -> tuple[Budget, Design | None, Any]:
         design = moments(budget, n_cells) if degree else None
-        # A record is in one group: cuts add up over columns only.
+        # A record is in one group. Therefore the costs of cuts add up over columns only.
         return budget, design, quantiles_at(budget, part, (WHOLE // 2,), len(medians), rows) if medians else None
 
     def cost(found: Any) -> float:
@@ -228,12 +231,11 @@ def group_releases(
     else:
         if isinstance(numbers.values, PartedArray) or is_collection(by):
             raise TypeError(
-                "by must name columns of categories of the schema where the rows are a collection of Dask. Nothing was "
-                "charged"
+                "by must name columns of categories of the schema if X is a Dask collection. Nothing was charged"
             )
         labels, known = private_labels(by)
         if len(labels) != len(numbers.values):
-            raise ValueError("by must name columns of categories of the schema, or be an array of a label for each row")
+            raise ValueError("by must name columns of categories of the schema, or be an array with a label for each row")
         half = Budget(call.budget.epsilon / 2 * (1 - 2.0**-40), call.budget.delta / 2)
         label, event = occurring_mechanism(half, rows)
         part *= 2
@@ -272,7 +274,7 @@ def _medians(session: Any, numbers: Numbers, values: NDArray, codes: NDArray, n:
         scales=tuple(numbers.scales[j] for j in columns),
     )  # fmt: skip
     edges = edges_of(own, _CELLS)
-    # Without a group, there is one without records, which is left out.
+    # If there are no groups, one group without records is released, and then left out.
     if isinstance(values, PartedArray):
         parts = [rowwise(partial(_of_group, group, columns), values, codes) for group in range(max(n, 1))]
         counts = [rank_counts(edges, part) for part in parts]

@@ -1,9 +1,9 @@
-r"""Means, variances and standard deviations, of all records or of those of groups.
+r"""Means, variances and standard deviations of all records, or by group.
 
-Released, once and jointly: for each column, the sums of a basis of the polynomials of a clipped and scaled value (see
+For each column, one joint release holds the sums of a basis of the polynomials of a clipped and scaled value (see
 ``sensitivity/_polynomials.py``). The number of records and all power sums follow by a linear map. The degree is 2 for
-means, so that the sampling error of the mean is known, and 4 for variances, for the same reason. Where noise is larger
-than any sampling error, the degree of means is 1.
+means and 4 for variances, so that their sampling errors are known. If the noise is larger than any sampling error, the
+degree for means is 1.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ Array = NDArray[np.float64]
 THEOREM = Theorem("Statistics", 1)
 LABEL = "moments"
 
-# Weights of Chebyshev polynomials, by degree. For variances, those of degrees 3 and 4 are for intervals only.
+# Weights of Chebyshev polynomials, by degree. For variances, degrees 3 and 4 are for intervals only.
 _WEIGHTS = {1: (1.0, 1.0), 2: (1.0, 1.0, 0.375), 4: (1.0, 1.0, 0.6875, 0.375, 0.375)}
 
-# With fewer records than so many standard deviations of the noise of their number, a variance has no interval.
+# With fewer records than this many standard deviations of the noise of their number, a variance has no interval.
 _FEWEST = 4.0
 
-#: Variance of values that are spread evenly over [-1, 1].
+#: Variance of values that are uniform on [-1, 1].
 _EVEN = 1 / 3
 
-#: Part of a standard error of the noise by which the variance of a record is larger than its estimate.
+#: The variance of a record is its estimate plus this number of standard errors of the noise, to be on the safe side.
 SAFE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """What is released of `width` columns in `n_cells` groups, and how. All of it is public."""
+    """The public design of a release of `width` columns in `n_cells` groups."""
 
     degree: int
     width: int
@@ -68,7 +68,7 @@ class Design:
 
     @property
     def n_own(self) -> int:
-        """How many numbers each column has."""
+        """Number of released numbers of each column."""
         return self.degree + (not self.shared)
 
     @property
@@ -78,14 +78,14 @@ class Design:
 
     @property
     def cost(self) -> float:
-        """Variance of the noise of a mean (degrees 1, 2) or variance (degree 4) of evenly spread values, times n**2."""
+        """Variance of the noise of a mean (degrees 1, 2) or variance (degree 4) of uniform values, times n**2."""
         gradient = np.zeros(self.degree + 1)
         gradient[2 if self.degree == 4 else 1] = 1.0
         gradient[0] = -_EVEN if self.degree == 4 else 0.0
         return combination(self.mechanism, gradient @ self.powers).variance
 
     def sums(self, values: NDArray, numbers: Numbers, cells: NDArray | None = None) -> Array:
-        """Return what is released, before the noise."""
+        """Return the sums to be released, before the noise."""
         n, own, first = self.n_cells, self.matrix[int(self.shared) :], self.matrix[:1, :1]
         shared, width, may_lack = self.shared, self.width, numbers.may_lack
         centre, half = numbers.centre.tolist(), numbers.half.tolist()
@@ -139,7 +139,7 @@ def moment_design(
 
 
 def means(design: Design, sums: Array) -> tuple[Quotient, ...]:
-    """Return the means by group and column, in units of half the bounds' distance, from their middle."""
+    """Return the means by group and column, relative to the middle of the bounds, in units of half their distance."""
     by_power = design.powers
     found = []
     for m in sums.reshape(-1, design.degree + 1):
@@ -158,7 +158,7 @@ def means(design: Design, sums: Array) -> tuple[Quotient, ...]:
 
 
 def variances(design: Design, sums: Array, power: float = 1.0) -> tuple[Quotient, ...]:
-    """Return the variances (or with ``power=0.5`` standard deviations) by group and column, in units of means."""
+    """Return the variances (with ``power=0.5``, standard deviations) by group and column, in the units of `means`."""
     p = design.powers
     noise = np.sqrt(combination(design.mechanism, p[0]).variance)
     found = []
@@ -170,7 +170,7 @@ def variances(design: Design, sums: Array, power: float = 1.0) -> tuple[Quotient
         top = p[2] - 2 * mean * p[1] + mean**2 * p[0]
         a = m[2] - 2 * mean * m[1] + mean**2 * m[0] + excess
         own = min(max(a / count, 0.0), 1.0)
-        # The sum of fourth powers about the mean, and half of the error of its noise, to be on the safe side.
+        # The sum of fourth powers about the mean, plus half of the error of its noise, to be on the safe side.
         weights = np.array([mean**4, -4 * mean**3, 6 * mean**2, -4 * mean, 1.0])
         fourth = (weights @ m + np.sqrt(combination(design.mechanism, weights @ p).variance) / 2) / count
         record = min(max(fourth - own**2, 0.0), own * (1 + abs(mean)) ** 2)

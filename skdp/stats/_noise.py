@@ -1,4 +1,4 @@
-"""The law of released noise, for intervals, and the choice of a mechanism by public numbers."""
+"""The law of released noise for intervals, and the choice of a mechanism by public numbers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from ..sensitivity import group_sensitivity
 
 Array = NDArray[np.float64]
 
-# The density of the noise is taken to repeat after so many standard deviations, and its transform to end here.
+# The density of the noise is treated as periodic, with this period in standard deviations. Its transform ends here.
 _PERIOD, _LAST = 80.0, 400.0
 _T = np.arange(0.5, _LAST * _PERIOD / (2 * math.pi)) * (2 * math.pi / _PERIOD)
 
-# Shares of the variance that are normal, for which quantiles are computed; others are interpolated.
+# Normal shares of the variance for which quantiles are computed. Other shares are interpolated.
 _SHARES = np.linspace(0.0, 1.0, 9)
 
 
@@ -49,7 +49,7 @@ class Law:
         return self.normal**2 + sum(2 * k * a**2 for a, k in self.parts)
 
     def half_width(self, level: float, normal: Any = 0.0) -> Any:
-        """Return how far the sum of this law and independent normal variables is from 0 with probability `level`."""
+        """Return half the width of a central interval of level `level` for this law plus independent normal variables."""
         own, normal = self.variance, np.asarray(normal, dtype=np.float64)
         total = np.sqrt(own + normal**2)
         if not self.parts or own == 0:
@@ -77,20 +77,20 @@ class Law:
 
 
 def _weights(normal: float, parts: tuple[tuple[float, float], ...]) -> Array:
-    """Return by what the sines of multiples of x are weighted in the probability of [-x, x]."""
+    """Return the weights of the sines of multiples of x in the probability of [-x, x]."""
     log = -normal * _T**2 / 2 - sum(k * np.log1p((a * _T) ** 2) for a, k in parts)
     return np.asarray(np.exp(log) / _T * (4 / _PERIOD))
 
 
 @lru_cache(maxsize=4096)
 def _unit_quantile(level: float, share: float, parts: tuple[tuple[float, float], ...]) -> float:
-    """Return the quantile of the absolute value where a share of the unit variance is normal."""
+    """Return the quantile of the absolute value, for a normal share of the unit variance."""
     weights = _weights(share, tuple((a * math.sqrt(1 - share), k) for a, k in parts))
     return float(brentq(lambda x: float(np.sin(_T * x) @ weights) - level, 0.0, _PERIOD / 4, xtol=1e-6))
 
 
 def _laplace_quantile(level: float, share: float, parts: object) -> float:
-    """Return the same for one Laplace variable, by the closed form of its sum with a normal variable."""
+    """Return this quantile for one Laplace variable, by the closed form of its sum with a normal variable."""
     scale, spread = math.sqrt(max(1 - share, 1e-12) / 2), math.sqrt(max(share, 1e-12))
     ratio = spread / scale
 
@@ -116,7 +116,7 @@ def combination(mechanism: Mechanism, coefficients: Any) -> Law:
 
 
 def drawn_noise(mechanism: Mechanism, n: int, size: int, rng: Any) -> Array:
-    """Draw noise of so many coordinates, to simulate the law of a test; the noise of a release is never drawn here."""
+    """Draw noise to simulate the law of a test. The noise of a release is never drawn here."""
     if isinstance(mechanism, NoNoise):
         return np.zeros((n, size))
     if isinstance(mechanism, DiscreteLaplaceMechanism):
@@ -124,13 +124,13 @@ def drawn_noise(mechanism: Mechanism, n: int, size: int, rng: Any) -> Array:
     normal = mechanism.scale * rng.standard_normal((n, size))
     if mechanism.name == "Gaussian":
         return normal
-    # A few coordinates of noise of density exp(-|z| / scale) are a scale mixture of normal variables.
+    # A few coordinates of noise with density exp(-|z| / scale) are a scale mixture of normal variables.
     return normal * np.sqrt(2 * rng.gamma((mechanism.size + 1) / 2, size=(n, 1)))  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """What one record can change in a vector: bounds in both norms, and whether the vector holds integers."""
+    """The sensitivity of a vector to one record, in both norms, and whether the vector holds integers."""
 
     l1: float
     l2: float
@@ -150,7 +150,7 @@ def pure_mechanism(budget: Budget, share: float, moves: Sensitivity, rows: int) 
 
 
 def norm_mechanism(budget: Budget, share: float, moves: Sensitivity, rows: int) -> tuple[Mechanism, PrivacyEvent]:
-    """Return noise by the L2 norm for a share of the budget: Gaussian if delta is positive."""
+    """Return noise for the L2 norm and a share of the budget, which is Gaussian if delta is positive."""
     if budget.epsilon == math.inf:
         return pure_mechanism(budget, share, moves, rows)
     mechanism, event = l2_mechanism(*budget, share, group_sensitivity(moves.l2, rows), moves.size)
@@ -158,18 +158,18 @@ def norm_mechanism(budget: Budget, share: float, moves: Sensitivity, rows: int) 
 
 
 def mechanisms(budget: Budget, share: float, moves: Sensitivity, rows: int) -> list[tuple[Mechanism, PrivacyEvent]]:
-    """Return the mechanisms for a share of the budget: Gaussian if delta is positive, else both that need none."""
+    """Return the mechanisms for a share of the budget: Gaussian if delta is positive, else both with delta=0."""
     if budget.delta > 0 and budget.epsilon < math.inf:
         return [norm_mechanism(budget, share, moves, rows)]
     return [pure_mechanism(budget, share, moves, rows), norm_mechanism(budget, share, moves, rows)]
 
 
 def quietest(budget: Budget, share: float, moves: Sensitivity, rows: int) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism with the least noise in a coordinate, of those for the budget as it is."""
+    """Return the mechanism for a share of the budget with the least noise in a coordinate."""
     return min(mechanisms(budget, share, moves, rows), key=lambda found: combination(found[0], 1.0).variance)
 
 
 def with_and_without_delta(budget: Budget, build: Callable[[Budget], Any], cost: Callable[[Any], float]) -> Any:
-    """Build a plan with delta and a plan without delta, and return the one of the smaller cost."""
+    """Build a plan with delta and a plan without delta, and return the plan with the smaller cost."""
     budgets = [Budget(budget.epsilon, 0.0)] + [budget] * (budget.delta > 0)
     return min(map(build, budgets), key=cost)

@@ -24,19 +24,19 @@ Array = NDArray[np.float64]
 THEOREM = Theorem("Statistics", 4)
 _LABEL = "second moments"
 
-# Entries of a record are integers of so many bits; products of two, over a block, are exact in doubles.
+# Entries of a record are integers of this many bits. Sums of products of two entries over a block are exact in doubles.
 _BITS = 18
 
 
 class Moments:
-    """Released second moments of rows (1, v) with v in [-1, 1], and centred products with the law of their noise."""
+    """Released second moments of rows (1, v) with v in [-1, 1], with centred products and the law of their noise."""
 
     def __init__(self, released: Array, mechanism: Mechanism, size: int) -> None:
         self.mechanism = mechanism
         self._places = np.zeros((size, size), dtype=np.intp)
         rows, columns = np.triu_indices(size)
         self._places[rows, columns] = self._places[columns, rows] = np.arange(len(rows))
-        # With the L2 norm, products off the diagonal are released with a factor.
+        # For the L2 norm, products off the diagonal are multiplied by a factor before their release.
         self._weights = np.where(rows == columns, 1.0, _weight(mechanism))
         gram = (released / self._weights)[self._places]
         noise = math.sqrt(combination(mechanism, 1.0).variance)
@@ -54,7 +54,7 @@ class Moments:
             place = self._places[row, column]
             out[place] += factor / self._weights[place]
         value = sum(factor * self._gram[row, column] for row, column, factor in pairs)
-        # The product of noisy means is off by the covariance of their noise, on average.
+        # The bias of the product of noisy means is the covariance of their noise.
         if self.count:
             first, second = (self._mean_terms(i) for i in (j, k))
             value += float(first @ second) * combination(self.mechanism, 1.0).variance / self.n
@@ -67,7 +67,7 @@ class Moments:
         return out
 
     def quotient(self, j: int, k: int) -> Quotient:
-        """Return a covariance, with the sampling error of normal columns."""
+        """Return a covariance with the sampling error of normal columns."""
         value, top = self.terms(j, k)
         own = {pair: self.terms(*pair)[0] / self.n for pair in ((j, j), (k, k))}
         count = np.zeros(len(top))
@@ -87,7 +87,7 @@ def released_moments(call: Any, numbers: Numbers) -> tuple[Moments, PrivacyGuara
     """Release second moments of the records without missing values."""
     d = numbers.width
     size = (d + 1) * (d + 2) // 2
-    # Products off the diagonal have the weight 1.375 < sqrt(2) where the L2 norm counts, which is at most that of svec.
+    # For the L2 norm, products off the diagonal have the weight 1.375 < sqrt(2). The norm is then at most that of svec.
     norm = rounded_norm(math.sqrt(d + 1), d + 1, 2.0**-_BITS)
     moves = Sensitivity(moments_l1(norm, d + 1.0, 0.0, 0.0), moments_l2(norm, 0.0, 0.0), size)
 
@@ -108,7 +108,7 @@ def released_moments(call: Any, numbers: Numbers) -> tuple[Moments, PrivacyGuara
         complete = rows[~np.isnan(rows).any(axis=1)]
         one = np.full((len(complete), d + 1), 2.0**_BITS)
         one[:, 1:] = np.rint(scaled(complete.astype(np.float64), centre, half, 2.0**_BITS))
-        # Integers of at most 2**36; sums over 2**11 rows and the weights of three bits keep below 2**53.
+        # Integers of at most 2**36, sums over 2**11 rows, and weights of three bits keep the results below 2**53.
         return np.asarray((one.T @ one)[upper] * weights).astype(np.int64)
 
     exact = exact_sum(block, values) * 2.0 ** -(2 * _BITS + 3)
@@ -127,20 +127,20 @@ def covariance(call: Call) -> Estimate:
     Parameters
     ----------
     X : array-like or table
-        Numbers between `bounds`, or a table with the columns of `schema`. Records with a missing value in one of the
+        Numbers between `bounds`, or a table with the columns of `schema`. Records with a missing value in any of the
         columns are left out.
     %(shared)s
 
     Returns
     -------
     estimate : Estimate
-        Symmetric, of shape (n_columns, n_columns)[[range: . With much noise it may have negative eigenvalues. Sums are
-        divided by the number of records]]. In intervals, the sampling error is that of normal columns.
+        Symmetric matrix of shape (n_columns, n_columns)[[range: . With much noise, it may have negative eigenvalues. Sums
+        are divided by the number of records]]. In intervals, the sampling error is that of normal columns.
 
     Notes
     -----
-    **Privacy.** One record adds the products of the entries of (1, v), where v are its values, scaled to [-1, 1]
-    (statistics, theorem 4).
+    **Privacy.** One record adds the products of the entries of (1, v), where v holds its values, scaled to [-1, 1]
+    (:ref:`statistics, theorem 4 <statistics-theorem-4>`).
 
     Examples
     --------
@@ -180,13 +180,13 @@ def _correlated(moments: Moments, j: int, k: int) -> Quotient:
     (top, a), (first, b), (second, c) = (moments.terms(*pair) for pair in ((j, k), (j, j), (k, k)))
     noise = math.sqrt(combination(moments.mechanism, b).variance), math.sqrt(combination(moments.mechanism, c).variance)
     if j == k or not moments.count or first < 2 * noise[0] or second < 2 * noise[1]:
-        # The bottom counts as 0, so that the interval is as wide as it can be. With itself, a column has one point.
+        # The denominator counts as 0, which gives the widest interval. The interval of a column with itself is a point.
         at = 1.0 if j == k else 0.0
         return Quotient(at, 0.0, moments.mechanism, 0 * a, 0 * a, 0.0, at if j == k else -1.0, 1.0, "fixed", at)
     bottom = math.sqrt(first * second)
     slope = (b * second + c * first) / (2 * bottom)
     at = min(max(top / bottom, -1.0), 1.0)
-    # Per record, in units in which the bottom is a number of records.
+    # Variance of one record, in units in which the denominator is a number of records.
     unit = bottom / moments.n
     record = (1 - at**2) ** 2
     return Quotient(top / unit, moments.n, moments.mechanism, a / unit, slope / unit, record, -1.0, 1.0)
@@ -194,25 +194,25 @@ def _correlated(moments: Moments, j: int, k: int) -> Quotient:
 
 @statistic()
 def linear_trend(call: Call) -> Estimate:
-    r"""Estimate the slope of the least-squares line of a column on another column.
+    r"""Estimate the slope of the least-squares line between two columns.
 
     Parameters
     ----------
     X : array-like or table
-        Two columns of numbers between `bounds`, or a table with the columns of `schema`: the column that explains, and
-        the column that is explained.
+        Two columns of numbers between `bounds`, or a table with the columns of `schema`. The first column is the
+        explanatory variable, and the second column is the response.
     %(shared)s
 
     Returns
     -------
     estimate : Estimate
-        The slope. ``details["intercept"]`` has the value of the line at 0. In intervals, the sampling error is that of
-        residuals of equal variance.
+        The slope. ``details["intercept"]`` holds the intercept. In intervals, the sampling error is that of residuals
+        with equal variance.
 
     Notes
     -----
-    **Privacy.** As for :func:`covariance` of both columns. The interval is Fieller's; it may be unbounded, where the
-    variance of the first column is lost in noise.
+    **Privacy.** The release is that of :func:`covariance` of both columns. The interval is Fieller's interval. It is
+    unbounded if the noise hides the variance of the first column.
 
     Examples
     --------
@@ -223,12 +223,12 @@ def linear_trend(call: Call) -> Estimate:
     """
     numbers = numbers_of(call)
     if numbers.width != 2:
-        raise ValueError(f"X must have two columns, the one that explains first, got {numbers.width}")
+        raise ValueError(f"X must have two columns (the explanatory variable first), got {numbers.width}")
     moments, plan = released_moments(call, numbers)
     (xy, a), (xx, b), (yy, _) = (moments.terms(*pair) for pair in ((0, 1), (0, 0), (1, 1)))
     unit = max(xx, 1e-9) / moments.n
     slope = xy / (unit * moments.n)
-    # The variance of a residual, over that of the first column.
+    # The variance of a residual, divided by the variance of the first column.
     record = max(yy / moments.n - slope**2 * unit, 0.0) / unit
     count = moments.n if moments.count and xx > 2 * math.sqrt(combination(moments.mechanism, b).variance) else 0.0
     most = 2 * math.sqrt(max(yy / moments.n, 1e-3) / unit) if count else math.inf

@@ -1,4 +1,4 @@
-"""Quantiles by ranks: counts on a public grid, levels of cuts, and how far off a cut is."""
+"""Quantiles by ranks: counts on a public grid, levels of cuts, and errors of cuts."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ Array = NDArray[np.float64]
 
 THEOREM = Theorem("Preprocessing", 2)
 
-#: Quantiles are multiples of one over this.
+#: Levels of quantiles are multiples of one over this number.
 WHOLE = 2**20
 
-# Cells of a column, and further edges about the interval of each quantile.
+# Number of cells of a column, and of further edges around the interval of each quantile.
 _CELLS, _FINER = 2**13, 2**12
 
 
 def edges_of(numbers: Numbers, n_cells: int = _CELLS) -> Array:
-    """Return edges of cells by column, of shape (n_columns, n_cells + 1): half are even, half even in logarithms."""
+    """Return edges of cells, of shape (n_columns, n_cells + 1), half spaced evenly and half evenly in logarithms."""
     steps = [float(column.step or 1) for column in numbers.scales if isinstance(column, Number)]
     grid = check_grid((numbers.lower, numbers.upper), n_cells, "auto", min(steps, default=1.0), (*SCALES, "auto"))
     return grid.every_edge()
 
 
 def refined(edges: Array, ends: Array) -> Array:
-    """Return the edges, and further edges about released intervals, which are of shape (n_levels, n_columns, 2)."""
+    """Return the edges with further edges around released intervals, which have the shape (n_levels, n_columns, 2)."""
     lower, upper = edges[:, :1], edges[:, -1:]
     low, high = ends[..., 0].T, ends[..., 1].T
     beyond = np.maximum(high - low, 2.0**-30 * (upper - lower))
@@ -46,12 +46,12 @@ def refined(edges: Array, ends: Array) -> Array:
 
 
 def rank_counts(edges: Array, values: NDArray) -> Array:
-    """Count shares of the records with a value in parts of the cells, of shape (n_columns, n_parts)."""
+    """Return counts of values in parts of the cells, of shape (n_columns, n_parts)."""
 
     def block(rows: NDArray) -> NDArray:
         found = []
         for own, column in zip(edges[:, 1:-1], rows.T, strict=True):
-            # Missing values come last. Values at an edge are above it.
+            # Missing values are sorted to the end. Values at an edge are above it.
             ordered = np.sort(column)
             present = np.searchsorted(ordered, np.inf, side="right")
             found.append(np.diff(np.searchsorted(ordered, own), prepend=0, append=present))
@@ -78,9 +78,9 @@ def as_values(edges: Array, parts: NDArray, numbers: Numbers) -> Array:
 
 
 def rank_scales(mechanism: Mechanism, levels: tuple[int, ...]) -> Array:
-    """Return the scale of the noise of each quantile's rank, in records, where values are dense."""
-    # The exponent of a cut at level q falls by epsilon / (2 max(q, 1 - q)) for each record, where q is relative to the
-    # part that is cut. A part of the error of an end of the part is passed on.
+    """Return the scale of the noise of each quantile's rank, in records, for dense values."""
+    # The exponent of a cut at level q decreases by epsilon / (2 max(q, 1 - q)) for each record, where q is relative to
+    # the part that is cut. The errors of the ends of this part also contribute.
     ends, out = (0, *levels, WHOLE), np.zeros(len(levels))
     parts = [(0, len(levels), 0.0, 0.0)]
     while parts:
@@ -103,7 +103,7 @@ class Neighbours:
     ends: Array  # Of shape (n_levels, n_columns, 2).
     scales: Array  # Scales of the noise of the ends' ranks, of shape (n_levels, 1, 2).
     sampled: Array  # Standard deviations of ranks under sampling, of shape (n_levels, n_columns).
-    reach: Array  # How many records the ends are away from the quantile, of the shape of `ends`.
+    reach: Array  # Distances of the ends from the quantile in records, of the shape of `ends`.
     least: Array
     most: Array
     shape: tuple[int, ...] = (-1,)
@@ -114,7 +114,7 @@ class Neighbours:
         return replace(self, value=value, ends=ends, shape=shape)
 
     def interval(self, level: float, total: bool) -> tuple[Array, Array]:
-        """Return both ends, in proportion to the distance in ranks."""
+        """Return both ends of the intervals, in proportion to the distance in ranks."""
         scales, sampled = np.broadcast_arrays(self.scales, total * self.sampled[..., None])
         factors = rank_half_widths(scales, sampled, level) / np.maximum(self.reach, 1e-300)
         ends = self.value[..., None] + (self.ends - self.value[..., None]) * factors
@@ -123,13 +123,13 @@ class Neighbours:
 
     @property
     def standard_error(self) -> Array:
-        """Standard deviation of the noise alone, by the same proportion."""
+        """Standard deviation of the noise alone, in proportion to the distance in ranks."""
         low, high = self.interval(0.6827, False)
         return (high - low) / 2
 
 
 def rank_half_widths(scales: Array, sampled: Array, level: float) -> Array:
-    """Return how many records a rank is off with probability 1 - `level` at most."""
+    """Return the error of a rank, in records, that is exceeded with probability at most 1 - `level`."""
     flat = zip(np.ravel(scales).tolist(), np.ravel(sampled).tolist(), strict=True)
     found = [Law(parts=((scale, 1.0),) if scale else ()).half_width(level, normal) for scale, normal in flat]
     return np.reshape(np.array(found, dtype=np.float64), np.shape(scales))

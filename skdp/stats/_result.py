@@ -1,4 +1,4 @@
-"""The result of a statistic: its value, how far noise and sampling spread it, and the guarantee."""
+"""The result of a statistic: its value, its error by noise and sampling, and its guarantee."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 def check_level(level: object) -> float:
-    """Return the level of an interval."""
+    """Check and return the level of an interval."""
     return check_positive(level, "level", least=1e-6, most=1 - 1e-9)
 
 
@@ -33,19 +33,19 @@ class Estimate:
     value : float or ndarray
         The statistic, with noise.
     standard_error : float or ndarray
-        Standard deviation of the noise alone, as far as released numbers tell.
+        Standard deviation of the noise alone, estimated from released numbers.
     privacy_ : PrivacyGuarantee
-        The guarantee of the call, with its release.
+        Guarantee of the call, with its releases.
     names : tuple of str
-        Names of the columns, or labels of the entries along the last axis, if there are any.
+        Names of the columns, or labels of the entries along the last axis. Empty if there are none.
     details : dict
-        Further released numbers, for instance ``"count"``, and public ones, for instance ``"bin_edges"``.
+        Further released numbers, such as ``"count"``, and public numbers, such as ``"bin_edges"``.
     spread : object
-        Makes the intervals. None if there are none.
+        Object that computes the intervals. None if there are no intervals.
 
     Notes
     -----
-    **Privacy.** Everything in it is computed from releases and public numbers.
+    **Privacy.** All attributes are computed from releases and public numbers.
 
     Examples
     --------
@@ -64,24 +64,25 @@ class Estimate:
     spread: Any = field(default=None, repr=False)
 
     def confidence_interval(self, level: float = 0.95, *, of: str = "total") -> tuple[Any, Any]:
-        """Return an interval that holds the true value with probability `level`.
+        """Return an interval that contains the true value with probability `level`.
 
         Parameters
         ----------
         level : float, default=0.95
-            Between 0 and 1.
+            Level of the interval, in (0, 1).
         of : {"total", "noise"}, default="total"
-            With ``"total"``, the true value is that of the population from which the records were drawn
-            independently, so that sampling counts as well as noise. With ``"noise"``, it is that of the records.
+            With ``"total"``, the true value is the value of the population from which the records were drawn
+            independently. The interval then covers noise and sampling. With ``"noise"``, the true value is the value of
+            the records without noise.
 
         Returns
         -------
         low, high : float or ndarray
-            Both ends, of the shape of `value`.
+            Both ends, with the shape of `value`.
         """
         level, total = check_level(level), check_choice(of, "of", ("total", "noise")) == "total"
         if self.spread is None:
-            raise ValueError("this statistic was released without what an interval needs")
+            raise ValueError("this statistic was released without an interval")
         low, high = self.spread.interval(level, total)
         return (float(low), float(high)) if np.ndim(self.value) == 0 else (np.asarray(low), np.asarray(high))
 
@@ -107,16 +108,17 @@ class Around:
 
     value: Any
     law: Law
-    sampling: Any = None  # Standard deviations; None where the records are no sample of which a law is known.
+    sampling: Any = None  # Standard deviations. None if the sampling error is not known.
     least: Any = -np.inf
     most: Any = np.inf
-    unit: Any = 1.0  # What 1 in the law is in the values.
+    unit: Any = 1.0  # Unit of the law, in units of the values.
 
     def interval(self, level: float, total: bool) -> tuple[Any, Any]:
         """Return both ends."""
         if total and self.sampling is None:
             raise ValueError(
-                'of="total" has no meaning here: a sum has no value in a population. Use of="noise", or the mean'
+                'of="total" is not supported for a sum, because a sum has no value in a population. Use of="noise", or '
+                "estimate the mean"
             )
         half = self.unit * self.law.half_width(level, self.sampling if total else 0.0)
         return np.clip(self.value - half, self.least, self.most), np.clip(self.value + half, self.least, self.most)
@@ -124,7 +126,7 @@ class Around:
 
 @dataclass(frozen=True, eq=False)
 class Each:
-    """Intervals of several estimates, each by its own rule, mapped by an increasing function."""
+    """Intervals of several estimates, each by its own rule."""
 
     rules: tuple[Any, ...]
     shape: tuple[int, ...]
@@ -144,13 +146,13 @@ class Quotient:
     mechanism: Mechanism
     top: Array  # Coefficients of the noise of a, and of b, in the release.
     bottom: Array
-    # Variance of one record's part of a - quotient * b under sampling.
+    # Variance of the contribution of one record to a - quotient * b under sampling.
     record: float
     least: float
     most: float
-    # How the variance of a record's part depends on the quotient: "fixed", "proportional" to its square, or "binomial".
+    # Dependence of this variance on the quotient: "fixed", "proportional" to its square, or "binomial".
     kind: str = "fixed"
-    default: float = 0.0  # What the value is drawn to where b is not larger than its noise.
+    default: float = 0.0  # The value is shrunk to this number if b does not exceed its noise.
     shift: float = 0.0
     scale: float = 1.0
     power: float = 1.0
@@ -165,7 +167,7 @@ class Quotient:
 
     @property
     def standard_error(self) -> float:
-        """Standard deviation that the noise gives to the quotient, by linearisation."""
+        """Standard deviation of the quotient by noise alone, by linearisation."""
         count = max(self.b, 1.0)
         at = min(max(self.a / count, self.least), self.most)
         error = min(math.sqrt(self.law(at).variance) / count, self.most - self.least)
@@ -193,7 +195,7 @@ class Quotient:
         if total and self.kind == "binomial":
             sampled = at * (1 - at) * count
         elif total:
-            # A variance of squares is less well known than a variance.
+            # The variance of squares is less certain than a variance.
             df = (count - 1) / (5 if self.kind == "proportional" else 1)
             wider = stdtrit(max(df, 1.0), (1 + level) / 2) / ndtri((1 + level) / 2)
             sampled = self.record * count * min(float(wider), 10.0) ** 2
