@@ -1,4 +1,4 @@
-"""A description of all columns of a table, from one budget."""
+"""A description of all columns of a table with one privacy budget."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _NAMES = ("count", "missing", "mean", "std", "25%", "50%", "75%")
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """The result of :func:`~skdp.stats.describe`.
+    """Result of :func:`~skdp.stats.describe`.
 
     Parameters
     ----------
     numbers : dict of str to dict
-        For each column of numbers, its statistics by name, each an `Estimate`.
+        Statistics of each column of numbers, as a dict of `Estimate` by name.
     categories : dict of str to Estimate
-        For each column of categories, the number of records in each cell.
+        Numbers of records in the cells of each column of categories.
     count : Estimate
-        The number of records.
+        Number of records.
     privacy_ : PrivacyGuarantee
-        The guarantee of the call, with its releases.
+        Guarantee of the call, with its releases.
 
     Examples
     --------
@@ -59,12 +59,12 @@ class Description:
     privacy_: PrivacyGuarantee = field(repr=False)
 
     def to_frame(self) -> Any:
-        """Return the statistics of numbers as a DataFrame, as ``DataFrame.describe`` lays them out.
+        """Return the statistics of numbers as a DataFrame, in the layout of ``DataFrame.describe``.
 
         Returns
         -------
         frame : DataFrame
-            One column for each column of numbers, one row for each statistic.
+            Frame with one column for each column of numbers, and one row for each statistic.
         """
         import pandas as pd
 
@@ -96,7 +96,7 @@ class Description:
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """What is released, each part with its share of the budget."""
+    """The releases, each with its share of the budget."""
 
     budget: Budget
     shares: dict[str, float]
@@ -105,7 +105,7 @@ class _Parts:
 
 
 def _parts(budget: Budget, numbers: Numbers | None, cells: Cells | None, rows: int) -> _Parts:
-    """Divide a budget so that the noise of counts, means and ranks is about the same number of records."""
+    """Divide a budget so that the noise of counts, means and ranks is about equal in numbers of records."""
     n_tables = 0 if cells is None else len(cells.names)
     size = 1 + (0 if cells is None else sum(cells.shape))
     moves = Sensitivity(1.0 + n_tables, math.sqrt(1 + n_tables) * (1 + 2.0**-50), size, integers=True)
@@ -115,7 +115,7 @@ def _parts(budget: Budget, numbers: Numbers | None, cells: Cells | None, rows: i
         makers[LABEL] = lambda share: moment_design(budget, share, 4, width, 1, lacks, rows)
         makers["quartiles"] = lambda share: quantiles_at(budget, share, QUARTILES, width, rows)
     costs = {name: _noise_in_records(make(1.0)) for name, make in makers.items()}
-    # Noise is in inverse proportion to a share of epsilon, or to the square root of a share under Gaussian DP.
+    # Noise is inversely proportional to a share of epsilon, or to the square root of a share under Gaussian DP.
     power = 2.0 if budget.delta > 0 else 1.0
     total = math.fsum(cost**power for cost in costs.values())
     shares = {name: (cost**power / total if total else 1 / len(costs)) * (1 - 2.0**-40) for name, cost in costs.items()}
@@ -136,35 +136,36 @@ def _noise_in_records(part: Any) -> float:
 
 @statistic(bounds=False)
 def describe(call: Call) -> Description:
-    r"""Describe all columns of a table, with one budget.
+    r"""Describe all columns of a table with one privacy budget.
 
     Parameters
     ----------
     X : table
-        With the columns of `schema`.
+        A table with the columns of `schema`.
     columns : list of str, default=None
-        Names of the columns that are described. If None, all columns of the schema.
+        Names of the columns to describe. If None, all columns of the schema are described.
     %(shared)s
 
     Returns
     -------
     description : Description
-        For columns of numbers the number of values, of missing values, the mean, the standard deviation and the
-        quartiles; for columns of categories the number of records in each cell. It prints as a table. Missing values
-        are counted where the schema has ``missing="cell"``: in ``"missing"`` for numbers, and in a cell of that name
-        for categories. The target is described if it is a column of the schema, as any other column.
+        For columns of numbers: the numbers of values and of missing values, the mean, the standard deviation and the
+        quartiles. For columns of categories: the number of records in each cell. The description prints as a table. If
+        a column has ``missing="cell"``, missing values are counted in ``"missing"`` for numbers, and in a cell of this
+        name for categories. The target is described if it is a column of the schema.
 
     See Also
     --------
-    DescribeDisplay : Draws it.
-    mean, quantile, value_counts : One of these statistics by itself, with all of the budget.
+    DescribeDisplay : Plot of a description.
+    mean, quantile, value_counts : Single statistics with the whole budget.
 
     Notes
     -----
-    **Privacy.** There are three releases: the moments of all numbers (statistics, theorem 1), their quartiles
-    (preprocessing, theorem 2), and the number of records with the counts of all categories (statistics, theorem 2). The
-    budget is divided so that noise moves counts, sums and ranks by about the same number of records. This follows from
-    the schema and the budget alone.
+    **Privacy.** There are three releases: the moments of all numbers (:ref:`statistics, theorem 1
+    <statistics-theorem-1>`), their quartiles (:ref:`preprocessing, theorem 2 <preprocessing-theorem-2>`), and the
+    number of records with the counts of all categories (:ref:`statistics, theorem 2 <statistics-theorem-2>`). The
+    budget is divided so that the noise of counts, sums and ranks is about equal in numbers of records. The division
+    depends only on the schema and the budget.
 
     Examples
     --------
@@ -178,7 +179,7 @@ def describe(call: Call) -> Description:
     ('f', 'm', 'other', 'missing')
     """
     if call.schema is None:
-        raise ValueError("schema must be given: it declares which columns hold numbers and which hold categories")
+        raise ValueError("schema is required, because it declares the columns of numbers and of categories")
     chosen = call.schema if call.chosen is None else call.schema.select(*_names(call.chosen))
     kinds = {kind: [name for name in chosen if isinstance(chosen[name], kind)] for kind in (Number, Category)}
     numbers = numbers_of(choosing(call, kinds[Number])) if kinds[Number] else None
@@ -259,25 +260,25 @@ def _describe_numbers(
 
 
 class DescribeDisplay:
-    """Draws a description: boxes between quartiles for numbers, and bars for categories.
+    """Plot of a description: boxes between quartiles for numbers, and bars for categories.
 
-    Use `from_description` to make one.
+    Use `from_description` to create a display.
 
     Parameters
     ----------
     description : Description
-        The result of :func:`~skdp.stats.describe`.
+        Result of :func:`~skdp.stats.describe`.
 
     Attributes
     ----------
     axes_ : list of matplotlib Axes
-        One for each column.
+        Axes of each column.
     figure_ : matplotlib Figure
-        The figure.
+        Figure.
 
     Notes
     -----
-    **Privacy.** It draws released numbers only.
+    **Privacy.** The plot shows released numbers only.
 
     Examples
     --------
@@ -292,39 +293,39 @@ class DescribeDisplay:
 
     @classmethod
     def from_description(cls, description: Description, *, plot: bool = True, **kwargs: Any) -> DescribeDisplay:
-        """Make a display, and draw it.
+        """Create a display, and plot it.
 
         Parameters
         ----------
         description : Description
-            The result of :func:`~skdp.stats.describe`.
+            Result of :func:`~skdp.stats.describe`.
         plot : bool, default=True
-            Whether to draw.
+            Whether to plot the display.
         **kwargs : dict
-            For `plot`.
+            Arguments of `plot`.
 
         Returns
         -------
         display : DescribeDisplay
-            With ``axes_`` and ``figure_`` if it was drawn.
+            The display, with ``axes_`` and ``figure_`` if `plot` is True.
         """
         display = cls(description)
         return display.plot(**kwargs) if plot else display
 
     def plot(self, axes: Any = None, *, level: float = 0.95) -> DescribeDisplay:
-        """Draw the columns side by side.
+        """Plot the columns side by side.
 
         Parameters
         ----------
         axes : list of matplotlib Axes, default=None
-            One for each column, numbers first. If None, a figure is made.
+            Axes of each column, numbers first. If None, a figure is created.
         level : float, default=0.95
-            Level of the intervals of means and counts, which hold noise and sampling.
+            Level of the intervals of means and counts, which cover noise and sampling.
 
         Returns
         -------
         self : DescribeDisplay
-            With ``axes_`` and ``figure_``.
+            The display, with ``axes_`` and ``figure_``.
         """
         found = self.description
         width = len(found.numbers) + len(found.categories)

@@ -129,8 +129,8 @@ class GroupBy:
         Returns
         -------
         found : dict of str to Estimate
-            Estimates by column and statistic, such as ``"income_mean"``. Each has one entry for each group. The names of
-            the groups are in ``names``.
+            Estimates by column and statistic, such as ``"income_mean"``. Each has one entry for each group. ``names``
+            holds the names of the groups.
 
         Notes
         -----
@@ -235,7 +235,7 @@ def group_releases(
             )
         labels, known = private_labels(by)
         if len(labels) != len(numbers.values):
-            raise ValueError("by must name columns of categories of the schema, or be an array with a label for each row")
+            raise ValueError("by must name columns of categories of the schema, or be an array with one label per row")
         half = Budget(call.budget.epsilon / 2 * (1 - 2.0**-40), call.budget.delta / 2)
         label, event = occurring_mechanism(half, rows)
         part *= 2

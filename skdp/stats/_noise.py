@@ -40,7 +40,7 @@ class Law:
     r"""A symmetric law whose transform is :math:`e^{-s^2t^2/2}\prod_i(1+a_i^2t^2)^{-k_i}`."""
 
     # A Laplace variable of scale a has k = 1. A coordinate of noise of density exp(-|z|/a) in p dimensions has
-    # k = (p + 1) / 2. Sums of independent variables have the product.
+    # k = (p + 1) / 2. The transform of a sum of independent variables is the product of their transforms.
     normal: float = 0.0
     parts: tuple[tuple[float, float], ...] = ()
 
@@ -49,7 +49,7 @@ class Law:
         return self.normal**2 + sum(2 * k * a**2 for a, k in self.parts)
 
     def half_width(self, level: float, normal: Any = 0.0) -> Any:
-        """Return half the width of a central interval of level `level` for this law plus independent normal variables."""
+        """Return half the width of the central interval of this law plus independent normal variables."""
         own, normal = self.variance, np.asarray(normal, dtype=np.float64)
         total = np.sqrt(own + normal**2)
         if not self.parts or own == 0:

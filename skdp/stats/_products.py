@@ -134,8 +134,8 @@ def covariance(call: Call) -> Estimate:
     Returns
     -------
     estimate : Estimate
-        Symmetric matrix of shape (n_columns, n_columns)[[range: . With much noise, it may have negative eigenvalues. Sums
-        are divided by the number of records]]. In intervals, the sampling error is that of normal columns.
+        Symmetric matrix of shape (n_columns, n_columns)[[range: . With much noise, it may have negative eigenvalues.
+        Sums are divided by the number of records]]. In intervals, the sampling error is that of normal columns.
 
     Notes
     -----

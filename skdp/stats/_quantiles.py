@@ -36,33 +36,33 @@ from ._result import Estimate, check_level
 Array = NDArray[np.float64]
 
 
-# Parts of the budget: of the number of records, and of the ends of intervals.
+# Shares of the budget for the number of records, and for the ends of intervals.
 _OF_COUNT, _OF_ENDS = 0.04, 0.11
 
-# A range leaves out about so many records at each end, over the epsilon of a cut. The exponent is then 18 where records
-# end, so that edges beyond, of which there are thousands, are hardly ever drawn.
+# A range leaves out about this many records at each end, divided by the epsilon of a cut. The exponent is then 18 at the
+# last records, so that the thousands of edges beyond are hardly ever drawn.
 _LEFT_OUT = 36.0
 
 _MOST_LEFT_OUT = 0.3
 
 _CELLS_OF_RANGE = 2**10
 
-#: A range is found from so many records over the epsilon of a cut.
+#: Smallest number of records for a range, times the epsilon of a cut.
 LEAST_RECORDS = 115.0
 
-# From twice as many records on, a range is found on a sample of about so many or more.
+# With at least twice as many records, a range is found on a sample of about this many records or more.
 _SAMPLE = 2**14
 
 SAMPLED = Theorem("Statistics", 6)
 
 
 def count_mechanism(budget: Budget, share: float, size: int, rows: int) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism for the numbers of records in so many columns, of which each record is in all."""
+    """Return the mechanism for `size` numbers of records, where each record counts in all of them."""
     return quietest(budget, share, Sensitivity(float(size), math.sqrt(size), size, integers=True), rows)
 
 
 def counted(numbers: Numbers, values: NDArray) -> Array:
-    """Count the records, or the numbers of each column where some may be missing."""
+    """Count the records, or the values of each column if values may be missing."""
     if not numbers.may_lack:
         return np.array([float(count_rows(values))])
     return sum_over_rows(_present, values, block_rows=2**16).astype(np.float64)
@@ -73,7 +73,7 @@ def _present(values: NDArray) -> NDArray[np.intp]:
 
 
 def width_of_counts(numbers: Numbers) -> int:
-    """Return how many counts `counted` returns."""
+    """Return the number of counts that `counted` returns."""
     return numbers.width if numbers.may_lack else 1
 
 
@@ -86,30 +86,30 @@ def quantile(call: Call, q: Any, *, interval: bool = True, level: float = 0.95) 
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`.
     q : float or array-like of float
-        Levels between 0 and 1, in increasing order.
+        Levels of the quantiles, between 0 and 1, in increasing order.
     interval : bool, default=True
-        Whether to spend 15 % of the budget on intervals. If False, the quantiles have all of the
-        budget, and the result has no standard error and no interval.
+        Whether to spend 15 % of the budget on intervals. If False, the whole budget is spent on the quantiles, and the
+        result has no standard error and no interval.
     level : float, default=0.95
-        The level at which intervals are most exact. Intervals at other levels are in proportion.
+        Level at which intervals are most accurate. Intervals at other levels are scaled.
     %(shared)s
 
     Returns
     -------
     estimate : Estimate
-        Of shape (n_levels, n_columns), without the first axis for a single level, and without the second for a single
-        column. Values of a column with a declared step are multiples of it.
+        Quantiles of shape (n_levels, n_columns). For a single level, there is no first axis, and for a single column,
+        there is no second axis. If a column has a declared step, its quantiles are multiples of the step.
 
     See Also
     --------
-    skdp.preprocessing.private_quantiles : Quantiles alone, with a choice of the grid.
+    skdp.preprocessing.private_quantiles : Quantiles without intervals, with a choice of the grid.
 
     Notes
     -----
-    **Privacy.** Quantiles are drawn by the exponential mechanism on a public grid of 8,192 cells (preprocessing,
-    theorem 2). Intervals need the number of records (statistics, theorem 2), and further quantiles at levels that
-    follow from it. These are released first, and the grid is made finer between them. The parts of the budget are
-    public.
+    **Privacy.** Quantiles are drawn by the exponential mechanism on a public grid of 8,192 cells (:ref:`preprocessing,
+    theorem 2 <preprocessing-theorem-2>`). For intervals, the number of records (:ref:`statistics, theorem 2
+    <statistics-theorem-2>`) is released first, and then further quantiles at levels that depend on it. The grid is
+    made finer between these quantiles. The shares of the budget are public.
 
     References
     ----------
@@ -179,7 +179,7 @@ def median(call: Call, *, interval: bool = True, level: float = 0.95) -> Estimat
     interval : bool, default=True
         Whether to spend 15 % of the budget on intervals.
     level : float, default=0.95
-        The level at which intervals are most exact.
+        Level at which intervals are most accurate. Intervals at other levels are scaled.
     %(shared)s
 
     Returns
@@ -189,7 +189,7 @@ def median(call: Call, *, interval: bool = True, level: float = 0.95) -> Estimat
 
     Notes
     -----
-    **Privacy.** As for :func:`quantile` at level 0.5.
+    **Privacy.** The releases are those of :func:`quantile` at level 0.5.
 
     Examples
     --------
@@ -221,12 +221,12 @@ def _neighbours(
     n: Array,
     values: NDArray,
 ) -> Neighbours:
-    """Release quantiles on both sides of each, so far away that they enclose it with the given probability."""
+    """Release two quantiles around each quantile, which enclose it with the given probability."""
     least, q, width = float(n.min()), levels / WHOLE, numbers.width
     signs = np.array([-1, 1])
     scales = np.full((len(q), 2), 2 * quantiles_at(budget, _OF_ENDS, (1, 2), width, call.unit.rows)[0].scale)
     spread = np.sqrt(least * q * (1 - q))[:, None] * np.ones(2)
-    # How far the ends have to be depends on the noise of the cuts, which depends on where the ends are.
+    # The distance of the ends depends on the noise of the cuts, which depends on the levels of the ends.
     wanted, inside, places, mechanism, event = (None,) * 5  # type: Any, Any, Any, Any, Any
     for _ in range(3):
         wanted = rank_half_widths(scales, spread, level)
@@ -241,7 +241,7 @@ def _neighbours(
     ends = released[:, places.ravel()].reshape(width, len(q), 2).transpose(1, 0, 2)
     ends = np.where(inside[:, None, :], ends, np.stack([numbers.lower, numbers.upper], axis=1))
     ns = np.broadcast_to(n, (len(q), width))
-    # In a column with more records than the fewest, the ends are farther away in ranks.
+    # In a column with more records than the smallest column, the ends are farther away in ranks.
     reach = wanted[:, None, :] * (ns / least)[..., None]
     sampled = np.sqrt(ns * (q * (1 - q))[:, None])
     return Neighbours(ends.mean(axis=2), ends, scales[:, None, :], sampled, reach, numbers.lower, numbers.upper)
@@ -249,10 +249,11 @@ def _neighbours(
 
 @statistic()
 def min_max(call: Call) -> Estimate:
-    r"""Estimate the range of columns: two quantiles that leave out few records on either side.
+    r"""Estimate the range of columns by two quantiles that leave out few records on either side.
 
-    The smallest and the largest value of a column belong to single records. No private method tells them. The share of
-    records that the range leaves out on either side is as small as noise permits, and the result states it.
+    The smallest and the largest value of a column belong to single records. Therefore no private method releases them.
+    The share of records that the range leaves out on either side is as small as the noise permits. It is part of the
+    result.
 
     Parameters
     ----------
@@ -263,17 +264,18 @@ def min_max(call: Call) -> Estimate:
     Returns
     -------
     estimate : Estimate
-        Of shape (2,) or (2, n_columns): lower and upper ends. ``details["tail"]`` is the share of records that lie
-        beyond each end. There is no interval.
+        Lower and upper ends, of shape (2,) or (2, n_columns). ``details["tail"]`` is the share of records beyond each
+        end. There is no interval.
 
     See Also
     --------
-    skdp.preprocessing.private_bounds : For columns without any public bounds.
+    skdp.preprocessing.private_bounds : Bounds of columns without public bounds.
 
     Notes
     -----
-    **Privacy.** The number of records has 4 % of the budget (statistics, theorem 2). It determines the levels of
-    the two quantiles, which are drawn by the exponential mechanism (preprocessing, theorem 2).
+    **Privacy.** The number of records is released for 4 % of the budget (:ref:`statistics, theorem 2
+    <statistics-theorem-2>`). It determines the levels of the two quantiles, which are drawn by the exponential
+    mechanism (:ref:`preprocessing, theorem 2 <preprocessing-theorem-2>`).
 
     Examples
     --------
@@ -306,7 +308,7 @@ def min_max(call: Call) -> Estimate:
 
 
 def range_part(budget: Budget, share: float, width: int, rows: int, n: float = 0.0) -> RangePart:
-    """Return how a range is found with a share of the budget, for a released number of records (0 if unknown)."""
+    """Return the plan of a range for a share of the budget and a released number of records (0 if unknown)."""
     levels = (1, WHOLE - 1)
     if budget.delta > 0 or budget.epsilon == math.inf or rows > 1 or n < 2 * _SAMPLE:
         return RangePart(budget, share, width, rows, *quantiles_at(budget, share, levels, width, rows))
@@ -319,7 +321,7 @@ def range_part(budget: Budget, share: float, width: int, rows: int, n: float = 0
 
 @dataclass(frozen=True)
 class RangePart:
-    """A part of the budget that finds a range, possibly on a Poisson sample of the records."""
+    """The plan of a range with a share of the budget, possibly on a Poisson sample of the records."""
 
     budget: Budget  # Of the release on the sample.
     share: float
@@ -338,7 +340,7 @@ class RangePart:
         return level, WHOLE - level
 
     def release(self, levels: tuple[int, int], share: float) -> Release:
-        """Return the release, whose share of the whole budget is stated."""
+        """Return the release with its share of the whole budget."""
         mechanism = quantiles_at(self.budget, self.share, levels, self.width, self.rows)[0]
         return Release("range", mechanism, share, THEOREM if self.rate == 1 else SAMPLED)
 
@@ -353,5 +355,5 @@ class RangePart:
 
 @lru_cache(maxsize=16)
 def _sampler(rate: float) -> PoissonSampler:
-    # Rates are powers of two; a sampler has a table that takes time to make.
+    # Rates are powers of two. Samplers are cached, because each sampler computes a table.
     return PoissonSampler(rate)

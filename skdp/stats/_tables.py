@@ -30,10 +30,10 @@ OCCURRING = Theorem("Statistics", 3)
 
 _MOST_CELLS = 2**22
 
-# Values are compared with the edges of so many bins, one edge after the other.
+# Up to this number of bins, values are compared with one edge after the other.
 _FEW_BINS = 32
 
-# The smallest delta of one record.
+# Smallest delta of one record.
 _LEAST_DELTA = 1e-290
 
 
@@ -44,16 +44,18 @@ def released_table(
     cells: Callable[[NDArray], NDArray] = lambda codes: codes,
     count: Callable[[NDArray], NDArray] | None = None,
 ) -> tuple[NDArray, Any, PrivacyGuarantee]:
-    """Release the number of records in each cell of a table; rows with a negative cell are in no cell."""
+    """Release the number of records in each cell of a table. Rows with a negative cell are in no cell."""
     size = math.prod(shape)
     if size > _MOST_CELLS:
-        raise ValueError(f"the table would have {size} cells, and may have {_MOST_CELLS}: choose fewer bins or columns")
+        raise ValueError(
+            f"the table would have {size} cells, but the limit is {_MOST_CELLS}. Choose fewer bins or columns"
+        )
     mechanism, plan = call.single("counts", Sensitivity(1.0, 1.0, size, integers=True), COUNTS)
     session, rows = call.open(plan, rows)
 
     def block(some: NDArray) -> NDArray:
         codes = cells(some)
-        # The first count is that of rows in no cell.
+        # The first count is the number of rows in no cell.
         return np.bincount(codes + 1, minlength=1 + size)[1:]
 
     exact = sum_over_rows(count or block, rows, block_rows=max(2**16, size))
@@ -64,21 +66,21 @@ def released_table(
 def table_estimate(
     counts: NDArray, mechanism: Any, plan: PrivacyGuarantee, names: tuple[str, ...], details: dict[str, Any]
 ) -> Estimate:
-    """Return counts with intervals; under sampling, each count follows a Poisson law."""
+    """Return counts with intervals. Under sampling, each count follows a Poisson law."""
     law = combination(mechanism, 1.0)
     spread = Around(counts, law, np.sqrt(np.maximum(counts, 0)), 0.0)
     return Estimate(counts, np.full(counts.shape, math.sqrt(law.variance)), plan, names, details, spread)
 
 
 def _edges_of(bins: Any, numbers: Numbers) -> list[Array]:
-    # As in NumPy, a list with as many entries as there are columns has an entry for each.
+    # As in NumPy, a list with as many entries as columns has one entry for each column.
     every = list(bins) if is_list(bins) and len(bins) == numbers.width > 1 else [bins] * numbers.width
     found = []
     for one, low, high in zip(every, numbers.lower.tolist(), numbers.upper.tolist(), strict=True):
         edges = increasing_edges(one) if is_list(one) else None
         if edges is None:
             if is_list(one):
-                raise ValueError("bins must be a number of bins, or finite edges that increase")
+                raise ValueError("bins must be a number of bins, or finite, increasing edges")
             edges = np.linspace(low, high, check_integer(one, "bins", least=1, most=_MOST_CELLS) + 1)
         found.append(edges)
     return found
@@ -101,7 +103,7 @@ def _histogram(call: Call, bins: Any, width: int | None = None) -> Estimate:
 
 
 def _few_bins(edges: Array, values: NDArray) -> NDArray:
-    """Count values by comparing all of them with each edge, which is faster than a search for few edges."""
+    """Count values by comparing all of them with each edge. For few edges, this is faster than a search."""
     present = np.count_nonzero(values == values)
     above = [present, *(np.count_nonzero(values >= edge) for edge in edges[1:-1]), 0]
     return -np.diff(np.array(above, dtype=np.int64))
@@ -116,22 +118,22 @@ def histogram(call: Call, bins: Any = 10) -> Estimate:
     X : array-like or table
         [[Columns: One column]] of numbers between `bounds`, or a table with the columns of `schema`.
     bins : [[type: int or array-like of float]], default=10
-        Number of bins of equal width between the bounds, or public edges. Values beyond are in the outer bins.
+        Number of bins of equal width between the bounds, or public edges. Values beyond count in the outer bins.
     %(shared)s
 
     Returns
     -------
     estimate : Estimate
-        Integers, which may be negative; ``details["bin_edges"]`` has the edges[[of: ]].
+        Integers, which may be negative. ``details["bin_edges"]`` holds the edges[[of: ]].
 
     See Also
     --------
-    skdp.synthetic.NoisyHistogram : Histograms as a substitute of the data, for models.
+    skdp.synthetic.NoisyHistogram : Synthetic data from histograms, for models.
 
     Notes
     -----
-    **Privacy.** One record changes one count by 1 (statistics, theorem 2). The noise does not depend on the number of
-    bins. Records with a missing value are in no bin.
+    **Privacy.** One record changes one count by 1 (:ref:`statistics, theorem 2 <statistics-theorem-2>`). The noise does
+    not depend on the number of bins. Records with a missing value are in no bin.
 
     Examples
     --------
@@ -171,22 +173,22 @@ def histogramdd(call: Call, bins: Any = 10) -> Estimate:
 
 @statistic(bounds=False)
 def value_counts(call: Call) -> Estimate:
-    r"""Estimate how often each category of a column occurs.
+    r"""Estimate the number of records with each category of a column.
 
     Parameters
     ----------
     X : array-like or table
-        A table with the columns of `schema`. Without a schema, labels of any kind, of which the list is private.
+        A table with the columns of `schema`. Without a schema, labels of any kind, whose list is private.
     columns : str, default=None
-        Name of a column of categories. It may be left out if there is only one.
+        Name of a column of categories. It may be None if there is only one such column.
     %(shared)s
 
     Returns
     -------
     estimate : Estimate
-        Integers, with the names of the categories in ``names``. With a schema, all categories are there, and the cells
-        of other and of missing values. Without a schema, only labels whose noisy counts exceed
-        ``details["threshold"]`` are there.
+        Integers, with the names of the categories in ``names``. With a schema, the result has all categories, and cells
+        of other and of missing values. Without a schema, it has only labels whose noisy counts exceed
+        ``details["threshold"]``.
 
     See Also
     --------
@@ -194,9 +196,10 @@ def value_counts(call: Call) -> Estimate:
 
     Notes
     -----
-    **Privacy.** One record changes one count by 1 (statistics, theorem 2). Without a schema, the list of labels is
-    private, and `delta` must be positive. The noise is then bounded, and counts are released above a threshold. A label
-    with a single record exceeds it with a probability of `delta` at most (statistics, theorem 3).
+    **Privacy.** One record changes one count by 1 (:ref:`statistics, theorem 2 <statistics-theorem-2>`). Without a
+    schema, the list of labels is private, and `delta` must be positive. The noise is then bounded, and only counts
+    above a threshold are released. The noisy count of a label with a single record exceeds the threshold with a
+    probability of at most `delta` (:ref:`statistics, theorem 3 <statistics-theorem-3>`).
 
     References
     ----------
@@ -213,7 +216,7 @@ def value_counts(call: Call) -> Estimate:
     if call.schema is not None:
         cells = cells_in(call)
         if len(cells.names) > 1:
-            raise ValueError("columns must name one column of categories; contingency takes several")
+            raise ValueError("columns must name one column of categories. Use contingency for several columns")
         counts, mechanism, plan = released_table(call, column_of(0, cells.codes), cells.shape)
         return table_estimate(counts, mechanism, plan, cells.labels[0], {})
     mechanism, event = occurring_mechanism(call.budget, call.unit.rows)
@@ -224,31 +227,31 @@ def value_counts(call: Call) -> Estimate:
 
 
 def occurring_mechanism(budget: Budget, rows: int) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism for counts of labels whose list is private, where a unit has so many records at most."""
+    """Return the mechanism for counts of labels whose list is private, for units of at most `rows` records."""
     epsilon, delta = budget
     if epsilon == math.inf:
         return NoNoise(float(rows)), PureEvent(epsilon)
     if delta == 0:
         raise ValueError(
-            "delta must be positive where the list of labels is private. With delta=0, pass a schema that declares the "
+            "delta must be positive if the list of labels is private. With delta=0, pass a schema that declares the "
             "labels"
         )
-    # By group privacy: the deltas of the records of a group add up with factors exp(k epsilon / rows).
+    # By group privacy, the deltas of the records of a group add up with factors exp(k epsilon / rows).
     ratio = (
         1.0 if rows == 1 else math.exp(epsilon / rows - epsilon) * math.expm1(-epsilon / rows) / math.expm1(-epsilon)
     )
     part = delta * ratio * (1 if rows == 1 else 1 - 2.0**-40)
     if part < _LEAST_DELTA:
         raise ValueError(
-            "epsilon is too large for this delta and rows_per_group: the delta of one record of a group would be 0. "
-            "Nothing was charged"
+            "epsilon is too large for this delta and rows_per_group, because the delta of one record of a group would "
+            "be 0. Nothing was charged"
         )
     of_one = epsilon / rows * (1 if rows == 1 else 1 - 2.0**-40)
     return StabilityCounts(of_one, part, rows), ApproximateEvent(epsilon, delta)
 
 
 def released_labels(session: Any, label: str, labels: NDArray, mechanism: Any) -> tuple[NDArray, NDArray, int]:
-    """Release labels with their counts, where these exceed the threshold."""
+    """Release the labels whose counts exceed the threshold, with their counts."""
     threshold = getattr(mechanism, "threshold", 0)
     names, exact = np.unique(labels, return_counts=True)
     counts = session.release(label, exact).astype(np.int64)
@@ -257,16 +260,16 @@ def released_labels(session: Any, label: str, labels: NDArray, mechanism: Any) -
 
 @statistic(bounds=False)
 def proportion(call: Call, value: Any = True) -> Estimate:
-    r"""Estimate the share of records that have a value.
+    r"""Estimate the share of records with a value.
 
     Parameters
     ----------
     X : array-like or table
-        Truth values, or labels; or a table with the columns of `schema`.
+        Truth values, labels, or a table with the columns of `schema`.
     value : object, default=True
-        The value whose share is asked for, or a list of values. Public.
+        Public value whose share is estimated, or a list of values.
     columns : str, default=None
-        Name of a column of categories. It may be left out if there is only one.
+        Name of a column of categories. It may be None if there is only one such column.
     %(shared)s
 
     Returns
@@ -276,9 +279,9 @@ def proportion(call: Call, value: Any = True) -> Estimate:
 
     Notes
     -----
-    **Privacy.** A record adds 1 to one of two counts, of records with the value and without it (statistics, theorem 2).
-    The interval inverts a test at each candidate for the share, in the manner of Wilson and Fieller. It holds for small
-    counts as well; where the noisy number of records may be 0, it is [0, 1].
+    **Privacy.** A record adds 1 to one of two counts, of records with and without the value (:ref:`statistics, theorem
+    2 <statistics-theorem-2>`). The interval inverts a test for each possible share, as the intervals of Wilson and
+    Fieller do. It is also valid for small counts. If the number of records may be 0 within its noise, it is [0, 1].
 
     References
     ----------
@@ -314,7 +317,7 @@ def proportion(call: Call, value: Any = True) -> Estimate:
 
 
 def _is_none_of(wanted: list[Any], entries: Any) -> NDArray[np.intp]:
-    # Each entry is compared by itself; NumPy would choose a type that fits all of them.
+    # Each entry is compared separately, because NumPy would convert all entries to one type.
     return np.where(read_cells(Category(wanted), read_column(entries, "X")) < len(wanted), 0, 1)
 
 
@@ -331,14 +334,14 @@ def contingency(call: Call) -> Estimate:
     Parameters
     ----------
     X : table
-        With the columns of `schema`.
+        A table with the columns of `schema`.
     %(shared)s
 
     Returns
     -------
     estimate : Estimate
-        Integers, with one axis for each column. ``details["labels"]`` has the names of the cells along each axis, and
-        ``details["margins"]`` the counts of each column alone, as sums of the table.
+        Integers, with one axis for each column. ``details["labels"]`` holds the names of the cells along each axis.
+        ``details["margins"]`` holds the counts of each column alone, as sums of the table.
 
     See Also
     --------
@@ -346,8 +349,8 @@ def contingency(call: Call) -> Estimate:
 
     Notes
     -----
-    **Privacy.** One record changes one count by 1 (statistics, theorem 2). Margins are post-processing, and are
-    consistent with the table.
+    **Privacy.** One record changes one count by 1 (:ref:`statistics, theorem 2 <statistics-theorem-2>`). Margins are
+    post-processing, and are consistent with the table.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tests of hypotheses: equal means, equal ranks, independence."""
+"""Tests of equal means, equal ranks, and independence."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from ._tables import released_table
 
 Array = NDArray[np.float64]
 
-# Statistics that are drawn under a hypothesis, for a p-value.
+# Number of statistics that are simulated under a hypothesis for a p-value.
 _DRAWS = 1999
 
-# The law of a t-test is also simulated for groups of fewer records, or of fewer standard deviations of their noise.
+# The law of a t-test is also simulated for groups of fewer records, or of fewer standard deviations of the noise.
 _FEW_RECORDS, _FEW_NOISES = 300.0, 30.0
 
-# The records of a small group are drawn from a gamma law of this shape, of which the skewness is 1.
+# The records of a small group are simulated from a gamma law of this shape, whose skewness is 1.
 _SHAPE = 4.0
 
-# Degrees of freedom of a test of independence, and entries of covariances that are in memory at once.
+# Largest numbers of degrees of freedom of a test of independence, and of entries of covariances in memory.
 _MOST_FREEDOM, _MOST_ENTRIES = 256, 2**22
 
 
@@ -47,17 +47,18 @@ class TestResult:
     Parameters
     ----------
     statistic : float
-        The test statistic.
+        Test statistic.
     pvalue : float
-        Probability of a statistic as extreme, under the hypothesis and the known law of the noise.
+        Probability of a statistic that is at least as extreme, under the null hypothesis and the known law of the
+        noise.
     df : float
         Degrees of freedom.
     privacy_ : PrivacyGuarantee
-        The guarantee of the call.
+        Guarantee of the call.
     details : dict
         Further released numbers.
     alternatives : object
-        Computes the power.
+        Object that computes the power.
 
     Examples
     --------
@@ -78,21 +79,21 @@ class TestResult:
     alternatives: Any = field(default=None, repr=False)
 
     def power(self, effect: Any, alpha: float = 0.05) -> float:
-        """Return the probability that a test of this noise and this many records rejects the hypothesis.
+        """Return the probability that a test with this noise and number of records rejects the null hypothesis.
 
         Parameters
         ----------
         effect : float or array-like
-            The true effect: for :func:`~skdp.stats.ttest_ind` the difference of the means, a number; for
-            :func:`~skdp.stats.mannwhitneyu` the probability that a record of the first group is larger, a number; for
-            :func:`~skdp.stats.chi2_contingency` the table of probabilities of the declared categories.
+            True effect. For :func:`~skdp.stats.ttest_ind`, the difference of the means. For
+            :func:`~skdp.stats.mannwhitneyu`, the probability that a record of the first group is larger. For
+            :func:`~skdp.stats.chi2_contingency`, the table of probabilities of the declared categories.
         alpha : float, default=0.05
             Size of the test.
 
         Returns
         -------
         power : float
-            Computed from released numbers.
+            Power of the test, computed from released numbers.
         """
         alpha = check_positive(alpha, "alpha", most=1.0)
         return float(self.alternatives.power(effect, alpha))
@@ -118,25 +119,25 @@ def ttest_ind(
     Parameters
     ----------
     X : table
-        With the columns of `schema`.
+        A table with the columns of `schema`.
     by : str
         Name of a column with two declared categories. Records with other or missing entries are left out.
     columns : str, default=None
-        Name of the column of numbers. It may be left out if there is only one.
+        Name of the column of numbers. It may be None if there is only one such column.
     %(shared)s
 
     Returns
     -------
     result : TestResult
-        ``details["difference"]`` has the difference of the means, first minus second.
+        Result of the test. ``details["difference"]`` holds the difference of the means, first minus second.
 
     Notes
     -----
-    **Privacy.** The moments of both groups are one release (statistics, theorem 1). The statistic is Welch's, with the
-    variance of the noise added. Its law under the hypothesis is that of the noise and a normal sampling error. Where
-    the noisy number of records of a group is below 300 or is not much larger than its noise, the law is also simulated
-    from the released numbers, for records with a skewness of 1. The p-value is the larger of the two, and is then at
-    least 0.0005.
+    **Privacy.** The moments of both groups are one release (:ref:`statistics, theorem 1 <statistics-theorem-1>`). The
+    statistic is Welch's statistic, with the variance of the noise added. Its law under the null hypothesis is that of
+    the noise and a normal sampling error. If the noisy number of records of a group is below 300 or not much larger
+    than its noise, the law is also simulated from the released numbers, for records with a skewness of 1. The p-value
+    is then the larger of two p-values, and at least 0.0005.
 
     References
     ----------
@@ -168,7 +169,7 @@ def ttest_ind(
     normal = half * math.sqrt(float(sampled.sum()))
     df = float(sampled.sum() ** 2 / max((sampled**2 / np.maximum(n - 1, 1)).sum(), 1e-300)) if normal else math.inf
     difference = half * (at[0] - at[1])
-    # Student's law has heavier tails than the normal law: exact at the usual size of 5 %.
+    # Student's law has heavier tails than the normal law. It is exact at the usual size of 5 %.
     normal *= float(stdtrit(max(df, 1.0), 0.975) / stdtrit(math.inf, 0.975)) if normal else 1.0
     spread = math.sqrt(law.variance + normal**2)
     value = difference / spread if spread else math.copysign(math.inf, difference) if difference else 0.0
@@ -203,7 +204,7 @@ def _welch(design: Design, sums: Array) -> Array:
 
 
 def _simulated_pvalue(call: Call, design: Design, sums: Array, n: Array, records: Array) -> float:
-    """Return a p-value of Welch's statistic from records with equal means, and noise, as released."""
+    """Return a p-value of Welch's statistic by simulation of records with equal means, and of noise."""
     rng = call.source.simulator("groups with equal means")
     size = np.maximum(np.rint(n), 2.0)
     centre = float(np.clip(sums[:, 1].sum() / n.sum(), -1.0, 1.0))
@@ -211,13 +212,13 @@ def _simulated_pvalue(call: Call, design: Design, sums: Array, n: Array, records
     drawn[..., 0] = size
     for j, (count, spread) in enumerate(zip(size.tolist(), np.sqrt(records).tolist(), strict=True)):
         if count < _FEW_RECORDS:
-            # Means of a few skewed records are further away than those of normal records.
+            # Means of a few skewed records have larger errors than means of normal records.
             own = centre + spread * (rng.gamma(_SHAPE, size=(_DRAWS, int(count))) - _SHAPE) / math.sqrt(_SHAPE)
             drawn[:, j, 1], drawn[:, j, 2] = own.sum(axis=1), (own**2).sum(axis=1)
         else:
             drawn[:, j, 1] = count * centre + math.sqrt(count) * spread * rng.standard_normal(_DRAWS)
             drawn[:, j, 2] = drawn[:, j, 1] ** 2 / count + spread**2 * rng.chisquare(count - 1, _DRAWS)
-    # Each group has numbers of its own, of one column.
+    # The numbers of each group are those of one column.
     noise = drawn_noise(design.mechanism, _DRAWS, 2 * 3, rng).reshape(_DRAWS, 2, 3)
     found = np.abs(_welch(design, drawn + noise @ design.powers.T))
     return (1 + int(np.sum(found >= abs(_welch(design, sums))))) / (1 + _DRAWS)
@@ -225,33 +226,34 @@ def _simulated_pvalue(call: Call, design: Design, sums: Array, n: Array, records
 
 @statistic(bounds=False)
 def mannwhitneyu(call: Call, by: str, *, n_cells: int = 32) -> TestResult:
-    r"""Test by ranks whether the values of a column are equally large in two groups.
+    r"""Test by ranks whether the values of a column are larger in one of two groups.
 
     Parameters
     ----------
     X : table
-        With the columns of `schema`.
+        A table with the columns of `schema`.
     by : str
         Name of a column with two declared categories. Records with other or missing entries are left out.
     n_cells : int, default=32
-        Number of cells between the bounds of the column: half of even width, half of even width in logarithms. Values
-        in the same cell count as tied. More cells tell values apart that are closer, and have more noise.
+        Number of cells between the bounds of the column. Half of the cells are spaced evenly, and half evenly in
+        logarithms. Values in the same cell count as ties. More cells mean fewer ties and more noise.
     columns : str, default=None
-        Name of the column of numbers. It may be left out if there is only one.
+        Name of the column of numbers. It may be None if there is only one such column.
     %(shared)s
 
     Returns
     -------
     result : TestResult
-        ``statistic`` is the probability that a record of the first group is larger than a record of the second group,
-        where ties count half: Mann's and Whitney's U over its largest value. ``details["count"]`` has the noisy numbers
-        of records.
+        Result of the test. ``statistic`` is the probability that a record of the first group is larger than a record of
+        the second group, where ties count half. This is the Mann-Whitney U divided by its largest value.
+        ``details["count"]`` holds the noisy numbers of records.
 
     Notes
     -----
-    **Privacy.** One record changes one count by 1, in a table of groups and cells (statistics, theorem 2). The law of
-    the statistic under the hypothesis is simulated from released numbers: both groups have the released distribution
-    of all records, and the counts have noise. P-values are therefore multiples of 0.0005.
+    **Privacy.** One record changes one count by 1 in a table of groups and cells (:ref:`statistics, theorem 2
+    <statistics-theorem-2>`). The law of the statistic under the null hypothesis is simulated from released numbers,
+    with the released distribution of all records for both groups, and with noise in the counts. Therefore p-values are
+    multiples of 0.0005.
 
     References
     ----------
@@ -274,7 +276,7 @@ def mannwhitneyu(call: Call, by: str, *, n_cells: int = 32) -> TestResult:
     counts, mechanism, plan = released_table(call, cells, (2, n_cells))
     unit = math.sqrt(combination(mechanism, 1.0).variance)
     n = np.maximum(counts.sum(axis=1), 1.0)
-    # Cells that are empty but for noise would make ties rarer than they are.
+    # Cells that hold only noise would make ties too rare.
     pooled = np.maximum(counts.sum(axis=0) - unit, 0.0)
     pooled = pooled / pooled.sum() if pooled.sum() else np.full(n_cells, 1 / n_cells)
     rng = call.source.simulator("groups with equal laws")
@@ -288,14 +290,14 @@ def mannwhitneyu(call: Call, by: str, *, n_cells: int = 32) -> TestResult:
 
 
 def _cells_by_group(inner: Array, values: NDArray, codes: NDArray) -> NDArray[np.int64]:
-    """Return cells of numbers by group, and -1 for missing numbers and for other groups."""
+    """Return cells of numbers by group, and -1 for missing numbers and other groups."""
     left_out = (codes[:, 0] > 1) | np.isnan(values[:, 0])
     places = np.searchsorted(inner, values[:, 0], side="right")
     return np.where(left_out, -1, codes[:, 0] * (len(inner) + 1) + places)
 
 
 def _larger(counts: Array) -> Array:
-    """Return the shares of pairs of which the first is larger, for tables of shape (n_tables, 2, n_cells)."""
+    """Return the shares of pairs whose first record is larger, for tables of shape (n_tables, 2, n_cells)."""
     first, second = counts[:, 0], counts[:, 1]
     below = np.cumsum(second, axis=1) - second / 2
     pairs = np.maximum(first.sum(axis=1), 1.0) * np.maximum(second.sum(axis=1), 1.0)
@@ -304,7 +306,7 @@ def _larger(counts: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Shift:
-    under: Array  # Distances from 0.5 under the hypothesis, sorted.
+    under: Array  # Sorted distances from 0.5 under the null hypothesis.
 
     def power(self, effect: Any, alpha: float) -> float:
         limit, away = np.quantile(self.under, 1 - alpha, method="higher"), float(effect) - 0.5
@@ -330,7 +332,7 @@ class _Independence:
 
 
 def _quadratic(residual: Array, n: Any, rows: Array, columns: Array, variance: float) -> Array:
-    """Return squares of residuals of independence in the metric of their covariance under it, for one table or more."""
+    """Return the quadratic forms of residuals with their inverse covariance under independence, for tables."""
     parts = []
     for share in (rows, columns):
         eye, across = np.eye(share.shape[-1]), share[..., :, None]
@@ -357,20 +359,21 @@ def chi2_contingency(call: Call) -> TestResult:
     Parameters
     ----------
     X : table
-        With the columns of `schema`.
+        A table with the columns of `schema`.
     %(shared)s
 
     Returns
     -------
     result : TestResult
-        ``details["table"]`` has the noisy table, with the cells of other and of missing entries. The test leaves these
-        cells out.
+        Result of the test. ``details["table"]`` holds the noisy table, including the cells of other and of missing
+        entries, which the test leaves out.
 
     Notes
     -----
-    **Privacy.** One record changes one count of the table by 1 (statistics, theorem 2). The statistic is the square of
-    the residuals of independence in the metric of their covariance, to which sampling and noise contribute. Its law
-    under independence is simulated from released numbers, so that p-values are multiples of 0.0005.
+    **Privacy.** One record changes one count of the table by 1 (:ref:`statistics, theorem 2 <statistics-theorem-2>`).
+    The statistic is the quadratic form of the residuals of independence with the inverse of their covariance, which
+    includes sampling and noise. Its law under independence is simulated from released numbers. Therefore p-values are
+    multiples of 0.0005.
 
     References
     ----------
@@ -391,11 +394,11 @@ def chi2_contingency(call: Call) -> TestResult:
     assert call.schema is not None
     sizes = [len(call.schema[name].values) for name in cells.names]  # type: ignore[union-attr]
     if min(sizes) < 2:
-        raise ValueError("both columns must have two categories or more")
+        raise ValueError("both columns must have at least two categories")
     if (sizes[0] - 1) * (sizes[1] - 1) > _MOST_FREEDOM:
         raise ValueError(
-            f"the test has {(sizes[0] - 1) * (sizes[1] - 1)} degrees of freedom, and may have {_MOST_FREEDOM} at most: "
-            "declare fewer categories. Nothing was charged"
+            f"the test has {(sizes[0] - 1) * (sizes[1] - 1)} degrees of freedom, but the limit is {_MOST_FREEDOM}. "
+            "Declare fewer categories. Nothing was charged"
         )
     counts, mechanism, plan = released_table(call, cells.flat, cells.shape)
     table = counts[: sizes[0], : sizes[1]].astype(np.float64)
@@ -403,12 +406,12 @@ def chi2_contingency(call: Call) -> TestResult:
     found, count, rows, columns = _statistic(table, variance)
     value, n = float(found), float(count)
     df = (sizes[0] - 1) * (sizes[1] - 1)
-    # The law under independence is simulated, because noise is not normal, and margins are estimated.
+    # The law under independence is simulated, because noise is not normal and margins are estimated.
     stream = call.source.stream("tables under independence")
     expected = n * np.outer(rows, columns)
     normals = rounded_normal(2.0**20, _DRAWS * expected.size, stream).reshape(_DRAWS, *expected.shape) * 2.0**-20
     drawn = expected + np.sqrt(expected) * normals + mechanism.release(np.zeros(normals.shape), stream)
-    # Covariances of a few tables at once take little memory.
+    # Covariances are computed for a few tables at once, to save memory.
     blocks = np.array_split(drawn, math.ceil(_DRAWS * df**2 / _MOST_ENTRIES))
     beyond = sum(int(np.sum(_statistic(own, variance)[0] >= value)) for own in blocks)
     details = {"table": counts, "labels": cells.labels, "count": n}
