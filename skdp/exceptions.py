@@ -69,9 +69,9 @@ class CertificateError(RuntimeError):
 
 
 class PartitionError(RuntimeError):
-    """The partitions of a collection changed between two readings, or workers compute with other last bits.
+    """Raised when partitions of a collection change between two readings, or when the last bits of workers differ.
 
-    The message says whether the budget was charged.
+    The message states whether the budget was charged.
     """
 
 

@@ -61,16 +61,16 @@ _DECLARE_FOR_PARTS = (
     "The budget was not charged"
 )
 
-# Columns that a message names.
+# Number of columns that a message names.
 _MOST_NAMES = 8
 
 
 def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times: bool = False, **kwargs: Any) -> Any:
     """Call scikit-learn's validate_data, and keep values of the data out of its messages."""
-    # Values are checked to be finite even where scikit-learn is configured to assume it, because bounds hold for
-    # numbers only. NumPy's warnings during that check would say something about the values. With `times`, points in
-    # time and durations may pass; they must not be read as numbers. Sparse rows become canonical CSR arrays if the
-    # estimator takes them, and are otherwise made dense.
+    # Values are checked to be finite even if scikit-learn is configured to assume it, because bounds hold for numbers
+    # only. NumPy's warnings during this check would depend on the values. With `times`, points in time and durations
+    # may pass, and must not be read as numbers. Sparse rows become canonical CSR arrays if the estimator accepts them,
+    # and are otherwise made dense.
     if isinstance(X, PartedArray):
         data = (X,) if isinstance(y, str) else (X, y)
         return _in_parts(validate_quietly, estimator, *data, times=times, **kwargs)
@@ -127,14 +127,14 @@ def reads_table(estimator: Any, reset: bool) -> bool:
 
 
 def _in_parts(validate: Callable[..., Any], estimator: Any, *data: PartedArray, **options: Any) -> Any:
-    """Validate columns and types here, from no rows, and the rows of each part where they lie."""
+    """Validate columns and types here, without rows, and the rows of each part in its place."""
     here = validate(estimator, *(array.meta for array in data), **options)
     metas = here if isinstance(here, tuple) else (here,)
     arrays = metas[: len(data)]
     there = partial(validate, estimator._column_reader(), **{**options, "reset": False})
     types = tuple(array.dtype for array in arrays)
     found = mapped(partial(_validated_part, there, types), data, arrays)
-    # What follows the arrays does not depend on rows.
+    # The results after the arrays do not depend on rows.
     return (*found, *metas[len(data) :]) if isinstance(here, tuple) else found[0]
 
 
@@ -277,7 +277,7 @@ def _without_values(message: str, X: Any = None) -> str:
 
 
 def regression_data(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[NDArray, NDArray]:
-    """Validate the data of a regressor, of any number of rows (also 0), with one column of targets or more."""
+    """Validate the data of a regressor, of any number of rows (also 0), with one or more columns of targets."""
     if isinstance(X, PartedArray):
         found: tuple[Any, Any] = _in_parts(regression_data, estimator, X, y, reset=reset)
         return found
@@ -315,9 +315,9 @@ def labelled_data(
 ) -> tuple[NDArray, NDArray[np.intp], NDArray]:
     """Validate the data of a classifier, and return rows, positions of labels in the label set, and that set."""
     # With declared classes, any number of rows is accepted, because a data set of one record and the empty one are
-    # neighbours. A label that is not in the set has position -1, and its row is kept here: where the number of rows is
-    # public, it must not depend on labels. X keeps its type if it is one of `dtypes`. Without `reset`, classes have to
-    # be declared.
+    # neighbours. A label that is not in the set has position -1, and its row is kept here, because a public number of
+    # rows must not depend on labels. X keeps its type if it is one of `dtypes`. Without `reset`, classes must be
+    # declared.
     if isinstance(X, PartedArray):
         if classes is None:
             raise ValueError(_DECLARE_FOR_PARTS)

@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if as _available_if
 
 from ..parts.collections import is_collection
 
-# Threads that silence warnings at the same time may leave them silenced. One may do so within its own silence.
+# Threads that silence warnings at the same time may leave them silenced. A thread may do so within its own silence.
 _LOCK = threading.RLock()
 
 _REGISTRY = "__warningregistry__"
@@ -121,7 +121,7 @@ def by_partition(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class DiscreetMethods:
-    """Makes the methods that read rows discreet, in each class that has them; they read rows in memory."""
+    """Make the methods that read rows discreet, in each class that has them. They read rows in memory."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -1,4 +1,4 @@
-"""The Adult data set, prepared without using its values. Every bound and category is written down here."""
+"""The Adult data set, with bounds and categories from its documentation, not from its records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SOURCES = (("adult.csv.gz",), ("adult.data.gz", "adult.test.gz"))
 
 _EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "data"
 
-# Ranges that the questionnaire admits.
+# Ranges of the answers to the questionnaire.
 _NUMBERS = {
     "age": Number(17, 90, step=1),
     "education_num": Number(1, 16, step=1),

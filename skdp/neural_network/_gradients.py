@@ -240,7 +240,7 @@ class GradientSums:
         return self.rounded(self.exact(rows), n_rows, out)
 
     def rounded(self, totals: list[ExactTotal], n_rows: int, out: Array) -> Array:
-        """Write the sum over so many rows into `out`, from its exact totals, as `sum` does."""
+        """Write the sum over this number of rows into `out`, from its exact totals, as `sum` does."""
         for part, total, unit in zip(self._layout.parts(out), totals, self.units, strict=True):
             bits = math.frexp(self._lattice)[1] - math.frexp(unit)[1] if n_rows > self._block else 0
             part[:] = total.nearest(bits).reshape(part.shape)

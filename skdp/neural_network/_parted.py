@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 
 class PartedSums:
-    """Sum clipped gradients over rows in parts, as `GradientSums` does; `make` returns the sums over rows of a part."""
+    """Sum clipped gradients over rows in parts, as `GradientSums` does. `make` returns the sums over rows of a part."""
 
     def __init__(self, make: Any, X: PartedArray, targets: PartedArray) -> None:
         self._parts = KeptObjects(make, (X, targets), _n_rows)
@@ -39,7 +39,7 @@ class PartedSums:
 
 
 def sums_of(make: Any, X: Any, targets: Any) -> GradientSums | PartedSums:
-    """Return what sums clipped gradients over rows; `make` returns the sums over rows in one place."""
+    """Return the sums of clipped gradients over rows, for which `make` returns the sums over rows in one place."""
     return PartedSums(make, X, targets) if isinstance(X, PartedArray) else make(X, targets)
 
 

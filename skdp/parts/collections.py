@@ -11,7 +11,8 @@ from .arrays import PartedArray
 def is_collection(data: Any) -> bool:
     """Return whether data are a Dask collection."""
     dask = sys.modules.get("dask")
-    return dask is not None and hasattr(data, "__dask_graph__") and bool(dask.is_dask_collection(data))
+    # The type is asked, because other data may raise errors that count their rows.
+    return dask is not None and hasattr(type(data), "__dask_graph__") and bool(dask.is_dask_collection(data))
 
 
 def lowered(X: Any, y: Any = None) -> tuple[PartedArray, PartedArray | None]:

@@ -43,7 +43,7 @@ _REASONS = {
 }
 
 
-# Methods of scikit-learn that call `fit` are no farther away than this.
+# Largest distance, in calls, of methods of scikit-learn that call `fit`.
 _MOST_FRAMES = 8
 
 
@@ -141,7 +141,7 @@ def _in_parts(estimator: Any, parameters: Signature, args: Any, kwargs: Any) -> 
 
 
 def _refuse_whole(estimator: Any) -> None:
-    """Refuse methods that would go on with rows in memory after the fit, before the fit is charged."""
+    """Refuse methods that need rows in memory after the fit, before the fit is charged."""
     frame: Any = sys._getframe(1)
     for _ in range(_MOST_FRAMES):
         name = "" if frame is None else frame.f_code.co_name

@@ -23,7 +23,7 @@ MISSING_CELL = "missing"
 # Texts that stand for missing entries in a column that one entry converted to text.
 _WRITTEN = ("nan", "NaT", "<NA>")
 
-# Values that a description shows.
+# Number of values that a description shows.
 _MOST_SHOWN = 10
 
 _REFUSED = (

@@ -119,7 +119,7 @@ class TakesSchema:
         return encoded
 
     def _column_reader(self) -> ColumnReader:
-        """Return what validates rows elsewhere as this estimator does here, without its parameters."""
+        """Return an object that validates rows elsewhere as this estimator does here, without its parameters."""
         return ColumnReader(self)
 
     def _keep(self, encoding: Encoding | None) -> None:

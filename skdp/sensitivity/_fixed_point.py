@@ -149,7 +149,7 @@ class ExactTotal:
 
     @property
     def limbs(self) -> NDArray[np.int64]:
-        """Upper and lower parts of the totals, of shape (2, size); those of other totals may be added."""
+        """Upper and lower parts of the totals, of shape (2, size). Parts of several totals may be added."""
         return np.stack([self._high, self._low])
 
     @classmethod

@@ -29,8 +29,8 @@ def sum_over_rows(
     Parameters
     ----------
     statistic : callable
-        Maps blocks of the arrays, rows alike, to the sum of the statistic over their rows. It is called with
-        empty blocks if there are no rows, so that the result always has its shape.
+        Function that maps blocks of the arrays to the sum of the statistic over their rows. It is called with empty
+        blocks if there are no rows, so that the result always has its shape.
     *arrays : ndarray, csr_array or PartedArray
         Arrays with the same number of rows, in memory, memory-mapped or in parts.
     block_rows : int, default=2048

@@ -31,7 +31,7 @@ SHARE, PURE_SHARE = 0.02, 0.2
 #: Number of bits to which weights are rounded down.
 _BITS = 20
 
-# Rows of a block.
+# Number of rows of a block.
 _ROWS = 2**17
 
 _THEOREM = Theorem("Gradient descent", 2)

@@ -165,7 +165,7 @@ class Objective:
         return sum_over_rows(block, self.X, self.target)
 
     def _certified(self, theta: Array, total: Array) -> tuple[Array, float]:
-        # A sum of p products makes a predictor; sums of q of those make the q + 1 logits.
+        # A sum of p products makes a predictor, and sums of q of those make the q + 1 logits.
         q, p = self.shape
         margin_error = (p + 2 + q**1.5) * self.norm * float(np.linalg.norm(theta))
         return self._finish(theta, total, self.loss.curvature * margin_error, INNER_ROWS + 64)

@@ -134,7 +134,7 @@ class ClippedGradients:
         return total
 
     def rounded(self, exact: ExactTotal, n_rows: int, lattice: float | None) -> Array:
-        """Return the sum over so many records from its exact total, as `total` does."""
+        """Return the sum over this number of records from its exact total, as `total` does."""
         unit = self._unit * self._row_step
         bits = 0
         if n_rows > EXACT_ROWS and lattice is not None and lattice > unit:

@@ -21,14 +21,14 @@ Array = NDArray[np.float64]
 def gradients_of(
     X: Any, targets: Any, norm: float, constant: float, loss: GradientLoss, max_norm: float, whole: bool
 ) -> Gradients:
-    """Clip rows to `norm`, append the constant feature, and return what sums clipped gradients over them."""
+    """Clip rows to `norm`, append the constant feature, and return the sums of clipped gradients over them."""
     if isinstance(X, PartedArray):
         return PartedGradients(X, targets, norm, constant, loss, max_norm, whole)
     return clipped_gradients(clip_rows(X, norm, constant), targets, loss, max_norm, whole)
 
 
 class PartedGradients:
-    """Sum clipped gradients over rows in parts, whose clipped rows are made once, and kept where they lie."""
+    """Sum clipped gradients over rows in parts, with clipped rows that are made once and stay in their places."""
 
     def __init__(
         self,

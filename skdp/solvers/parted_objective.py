@@ -23,7 +23,7 @@ from .losses import SmoothLoss
 
 Array = NDArray[np.float64]
 
-# Rows of a block of predictors.
+# Number of rows of a block of predictors.
 _ROWS = 2**14
 
 
@@ -44,7 +44,7 @@ def _n_rows(part: tuple[ClippedRows, NDArray[np.intp]]) -> int:
 
 
 class PartedObjective(Objective):
-    """Sum the losses of clipped rows in parts. In place of predictors stands the point at which they are taken."""
+    """Sum the losses of clipped rows in parts. The point of evaluation replaces the predictors."""
 
     def __init__(
         self, rows: PartedRows, problem: int | None, loss: SmoothLoss, C: float, linear: Array, ratio: int = 1
@@ -95,7 +95,7 @@ class PartedObjective(Objective):
         try:
             factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         except linalg.LinAlgError:
-            # An exception here would be a bit about the data.
+            # An exception here would disclose a bit of the data.
             return self._iterative_solver(z)
         return lambda g: linalg.cho_solve(factor, g.ravel(), check_finite=False).reshape(q, p)
 

@@ -85,7 +85,7 @@ def choice_mechanism(epsilon: float, delta: float, share: float, sensitivity: fl
 
 
 def class_counts(codes: NDArray[np.intp], n_classes: int) -> Array:
-    """Count classes, and last other labels: a record adds 1 to one count, as to those of one tree, `leaf_counts_l1`."""
+    """Count classes, with other labels last. A record adds 1 to one count, as in `leaf_counts_l1` for one tree."""
 
     def block(codes: NDArray[np.intp]) -> NDArray[np.intp]:
         return np.bincount(np.where(codes < 0, n_classes, codes), minlength=n_classes + 1)

@@ -45,7 +45,7 @@ Array = NDArray[np.float64]
 #: Shares are multiples of this.
 SHARE_STEP = 2.0**-20
 
-# Rows of a block of targets.
+# Number of rows of a block of targets.
 _ROWS = 2**17
 
 #: The smallest ratio of the variance of targets to that of two classes with their mean.
@@ -214,7 +214,7 @@ class Targets(Outcome):
         return X, shares, shares
 
     def _shares(self, y: NDArray) -> Array:
-        # Each target is mapped by itself, to a multiple of the step in [0, 1].
+        # Each target is mapped separately, to a multiple of the step in [0, 1].
         return np.asarray(np.rint((self.scaling.scaled(y) + 1) / (2 * SHARE_STEP)) * SHARE_STEP)
 
     def values(self, shares: Array) -> Array:
@@ -237,7 +237,7 @@ class Targets(Outcome):
         return self.mechanism(epsilon, delta, share, 1, 1)
 
     def first_sums(self, mechanism: Mechanism, y: NDArray) -> Array:
-        # What comes with the sums in leaves is not needed here.
+        # The other numbers of the release are not needed.
         # Shares are multiples of a power of two, so that their sums are exact.
         first, second = sum_over_rows(_both_sums, y, block_rows=_ROWS)
         return within_reach(mechanism, [first, second, 0.0])

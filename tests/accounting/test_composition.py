@@ -222,7 +222,7 @@ def test_many_small_pure_events_fit_beyond_their_sum():
 @pytest.mark.parametrize("rule", ["gdp", "rdp"])
 def test_bare_pairs_do_not_compose_under_these_rules(rule):
     accountant = BudgetAccountant(1.0, 1e-5, composition=rule)
-    with pytest.raises(BudgetError, match=r'composition="basic"'):
+    with pytest.raises(BudgetError, match="composition='basic'"):
         accountant.spend(0.1, 1e-6)
     assert len(accountant) == 0
 

@@ -166,7 +166,7 @@ def test_a_memory_is_refused():
 
 def test_randomisers_inside_are_seen():
     inner = make_private_pipeline(LocalLaplace(bounds=(-1, 1)), classifier())
-    with pytest.raises(ValueError, match=r"LocalLaplace|hands"):
+    with pytest.raises(ValueError, match=r"LocalLaplace|passes"):
         allocate(CalibratedClassifierCV(inner, cv=3), 1.0)
 
 

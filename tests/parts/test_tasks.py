@@ -13,6 +13,7 @@ from skdp import BudgetAccountant, DPGreedyTree, DPNaiveBayes, DPSGDClassifier
 from skdp.exceptions import PartitionError
 from skdp.mechanisms import GaussianMechanism, NoiseSource
 from skdp.parts import arrays, pickling, tasks
+from skdp.parts.collections import is_collection
 from tests.collections_of_parts import IN_PARTS, frames, rows_of
 from tests.estimators import data_for, name_of
 
@@ -247,3 +248,11 @@ def test_bytes_of_a_job_say_what_is_run_and_no_more():
     assert len(job) < 400
     assert tasks.run(job, 3, {}, np.zeros((7, 2))).value == 7
     assert io.BytesIO(job).read(1) == b"\x80"
+
+
+def test_data_that_are_no_collection_are_not_asked():
+    class Silent:
+        def __getattr__(self, name):
+            raise MemoryError(name)
+
+    assert not is_collection(Silent())
