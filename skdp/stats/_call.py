@@ -192,7 +192,7 @@ class Call:
     def names(self, kind: type) -> tuple[tuple[str, ...], bool]:
         """Return the names of the chosen columns of one type, and whether `columns` is a single name."""
         if self.schema is None:
-            raise ValueError("schema is required, because it declares the columns of a table")
+            raise ValueError("schema must be given, because it declares the columns of a table")
         own = tuple(name for name, column in self.schema.items() if isinstance(column, kind))
         if self.chosen is None:
             if not own:
@@ -338,7 +338,7 @@ def _flat(shape: tuple[int, ...], codes: NDArray[np.int64]) -> NDArray[np.int64]
 def cells_in(call: Call) -> Cells:
     """Read the columns of categories."""
     if call.schema is None:
-        raise ValueError("schema is required, because it declares the categories. They are never read from the data")
+        raise ValueError("schema must be given, because it declares the categories. They are never read from the data")
     names, single = call.names(Category)
     own: list[Any] = [call.schema[name] for name in names]
     return Cells(call.read(read_cells, names), tuple(tuple(cells_of(column)) for column in own), names, single)

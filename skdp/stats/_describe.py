@@ -128,7 +128,7 @@ def _noise_in_records(part: Any) -> float:
         gradient[1] = 1.0
         return math.sqrt(combination(part.mechanism, gradient @ part.powers).variance)
     mechanism = part[0]
-    # The law of a rank is about Laplace's, with the scale that the mechanism states.
+    # The law of a rank is approximately a Laplace law with the scale of the mechanism.
     ranks = mechanism.norm == "score range"
     law = Law(parts=((mechanism.scale, 1.0),)) if ranks else combination(mechanism, 1.0)
     return math.sqrt(law.variance)
@@ -179,7 +179,7 @@ def describe(call: Call) -> Description:
     ('f', 'm', 'other', 'missing')
     """
     if call.schema is None:
-        raise ValueError("schema is required, because it declares the columns of numbers and of categories")
+        raise ValueError("schema must be given, because it declares the columns of numbers and of categories")
     chosen = call.schema if call.chosen is None else call.schema.select(*_names(call.chosen))
     kinds = {kind: [name for name in chosen if isinstance(chosen[name], kind)] for kind in (Number, Category)}
     numbers = numbers_of(choosing(call, kinds[Number])) if kinds[Number] else None
@@ -193,7 +193,7 @@ def describe(call: Call) -> Description:
     theorems = {"counts": COUNTS, LABEL: THEOREM, "quartiles": RANKS}
     releases = [(name, pairs[name][0], parts.shares[name], theorems[name]) for name in pairs]
     plan = call.plan(parts.budget, *releases, events=[event for _, event in pairs.values()])
-    # One of the arrays stands for both if the columns are of one kind.
+    # If all columns are of one type, one array stands for both arrays.
     arrays: list[Any] = [own for own in (numbers and numbers.values, cells and cells.codes) if own is not None]
     session, values, codes = call.open(plan, arrays[0], arrays[-1])
 

@@ -39,8 +39,8 @@ Array = NDArray[np.float64]
 # Shares of the budget for the number of records, and for the ends of intervals.
 _OF_COUNT, _OF_ENDS = 0.04, 0.11
 
-# A range leaves out about this many records at each end, divided by the epsilon of a cut. The exponent is then 18 at the
-# last records, so that the thousands of edges beyond are hardly ever drawn.
+# A range leaves out about this many records at each end, divided by the epsilon of a cut. The exponent is then 18 at
+# the last records, so that the thousands of edges beyond are hardly ever drawn.
 _LEFT_OUT = 36.0
 
 _MOST_LEFT_OUT = 0.3
