@@ -84,9 +84,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         Pairs of columns with an additional term, by position or name. Each pair uses as much of the budget as a
         column. If None, there are no pairs. If ``"auto"``, a fit with two rounds chooses at most two pairs, and other
         fits choose none (see :ref:`additive-pairs`). Each choice uses at most 6 % of the budget, and nothing if no pair
-        is likely to improve the model. Ordered columns of a pair are merged to 16 cells. In fits with `rounds` of 1 or
-        2, the term also has finer cells. The bins of these columns are then split into up to 64 cells, which replace
-        the bins in `terms_`, `bin_edges_` and `cell_counts_`.
+        is likely to improve the model. Ordered columns of a pair are merged to 16 cells. Unless the fit ignores
+        `rounds` or it is 0, the term also has finer cells. The bins of these columns are then split into up to 64
+        cells, which replace the bins in `terms_`, `bin_edges_` and `cell_counts_`.
     n_bins : int, default=32
         Number of bins of numeric columns without `bin_edges`. Many bins add little noise, because the fit favours
         similar values in neighbouring bins.
@@ -127,7 +127,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         Public cells of ordered columns that are finer than their bins, by position or name. A number is the step
         between values, such as 1 for whole numbers. ``"log"`` gives cells with a width of 1 % of the value, or
         `unit` near 0. An array gives increasing edges. The cells replace the bins in `terms_`, `bin_edges_` and
-        `cell_counts_`. They are used in fits with `rounds` of 1 or 2. Columns with private edges keep their bins.
+        `cell_counts_`. They are not used if the fit ignores `rounds` or it is 0. Columns with private edges keep their
+        bins.
     n_steps : int, default=300
         Number of gradient steps.
     classes : array-like, default=None
@@ -207,7 +208,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     ``thresholds="quantile"``, the edges of bins are released first. The numbers of records in the cells of each column
     are released for 2 % of the budget. Then follow the minimisers of one or two perturbed objectives, or noisy sums of
     clipped gradients. The features of a cell are public. They have the norm 1 for each term, so that the norm of a row
-    is at most the square root of the number of terms. With `rounds` of 1 or 2, features are centred by the released
+    is at most the square root of the number of terms. In one or two `rounds`, features are centred by the released
     counts. The loss of a record then has a weight that bounds its gradient and its curvature. The weight is a function
     of the record and of released numbers. With ``interactions="auto"``, the exponential mechanism chooses pairs
     between the two rounds, from scores with a sensitivity of 1. A margin in the log loss does not affect privacy. The
