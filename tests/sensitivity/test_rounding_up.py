@@ -8,12 +8,20 @@ import pytest
 
 from skdp import sensitivity
 from skdp.sensitivity import POLYNOMIAL_BITS, SUM_BITS
+from skdp.sensitivity._polynomials import bernstein_matrix
 
 STEP = Decimal(2) ** -SUM_BITS
 
+#: Arguments that are integers are below these: numbers of columns, and degrees.
+LARGEST = {"n": 300, "k": 5}
 
-#: What rounding adds to a polynomial of a value.
-HALF_STEP = Decimal(2) ** -(POLYNOMIAL_BITS + 1) * (1 + Decimal(2) ** -10)
+
+def errors_of_powers(degree):
+    """The errors of cubes and fourth powers, times the coefficients of Bernstein's polynomials."""
+    largest = {3: Decimal(1), 4: 2 + Decimal(2) ** -10}
+    matrix = bernstein_matrix(int(degree))
+    errors = [abs(Decimal(row[power])) * largest[power] for row in matrix for power in range(3, len(row))]
+    return sum(errors, Decimal(0)) * Decimal(2) ** -(POLYNOMIAL_BITS + 1)
 
 
 def sqrt(x):
@@ -47,8 +55,8 @@ FORMS = {
         "xxxxxnn",
         lambda z, s, t, w, c, a, b: (s * s + z * z) / 2 + (a - 1) * c * c + w * t * (s + (b - 1) * c),
     ),
-    "bernstein_l1": ("nn", lambda k, d: d * (1 + (k + 1) * HALF_STEP)),
-    "bernstein_l2": ("nn", lambda k, d: sqrt(d) * (1 + (k + 1) * HALF_STEP)),
+    "bernstein_l1": ("kn", lambda k, d: d * (1 + errors_of_powers(k))),
+    "bernstein_l2": ("kn", lambda k, d: sqrt(d) * (1 + errors_of_powers(k))),
     "energies_l1": ("xx", lambda r, w: r * r + w),
     "energies_l2": ("xx", lambda r, w: hypot(r * r, w)),
     "row_sum_l2": ("xx", hypot),
@@ -65,7 +73,9 @@ def test_bound_is_rounded_up(name):
     rng = np.random.default_rng(0)
     with decimal.localcontext(decimal.Context(prec=60)):
         for _ in range(200):
-            arguments = [int(rng.integers(1, 300)) if k == "n" else float(np.exp(rng.normal())) for k in kinds]
+            arguments = [
+                int(rng.integers(1, LARGEST[k])) if k in LARGEST else float(np.exp(rng.normal())) for k in kinds
+            ]
             excess = (
                 Decimal(getattr(sensitivity, name.removeprefix("weighted_"))(*arguments))
                 / exact(*map(Decimal, arguments))

@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from skdp import ObjPertLogReg, ObjPertSVC, OutputPertLogReg, OutputPertSVC
 from skdp.accounting import binary_log_loss, gaussian_epsilon, huber_hinge, multinomial_log_loss
 from skdp.additive import _engines
-from skdp.linear_model import _logistic, _output_perturbation
+from skdp.linear_model import _output_perturbation
 from skdp.linear_model._objective_perturbation import ObjectivePerturbation
 from skdp.mechanisms import GammaMechanism
 from skdp.solvers import objective_perturbation, regularised
@@ -68,7 +68,7 @@ def unclipped():
     def without(clip):
         return lambda X, norm, constant: changed(clip(X, norm, constant), array=clip(X, 1e6 * norm, constant).array)
 
-    return replaced(_logistic, "clip_rows", without)
+    return replaced(regularised, "clip_rows", without)
 
 
 def residual(factor):
