@@ -1,4 +1,4 @@
-"""Fits to partitions of Parquet files on two workers of one thread, beside fits to the same rows in memory.
+"""Fits to partitions of Parquet files on two workers of one thread, next to fits to the same rows in memory.
 
     python examples/benchmarks/dask_speed.py [--rows 1000000 10000000] [--folder /tmp/rows]
 

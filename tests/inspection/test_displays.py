@@ -306,7 +306,7 @@ def test_curves_are_refused_where_there_are_none(pyplot):
         AdditiveTermsDisplay.from_estimator(model, level=1.5)
     with pytest.raises(ValueError, match="level"):
         AdditiveTermsDisplay.from_estimator(model, level=1)
-    with pytest.raises(ValueError, match="X must hold one row"):
+    with pytest.raises(ValueError, match="X must have at least one row"):
         AdditiveTermsDisplay.from_estimator(model, rows[:0])
     with pytest.raises(ValueError, match="axes"):
         AdditiveTermsDisplay.from_estimator(model, axes=[pyplot.subplots()[1]])
