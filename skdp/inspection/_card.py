@@ -27,7 +27,6 @@ SCORES = "How accurate is the model, and on which records was this measured?"
 CONDITIONS = (
     "All bounds, categories and labels were declared from public sources, and not read from these records.",
     "All releases about these records count towards one budget.",
-    "No person has more records in the table than the guarantee covers.",
 )
 
 
@@ -138,14 +137,16 @@ def _model(estimator: BaseEstimator) -> list[str]:
     for heading, name in (("Columns", "feature_names_in_"), ("Labels", "classes_")):
         if (values := getattr(estimator, name, None)) is not None:
             lines.append(f"- {heading}: {', '.join(map(str, values))}")
-    return lines
+    schema = getattr(estimator, "schema", None)
+    return lines if schema is None else [*lines, "", "```text", repr(schema), "```"]
 
 
 def _risk(guarantee: PrivacyGuarantee, seeded: bool) -> list[str]:
     """What the numbers mean for one person, in words."""
     if guarantee.epsilon == math.inf:
         return ["Somebody who has the model may be able to reconstruct single records."]
-    whose = "the records of one person" if guarantee.unit == "group" else "one record"
+    groups = guarantee.unit == "group"
+    whose = "the records of one person" if groups else "one record"
     changed = f"after {whose} was replaced" if guarantee.relation is Relation.REPLACE_RECORD else f"without {whose}"
     odds = math.exp(min(guarantee.epsilon, 700.0))
     right = (odds + guarantee.delta) / (1 + odds)
@@ -153,12 +154,14 @@ def _risk(guarantee: PrivacyGuarantee, seeded: bool) -> list[str]:
     lines = [
         f"The guarantee compares this model with a model that is fitted {changed}. Suppose that somebody knows the "
         "program, its parameters and all other records, and guesses from the model which of the two tables it was "
-        f"fitted to. If both tables are equally likely, at most {100 * right:.3g} % of such guesses are right. If at "
-        f"most 5 % of the guesses may be wrong for one table, at most {100 * found:.3g} % are right for the other.",
+        f"fitted to. If both tables are equally likely, at most {100 * right:.3g} % of such guesses are right. Suppose "
+        "that the guess is wrong for the first table in at most 5 % of the cases. Then it is right for the second "
+        f"table in at most {100 * found:.3g} % of the cases.",
         "",
         "The guarantee holds under these conditions:",
         "",
         *(f"- {condition}" for condition in CONDITIONS),
+        "- All records of a person are in one group." if groups else "- No person has more than one record.",
     ]
     if seeded:
         lines.append("- The noise was drawn with a `random_state`. A person who knows it can remove the noise.")

@@ -38,7 +38,7 @@ def test_odds_and_power_are_those_of_the_guarantee():
     card = model_card(fitted(epsilon=math.log(3), delta=0.0))
     # Odds of 3 to 1, and a test of level .05 that finds three times as many.
     assert "at most 75 % of such guesses" in card
-    assert "at most 15 % are right for the other" in card
+    assert "most 15 % of the cases" in card
     assert "records of one person" not in card
 
 
