@@ -103,7 +103,7 @@ def model_card(
     if not isinstance(guarantee, PrivacyGuarantee):
         raise NotFittedError(
             f"{type(estimator).__name__} has no guarantee. Pass an estimator of skdp after its fit. For a pipeline, "
-            "pass its private step."
+            "pass a private step, and state all of them."
         )
     notes = dict(notes or {})
     lines = [f"# {title or type(estimator).__name__}", "", _promise(guarantee), ""]
