@@ -73,7 +73,7 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_labels,)
-        Released labels, sorted. Whole numbers are integers, whatever the type of `y`. There may be a single label,
+        Released labels, sorted. Whole numbers are integers for every type of `y`. There may be a single label,
         which classifiers refuse, because they need two.
     threshold_ : int
         A label is released if its noisy count is at least this number, which is public.

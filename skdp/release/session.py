@@ -240,7 +240,7 @@ class ReleaseSession:
         if accountant is not None:
             if source.seeded:
                 warn(
-                    "random_state is set while a budget is charged. Whoever knows the seed can subtract the noise. "
+                    "random_state is set while a budget is charged. Someone who knows the seed can subtract it. "
                     "Use random_state=None for all results that others will see",
                     SeededNoiseWarning,
                 )

@@ -121,15 +121,18 @@ class Objective:
             gram = self.C * self.gram(weights, a == b)
             hessian[a, :, b, :] = gram
             hessian[b, :, a, :] = gram
-        matrix = hessian.reshape(q * p, q * p)
+        return self._solver_of(hessian.reshape(q * p, q * p), z)
+
+    def _solver_of(self, matrix: Array, z: Array) -> Callable[[Array], Array]:
+        """Return the solver for the second derivative of the losses, which is overwritten, plus the ridge."""
         # The trace term only prevents errors of the factorisation. The certificate verifies the result.
-        matrix[np.diag_indices(q * p)] += self.strong_convexity + 1e-14 * np.trace(matrix)
+        matrix[np.diag_indices(len(matrix))] += self.strong_convexity + 1e-14 * np.trace(matrix)
         try:
             factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         except linalg.LinAlgError:
             # Rounding may exceed the trace term. An exception would disclose a bit about the data.
             return self._iterative_solver(z)
-        return lambda g: linalg.cho_solve(factor, g.ravel(), check_finite=False).reshape(q, p)
+        return lambda g: linalg.cho_solve(factor, g.ravel(), check_finite=False).reshape(self.shape)
 
     def _iterative_solver(self, z: Array) -> Callable[[Array], Array]:
         entries = list(self.loss.second_derivative(z, self.target))

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
 from ..parts.arrays import PartedArray
@@ -66,9 +66,8 @@ class PartedObjective(Objective):
     def predictor(self, theta: Array) -> Array:
         return theta
 
-    def _sum(self, task: Callable[..., Array]) -> Array:
-        total: Array = self._rows.parts.sum(partial(_of_part, task, self._problem, self.loss, self.shape, self._ratio))
-        return total
+    def _sum(self, task: Callable[..., Any]) -> Any:
+        return self._rows.parts.sum(partial(_of_part, task, self._problem, self.loss, self.shape, self._ratio))
 
     def _value_and_gradient(self, z: Array) -> Array:
         if self._known[0] != z.tobytes():
@@ -90,14 +89,7 @@ class PartedObjective(Objective):
         q, p = self.shape
         if q * p > DENSE_LIMIT:
             return self._iterative_solver(z)
-        matrix = self.C * self._sum(partial(_second, z)).reshape(q * p, q * p)
-        matrix[np.diag_indices(q * p)] += self.strong_convexity + 1e-14 * np.trace(matrix)
-        try:
-            factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        except linalg.LinAlgError:
-            # An exception here would disclose a bit of the data.
-            return self._iterative_solver(z)
-        return lambda g: linalg.cho_solve(factor, g.ravel(), check_finite=False).reshape(q, p)
+        return self._solver_of(self.C * self._sum(partial(_second, z)).reshape(q * p, q * p), z)
 
     def _iterative_solver(self, z: Array) -> Callable[[Array], Array]:
         q, p = self.shape
@@ -114,9 +106,7 @@ class PartedObjective(Objective):
         return self._certified(theta, self._sum(partial(_loss_sums, theta)))
 
     def precise_gradient(self, theta: Array) -> tuple[Array, float]:
-        totals = self._rows.parts.sum(
-            partial(_precise_of_part, theta, self._problem, self.loss, self.shape, self._ratio)
-        )
+        totals = self._sum(partial(_precise_blocks, theta))
         total = np.array([math.fsum(entry) for entry in zip(*(part.ravel() for part in totals), strict=True)])
         return self._finish_precise(theta, total.reshape(self.shape))
 
@@ -135,27 +125,19 @@ def _objective(
 
 
 def _of_part(
-    task: Callable[..., Array],
+    task: Callable[..., Any],
     problem: int | None,
     loss: SmoothLoss,
     shape: tuple[int, ...],
     ratio: int,
     part: tuple[ClippedRows, NDArray],
     rows: None,
-) -> Array:
+) -> Any:
     return task(_objective(problem, loss, shape, ratio, part))
 
 
-def _precise_of_part(
-    theta: Array,
-    problem: int | None,
-    loss: SmoothLoss,
-    shape: tuple[int, ...],
-    ratio: int,
-    part: tuple[ClippedRows, NDArray],
-    rows: None,
-) -> list[Array]:
-    return _objective(problem, loss, shape, ratio, part).precise_blocks(theta)
+def _precise_blocks(theta: Array, objective: Objective) -> list[Array]:
+    return objective.precise_blocks(theta)
 
 
 def _count(objective: Objective) -> Array:

@@ -2,7 +2,7 @@
 
 Documented differences: bounds and a schema are required and never read from the data; an array with NaN is refused, and
 a column with missing values leaves them out; columns take the place of ``axis``, and there is no ``keepdims``; one call
-is one charge, whatever the number of outputs; counts and histograms may be negative.
+is one charge, also of several outputs; counts and histograms may be negative.
 
 The false-alarm probability of the accuracy tests is below 1e-9 each: seeds are fixed.
 """
