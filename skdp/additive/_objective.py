@@ -97,20 +97,9 @@ class CellObjective(Objective):
         out[-1, -1] = constant**2 * weights.sum()
         return out
 
-    def certified_gradient(self, theta: Array) -> tuple[Array, float]:
-        """Return the gradient in double precision and a bound on the norm of its error.
-
-        An entry of a term's table is a product with one row of the term. Relative to the norms of the row and of the
-        term's coefficients, its error is at most as many units as the term has columns. By the Cauchy-Schwarz
-        inequality, the sum of these products over terms is at most the norm times the norm of all coefficients. Adding
-        up the terms and the constant costs one unit for each of them. Derivatives are added up by cell, some rows at a
-        time, and sums of cells are multiplied by their rows. If absolute values replace the derivatives, and 1 replaces
-        the norm of each row, the result is at most the number of records times the Lipschitz constant for each term,
-        and the norm times this number for all terms.
-        """
+    def gradient_of_losses(self, theta: Array) -> Array:
         q = len(theta)
         sizes = [len(rows) for rows in self._rows_of_cells]
-        widest = max(rows.shape[1] for rows in self._rows_of_cells)
         # Predictors are computed once. Derivatives are computed block by block.
         z = self.predictor(theta)
 
@@ -130,10 +119,24 @@ class CellObjective(Objective):
         total = sum_over_rows(block, z, self.target, self._cells.T).reshape(q, -1)
         ends = np.cumsum(sizes)
         by_term = [total[:, end - size : end] for end, size in zip(ends, sizes, strict=True)]
-        margin_error = (widest + len(sizes) + 2 + q**1.5) * self.norm * float(np.linalg.norm(theta))
+        return self._of_cells(by_term, total[:, -1])
+
+    def certified(self, theta: Array, total: Array) -> tuple[Array, float]:
+        """Return the gradient, and a bound on its error, from the sum of the gradients of the losses.
+
+        An entry of a term's table is a product with one row of the term. Relative to the norms of the row and of the
+        term's coefficients, its error is at most as many units as the term has columns. By the Cauchy-Schwarz
+        inequality, the sum of these products over terms is at most the norm times the norm of all coefficients. Adding
+        up the terms and the constant costs one unit for each of them. Derivatives are added up by cell, some rows at a
+        time, and sums of cells are multiplied by their rows. If absolute values replace the derivatives, and 1 replaces
+        the norm of each row, the result is at most the number of records times the Lipschitz constant for each term,
+        and the norm times this number for all terms.
+        """
+        sizes = [len(rows) for rows in self._rows_of_cells]
+        widest = max(rows.shape[1] for rows in self._rows_of_cells)
+        margin_error = (widest + len(sizes) + 2 + len(theta) ** 1.5) * self.norm * float(np.linalg.norm(theta))
         terms = INNER_ROWS + 64 + max(sizes)
-        gradient = self._of_cells(by_term, total[:, -1])
-        return self._finish(theta, gradient, self.loss.curvature * margin_error, terms)
+        return self._finish(theta, total, self.loss.curvature * margin_error, terms)
 
     def dense(self, part: slice) -> Array:
         features = self._layout.features(self._cells[:, part])

@@ -18,7 +18,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from ..schema.columns import Codes
 from ..sensitivity import sum_over_rows
-from ..solvers.certified import INNER_ROWS, Objective
+from ..solvers.certified import INNER_ROWS, Bends, Objective
 from ..solvers.losses import SmoothLoss
 from ._groups import Centred, Group
 
@@ -185,25 +185,28 @@ class WeightedObjective(Objective):
         out[-1, -1] = constant**2 * weights.sum()
         return out
 
-    def newton_solver(self, z: Array) -> Callable[[Array], Array]:
-        ((_, _, weights),) = self.loss.second_derivative(z, self.target)
+    has_matrix = True
+
+    def second(self, bends: Bends) -> Array:
+        """Return the entries of the second derivative for dense groups and the constant, and its other diagonal."""
+        ((_, _, weights),) = bends
+        return np.append(self._dense_gram(weights), self._indicator_diagonal(weights))
+
+    def solver_of(self, second: Array | None, along: Callable[[Array], Array]) -> Callable[[Array], Array]:
+        assert second is not None
         dense, others = self._places
-        matrix = self.C * self._dense_gram(weights)
-        matrix[np.diag_indices(len(matrix))] += self.strong_convexity + 1e-14 * np.trace(matrix)
-        try:
-            factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        except linalg.LinAlgError:
-            # An exception here would reveal a bit about the data.
-            return self._iterative_solver(z)
+        matrix, diagonal = np.split(second, [len(dense) ** 2])
+        factor = self.factor_of(matrix.reshape(len(dense), -1))
+        if factor is None:
+            return super().solver_of(None, along)
         if not len(others):
             order = np.argsort(dense)
             return lambda g: linalg.cho_solve(factor, g[0, dense], check_finite=False)[order][None]
-        diagonal = self.strong_convexity + self.C * self._indicator_diagonal(weights)
+        diagonal = self.strong_convexity + self.C * diagonal
         size = self.shape[1]
 
         def product(direction: Array) -> Array:
-            u = self.predictor(direction[None])
-            out: Array = self.C * self.adjoint(weights[:, None] * u)[0] + self.strong_convexity * direction
+            out: Array = self.C * along(direction[None])[0] + self.strong_convexity * direction
             return out
 
         def solved_in_part(residual: Array) -> Array:
@@ -226,16 +229,8 @@ class WeightedObjective(Objective):
                 out.append(scale**2 * (sums * (1 - 2 * shares) + shares**2 * sums.sum()))
         return np.concatenate(out)
 
-    def certified_gradient(self, theta: Array) -> tuple[Array, float]:
-        """Return the gradient in double precision and a bound on the norm of its error.
-
-        The value of a cell is a sum over the groups of its term. Each summand is a product with a row, or a difference
-        of two numbers, whose exact sums are rounded once. Relative to the norms of the coefficients and of the row
-        before it is centred, the error of a product is at most as many units as its row has entries. Adding up groups,
-        terms and the constant costs one unit for each of them, relative to the largest values. Derivatives are added up
-        by cell, some rows at a time. Cells are added up by bin, and bins are multiplied by their rows.
-        """
-        features, layout = self._features, self._features.layout
+    def gradient_of_losses(self, theta: Array) -> Array:
+        layout = self._features.layout
         z = self.predictor(theta)
 
         def block(predictors: NDArray, target: NDArray, cells: NDArray) -> NDArray:
@@ -253,10 +248,20 @@ class WeightedObjective(Objective):
         total = sum_over_rows(block, z, self.target, self._cells.T)
         ends = np.cumsum([size + 1 for size in layout.sizes])
         sums = np.split(total, ends)
-        gradient = self._of_cells(sums[:-1], float(sums[-1][0]))
-        margin_error, terms = features.rounding(theta[0])
+        return self._of_cells(sums[:-1], float(sums[-1][0]))
+
+    def certified(self, theta: Array, total: Array) -> tuple[Array, float]:
+        """Return the gradient, and a bound on its error, from the sum of the gradients of the losses.
+
+        The value of a cell is a sum over the groups of its term. Each summand is a product with a row, or a difference
+        of two numbers, whose exact sums are rounded once. Relative to the norms of the coefficients and of the row
+        before it is centred, the error of a product is at most as many units as its row has entries. Adding up groups,
+        terms and the constant costs one unit for each of them, relative to the largest values. Derivatives are added up
+        by cell, some rows at a time. Cells are added up by bin, and bins are multiplied by their rows.
+        """
+        margin_error, terms = self._features.rounding(theta[0])
         terms += INNER_ROWS + 64
-        return self._finish(theta, gradient, self.loss.curvature * margin_error, terms)
+        return self._finish(theta, total, self.loss.curvature * margin_error, terms)
 
     def _finish(self, theta: Array, total: Array, per_row: float, terms: int) -> tuple[Array, float]:
         # The offset of a record is added to its predictor, and entries of rows are rounded.

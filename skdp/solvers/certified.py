@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from ..sensitivity import ClippedRows, sum_over_rows, weighted_gram
 from .losses import SmoothLoss
 
 Array = NDArray[np.float64]
+Bends = list[tuple[int, int, Array]]
 
 _UNIT = 2.0**-53
 INNER_ROWS = 128
@@ -61,6 +63,8 @@ class Objective:
     ) -> None:
         """Set everything except the rows, whose norms are at most `norm`."""
         self.codes = codes
+        #: Number of rows. Private.
+        self.n_rows = len(codes)
         self.norm = norm
         self.target = loss.encode(codes)
         self.loss = loss
@@ -68,10 +72,6 @@ class Objective:
         self.strong_convexity = strong_convexity
         self.linear = linear
         self.shape = linear.shape
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.codes)
 
     def subsample(self, ratio: int) -> Objective:
         """Return the weighted objective of every `ratio`-th row, to compute a starting point."""
@@ -113,47 +113,69 @@ class Objective:
 
     def newton_solver(self, z: Array) -> Callable[[Array], Array]:
         """Return a map from a gradient to the Newton step, for the second derivative at `z`."""
-        if math.prod(self.shape) > DENSE_LIMIT:
-            return self._iterative_solver(z)
+        bends = self.bends(z)
+        return self.solver_of(self.second(bends) if self.has_matrix else None, lambda v: self.second_along(bends, v))
+
+    @property
+    def has_matrix(self) -> bool:
+        """Whether second derivatives are computed as matrices."""
+        return math.prod(self.shape) <= DENSE_LIMIT
+
+    def bends(self, z: Array) -> Bends:
+        """Return pairs of outputs, and the second derivative of each row's loss in them."""
+        return list(self.loss.second_derivative(z, self.target))
+
+    def second(self, bends: Bends) -> Array:
+        """Return the second derivative of the sum of losses."""
         q, p = self.shape
         hessian = np.zeros((q, p, q, p))
-        for a, b, weights in self.loss.second_derivative(z, self.target):
-            gram = self.C * self.gram(weights, a == b)
+        for a, b, weights in bends:
+            gram = self.gram(weights, a == b)
             hessian[a, :, b, :] = gram
             hessian[b, :, a, :] = gram
-        return self._solver_of(hessian.reshape(q * p, q * p), z)
+        return hessian.reshape(q * p, q * p)
 
-    def _solver_of(self, matrix: Array, z: Array) -> Callable[[Array], Array]:
-        """Return the solver for the second derivative of the losses, which is overwritten, plus the ridge."""
-        # The trace term only prevents errors of the factorisation. The certificate verifies the result.
-        matrix[np.diag_indices(len(matrix))] += self.strong_convexity + 1e-14 * np.trace(matrix)
-        try:
-            factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        except linalg.LinAlgError:
-            # Rounding may exceed the trace term. An exception would disclose a bit about the data.
-            return self._iterative_solver(z)
+    def second_along(self, bends: Bends, direction: Array) -> Array:
+        """Return the product of the second derivative of the sum of losses and a direction."""
+        u = self.predictor(direction)
+        v = np.zeros_like(u)
+        for a, b, weights in bends:
+            v[:, a] += weights * u[:, b]
+            if a != b:
+                v[:, b] += weights * u[:, a]
+        return self.adjoint(v)
+
+    def solver_of(self, second: Array | None, along: Callable[[Array], Array]) -> Callable[[Array], Array]:
+        """Return the solver for a second derivative of the losses plus the ridge, or for its products if it is None."""
+        factor = None if second is None else self.factor_of(second)
+        if factor is None:
+            return self._iterative_solver(along)
         return lambda g: linalg.cho_solve(factor, g.ravel(), check_finite=False).reshape(self.shape)
 
-    def _iterative_solver(self, z: Array) -> Callable[[Array], Array]:
-        entries = list(self.loss.second_derivative(z, self.target))
-        q, p = self.shape
+    def factor_of(self, second: Array) -> Any:
+        """Return the Cholesky factor of a second derivative of the losses plus the ridge, or None if there is none."""
+        # The trace term only prevents errors of the factorisation. The certificate verifies the result.
+        matrix = self.C * second
+        matrix[np.diag_indices(len(matrix))] += self.strong_convexity + 1e-14 * np.trace(matrix)
+        try:
+            return linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            # Rounding may exceed the trace term. An exception would disclose a bit about the data.
+            return None
+
+    def _iterative_solver(self, along: Callable[[Array], Array]) -> Callable[[Array], Array]:
+        size = math.prod(self.shape)
 
         def product(flat: Array) -> Array:
-            direction = flat.reshape(q, p)
-            u = self.predictor(direction)
-            v = np.zeros_like(u)
-            for a, b, weights in entries:
-                v[:, a] += weights * u[:, b]
-                if a != b:
-                    v[:, b] += weights * u[:, a]
-            return (self.C * self.adjoint(v) + self.strong_convexity * direction).ravel()
+            direction = flat.reshape(self.shape)
+            return (self.C * along(direction) + self.strong_convexity * direction).ravel()
 
-        operator = LinearOperator((q * p, q * p), matvec=product, dtype=np.float64)
-        return lambda g: cg(operator, g.ravel(), rtol=1e-3, atol=0.0, maxiter=200)[0].reshape(q, p)
+        operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
+        return lambda g: cg(operator, g.ravel(), rtol=1e-3, atol=0.0, maxiter=200)[0].reshape(self.shape)
 
     def certified_gradient(self, theta: Array) -> tuple[Array, float]:
         """Return the gradient in double precision and a bound on the norm of its error."""
-        return self._certified(theta, self.gradient_of_losses(theta))
+        return self.certified(theta, self.gradient_of_losses(theta))
 
     def gradient_of_losses(self, theta: Array) -> Array:
         """Return the sum of the gradients of the losses, in double precision."""
@@ -167,7 +189,8 @@ class Objective:
 
         return sum_over_rows(block, self.X, self.target)
 
-    def _certified(self, theta: Array, total: Array) -> tuple[Array, float]:
+    def certified(self, theta: Array, total: Array) -> tuple[Array, float]:
+        """Return the gradient, and a bound on its error, from the sum of the gradients of the losses."""
         # A sum of p products makes a predictor, and sums of q of those make the q + 1 logits.
         q, p = self.shape
         margin_error = (p + 2 + q**1.5) * self.norm * float(np.linalg.norm(theta))
@@ -175,9 +198,7 @@ class Objective:
 
     def precise_gradient(self, theta: Array) -> tuple[Array, float]:
         """Return the gradient from pairs of doubles, and a bound on the norm of its error."""
-        blocks = self.precise_blocks(theta)
-        total = np.array([math.fsum(entry) for entry in zip(*(b.ravel() for b in blocks), strict=True)])
-        return self._finish_precise(theta, total.reshape(self.shape))
+        return self.precise(theta, self.precise_blocks(theta))
 
     def precise_blocks(self, theta: Array) -> list[Array]:
         """Return the sums of the gradients of the losses of each block of rows, from pairs of doubles."""
@@ -201,6 +222,11 @@ class Objective:
             if a != b:
                 derivative[:, b] += weights * low[:, a]
         return derivative
+
+    def precise(self, theta: Array, blocks: list[Array]) -> tuple[Array, float]:
+        """Return the gradient, and a bound on its error, from the sums of blocks of rows."""
+        total = np.array([math.fsum(entry) for entry in zip(*(b.ravel() for b in blocks), strict=True)])
+        return self._finish_precise(theta, total.reshape(self.shape))
 
     def _finish_precise(self, theta: Array, total: Array) -> tuple[Array, float]:
         # The series ignores a kink within the low part of a predictor. Logits are as for doubles.

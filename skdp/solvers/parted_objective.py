@@ -6,68 +6,83 @@ what both are certified for, and not in every bit.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, cg
 
 from ..parts.arrays import PartedArray
 from ..parts.objects import KeptObjects
-from ..sensitivity import ClippedRows, augmented_norm, clip_rows
-from .certified import DENSE_LIMIT, Objective
+from ..sensitivity import ClippedRows, clip_rows
+from .certified import Objective
 from .losses import SmoothLoss
 
 Array = NDArray[np.float64]
-
-# Number of rows of a block of predictors.
-_ROWS = 2**14
 
 
 class PartedRows:
     """Clipped rows and their labels in parts, which are made once and kept where they lie."""
 
     def __init__(self, X: PartedArray, codes: PartedArray, norm: float, constant: float) -> None:
-        self.norm = augmented_norm(norm, constant)
-        self.parts = KeptObjects(partial(_clipped, norm, constant), (X, codes), _n_rows)
+        self.parts = KeptObjects(partial(_clipped, norm, constant), (X, codes), _n_labels)
+
+    def objective(self, problem: int | None, loss: SmoothLoss, C: float, linear: Array) -> PartedObjective:
+        """Return the objective of one problem of several, or of labels with these codes if `problem` is None."""
+        return PartedObjective(self.parts, partial(_objective, problem, loss, linear.shape), C, 1.0, linear)
 
 
 def _clipped(norm: float, constant: float, X: NDArray, codes: NDArray[np.intp]) -> tuple[ClippedRows, NDArray[np.intp]]:
     return clip_rows(X, norm, constant), codes
 
 
-def _n_rows(part: tuple[ClippedRows, NDArray[np.intp]]) -> int:
+def _n_labels(part: tuple[ClippedRows, NDArray[np.intp]]) -> int:
     return len(part[1])
 
 
+def _objective(
+    problem: int | None, loss: SmoothLoss, shape: tuple[int, ...], part: tuple[ClippedRows, NDArray]
+) -> Objective:
+    """Return the sum of the losses of one part."""
+    rows, codes = part
+    own = codes if problem is None else (codes == problem).astype(np.intp)
+    return Objective(rows, own, loss, 1.0, 0.0, np.zeros(shape))
+
+
 class PartedObjective(Objective):
-    """Sum the losses of clipped rows in parts. The point of evaluation replaces the predictors."""
+    """Sum the losses of rows in parts. The point of evaluation replaces the predictors."""
 
     def __init__(
-        self, rows: PartedRows, problem: int | None, loss: SmoothLoss, C: float, linear: Array, ratio: int = 1
+        self,
+        parts: KeptObjects,
+        of_part: Callable[[Any], Objective],
+        C: float,
+        strong_convexity: float,
+        linear: Array,
+        ratio: int = 1,
     ) -> None:
-        # Labels are those of one problem of several, or codes if `problem` is None. Every `ratio`-th row counts.
-        self._rows, self._problem, self._ratio, self._weight = rows, problem, ratio, C
-        self.norm, self.loss, self.C, self.strong_convexity = rows.norm, loss, C * ratio, 1.0
-        self.linear, self.shape = linear, linear.shape
+        # `of_part` returns the sum of the losses of the rows of one part, from the kept object. Every `ratio`-th row of
+        # a part counts.
+        self._parts, self._of_part, self._ratio, self._weight = parts, of_part, ratio, C
         self._known: tuple[bytes, Array] = b"", np.empty(0)
-        self._n_rows = rows.parts.n_rows if ratio == 1 else int(self._sum(_count)[0])
-
-    @property
-    def n_rows(self) -> int:
-        return self._n_rows
+        # The objective without rows solves and certifies with the sums over all rows.
+        own = of_part(parts.without_rows)
+        own.C, own.strong_convexity, own.linear = C * ratio, strong_convexity, linear
+        own.n_rows = parts.n_rows if ratio == 1 else int(self._sum(_count)[0])
+        self._own, self.n_rows = own, own.n_rows
+        self.norm, self.loss, self.C, self.strong_convexity = own.norm, own.loss, own.C, strong_convexity
+        self.linear, self.shape = linear, linear.shape
 
     def subsample(self, ratio: int) -> PartedObjective:
-        return PartedObjective(self._rows, self._problem, self.loss, self._weight, self.linear, ratio * self._ratio)
+        more = ratio * self._ratio
+        return PartedObjective(self._parts, self._of_part, self._weight, self.strong_convexity, self.linear, more)
 
     def predictor(self, theta: Array) -> Array:
         return theta
 
     def _sum(self, task: Callable[..., Any]) -> Any:
-        return self._rows.parts.sum(partial(_of_part, task, self._problem, self.loss, self.shape, self._ratio))
+        return self._parts.sum(partial(_applied, task, self._of_part, self._ratio))
 
     def _value_and_gradient(self, z: Array) -> Array:
         if self._known[0] != z.tobytes():
@@ -86,104 +101,44 @@ class PartedObjective(Objective):
         return float(np.vdot(self._value_and_gradient(z)[1:], z_step))
 
     def newton_solver(self, z: Array) -> Callable[[Array], Array]:
-        q, p = self.shape
-        if q * p > DENSE_LIMIT:
-            return self._iterative_solver(z)
-        return self._solver_of(self.C * self._sum(partial(_second, z)).reshape(q * p, q * p), z)
-
-    def _iterative_solver(self, z: Array) -> Callable[[Array], Array]:
-        q, p = self.shape
-
-        def product(flat: Array) -> Array:
-            direction = flat.reshape(q, p)
-            total = self._sum(partial(_second_along, z, direction))
-            return (self.C * total + self.strong_convexity * direction).ravel()
-
-        operator = LinearOperator((q * p, q * p), matvec=product, dtype=np.float64)
-        return lambda g: cg(operator, g.ravel(), rtol=1e-3, atol=0.0, maxiter=200)[0].reshape(q, p)
+        second = self._sum(partial(_second, z)) if self._own.has_matrix else None
+        return self._own.solver_of(second, lambda direction: self._sum(partial(_second_along, z, direction)))
 
     def certified_gradient(self, theta: Array) -> tuple[Array, float]:
-        return self._certified(theta, self._sum(partial(_loss_sums, theta)))
+        return self._own.certified(theta, self._sum(partial(_gradient_of_losses, theta)))
 
     def precise_gradient(self, theta: Array) -> tuple[Array, float]:
-        totals = self._sum(partial(_precise_blocks, theta))
-        total = np.array([math.fsum(entry) for entry in zip(*(part.ravel() for part in totals), strict=True)])
-        return self._finish_precise(theta, total.reshape(self.shape))
+        return self._own.precise(theta, self._sum(partial(_precise_blocks, theta)))
 
 
-def _objective(
-    problem: int | None, loss: SmoothLoss, shape: tuple[int, ...], ratio: int, part: tuple[ClippedRows, NDArray]
-) -> Objective:
-    """Return the sum of the losses of one part."""
-    rows, codes = part
-    own = codes if problem is None else (codes == problem).astype(np.intp)
-    objective = Objective(rows, own, loss, 1.0, 0.0, np.zeros(shape))
+def _applied(task: Callable[..., Any], of_part: Callable[[Any], Objective], ratio: int, part: Any, rows: None) -> Any:
+    objective = of_part(part)
     if ratio > 1:
         objective = objective.subsample(ratio)
         objective.C = 1.0
-    return objective
-
-
-def _of_part(
-    task: Callable[..., Any],
-    problem: int | None,
-    loss: SmoothLoss,
-    shape: tuple[int, ...],
-    ratio: int,
-    part: tuple[ClippedRows, NDArray],
-    rows: None,
-) -> Any:
-    return task(_objective(problem, loss, shape, ratio, part))
-
-
-def _precise_blocks(theta: Array, objective: Objective) -> list[Array]:
-    return objective.precise_blocks(theta)
+    return task(objective)
 
 
 def _count(objective: Objective) -> Array:
     return np.array([float(objective.n_rows)])
 
 
-def _blocks(objective: Objective) -> list[slice]:
-    return [slice(start, start + _ROWS) for start in range(0, max(objective.n_rows, 1), _ROWS)]
-
-
 def _value_and_gradient(theta: Array, objective: Objective) -> Array:
-    out = np.zeros(1 + theta.size)
-    for part in _blocks(objective):
-        X, target = objective.X[part], objective.target[part]
-        z = X @ theta.T
-        out[0] += np.sum(objective.loss.value(z, target))
-        out[1:] += (objective.loss.derivative(z, target).T @ X).ravel()
-    return out
+    z = objective.predictor(theta)
+    return np.append(objective.value(theta, z), objective.gradient(theta, z))
 
 
 def _second(theta: Array, objective: Objective) -> Array:
-    q, p = theta.shape
-    hessian = np.zeros((q, p, q, p))
-    for part in _blocks(objective):
-        X = objective.X[part]
-        for a, b, weights in objective.loss.second_derivative(X @ theta.T, objective.target[part]):
-            gram = X.T @ (X * weights[:, None])
-            hessian[a, :, b, :] += gram
-            if a != b:
-                hessian[b, :, a, :] += gram
-    return hessian
+    return objective.second(objective.bends(objective.predictor(theta)))
 
 
 def _second_along(theta: Array, direction: Array, objective: Objective) -> Array:
-    out = np.zeros(theta.shape)
-    for part in _blocks(objective):
-        X = objective.X[part]
-        u = X @ direction.T
-        v = np.zeros_like(u)
-        for a, b, weights in objective.loss.second_derivative(X @ theta.T, objective.target[part]):
-            v[:, a] += weights * u[:, b]
-            if a != b:
-                v[:, b] += weights * u[:, a]
-        out += v.T @ X
-    return out
+    return objective.second_along(objective.bends(objective.predictor(theta)), direction)
 
 
-def _loss_sums(theta: Array, objective: Objective) -> Array:
+def _gradient_of_losses(theta: Array, objective: Objective) -> Array:
     return objective.gradient_of_losses(theta)
+
+
+def _precise_blocks(theta: Array, objective: Objective) -> list[Array]:
+    return objective.precise_blocks(theta)

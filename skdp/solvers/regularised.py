@@ -16,7 +16,7 @@ from ..parts.arrays import PartedArray
 from ..sensitivity import ClippedRows, augmented_norm, clip_rows
 from .certified import Objective, certified_minimizer
 from .losses import HuberHinge, LogLoss, MultinomialLogLoss, SmoothLoss
-from .parted_objective import PartedObjective, PartedRows
+from .parted_objective import PartedRows
 from .sparse_objective import SparseObjective
 
 Array = NDArray[np.float64]
@@ -148,8 +148,7 @@ def solve(
     for problem, b in enumerate(linear.reshape(geometry.shape)):
         if isinstance(rows, PartedRows):
             own_problem = None if geometry.n_problems == 1 else problem
-            parted = PartedObjective(rows, own_problem, geometry.loss, C, b)
-            thetas.append(certified_minimizer(parted, tau, max_iter))
+            thetas.append(certified_minimizer(rows.objective(own_problem, geometry.loss, C, b), tau, max_iter))
             continue
         kind = SparseObjective if issparse(rows.array) else Objective
         own = codes if geometry.n_problems == 1 else (codes == problem).astype(np.intp)
