@@ -27,16 +27,14 @@ FEW_PASSES = {
 }
 
 #: Rows are prepared once and kept on the workers: the same bits as in memory.
-MANY_PASSES = {"DPMLPClassifier", "DPMLPRegressor", "DPSGDClassifier", "DPSGDRegressor"}
+MANY_PASSES = {"DPAdditiveRegressor", "DPMLPClassifier", "DPMLPRegressor", "DPSGDClassifier", "DPSGDRegressor"}
 
 #: Sums of doubles, and a certificate for the result: equal to within this.
-CERTIFIED = {"ObjPertLogReg", "ObjPertSVC", "OutputPertLogReg", "OutputPertSVC"}
+CERTIFIED = {"DPAdditiveClassifier", "ObjPertLogReg", "ObjPertSVC", "OutputPertLogReg", "OutputPertSVC"}
 TOLERANCE = 1e-9
 
 #: Rows are needed in one place.
 REFUSED = {
-    "DPAdditiveClassifier",
-    "DPAdditiveRegressor",
     "DPGridSearchCV",
     "DPRandomizedSearchCV",
     "ExpMechERM",

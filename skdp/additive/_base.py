@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting import check_delta, check_epsilon
 from ..checks.data import FLOATS, validate_quietly
 from ..checks.params import check_bounds, check_choice, check_integer, check_positive
+from ..parts.arrays import rowwise
 from ..release.estimator import PrivateEstimator
 from ..release.progress import CallbackSupportMixin
 from ..schema.categories import read_entries
@@ -73,9 +75,25 @@ class Parameters:
         return columns
 
 
+def _by_column(columns: Columns, names: NDArray | None, rows: NDArray) -> list[NDArray]:
+    entries = columns.split(rows)
+    columns.refuse_other_types(entries, names)
+    return entries
+
+
+def positions(X: Any) -> Any:
+    """Return a column of zeros, with a row for each record."""
+    return rowwise(_zeros, X)
+
+
+def _zeros(X: list[NDArray]) -> Array:
+    return np.zeros((len(X[0]), 1))
+
+
 class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator, BaseEstimator):
     """Base class of additive models: everything except the fit of the coefficients."""
 
+    _takes_parts = True
     _released = frozenset(
         {"terms_", "intercept_", "cell_counts_", "n_samples_estimate_", "_coef", "_offset", "bin_edges_"}
     )
@@ -136,14 +154,11 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         # Pairs that the fit chooses are not declared.
         return None if name == "interactions" and self._chooses_pairs() else super()._declared(name)
 
-    def _entries(self, X: Any, parameters: Parameters) -> list[NDArray]:
-        """Validate rows, and return their entries by column."""
+    def _entries(self, X: Any, parameters: Parameters) -> Any:
+        """Validate rows, and return their entries by column, in one place or in parts."""
         rows = self._rows(X, bool(parameters.columns.categories), reset=True)
         names = self._names()
-        columns = parameters.table(rows.shape[1], names)
-        entries = columns.split(rows)
-        columns.refuse_other_types(entries, names)
-        return entries
+        return rowwise(partial(_by_column, parameters.table(rows.shape[1], names), names), rows)
 
     def _rows(self, X: Any, has_categories: bool, *, reset: bool) -> NDArray:
         if has_categories:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,17 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from ..accounting import PrivacyCost, gaussian_mu
-from ..checks.data import labelled_data
+from ..checks.data import known_labels, labelled_data
 from ..checks.params import check_choice, check_classes, check_integer, check_positive
 from ..mechanisms import coordinate_variance
+from ..parts.arrays import rowwise
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.columns import Codes, Columns
 from ..solvers.linear_rule import LogOdds
 from ..solvers.losses import LogLoss, SoftmaxLogLoss
 from ..solvers.regularised import noise_multiplier
-from ._base import MOST_BINS, AdditiveModel, AnyLayout, Parameters
+from ._base import MOST_BINS, AdditiveModel, AnyLayout, Parameters, positions
 from ._engines import GradientEngine, ObjectiveEngine, mechanism_of
 from ._fine import check_fine_cells, fine_cells_of, refined, split_for_pairs
 from ._groups import FINE_PAIR_CELLS, GroupedLayout
@@ -302,11 +304,11 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, NDArray[np.bool_], Shape]:
         X = self._entries(X, parameters)
-        positions = np.zeros((len(X[0]), 1))
         _, labels, classes = labelled_data(
-            self._without_columns(), positions, y, check_classes(self._declared("classes"))
+            self._without_columns(), positions(X), y, check_classes(self._declared("classes"))
         )
-        return X, labels, labels >= 0, Shape(len(X), len(classes), names=self._names(), classes=classes)
+        shape = Shape(self._n_columns, len(classes), names=self._names(), classes=classes)
+        return X, labels, known_labels(labels), shape
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
@@ -362,7 +364,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         shape = records.shape
         noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
         cells = release_cells(session, columns, records.X, shape.names, labels=True)
-        codes = layout.codes(cells.codes)
+        codes = rowwise(layout.codes, cells.codes)
         used, fits = engine, None
         if isinstance(engine, PairedRounds):
             engine = engine.run(session, cells, records.X, records.y, noise)
@@ -384,7 +386,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         else:
             plain = used.layout
             assert isinstance(plain, Layout)
-            own = layout.in_bins(codes, plain) if isinstance(layout, GroupedLayout) else codes
+            own = codes
+            if isinstance(layout, GroupedLayout):
+                own = rowwise(partial(layout.in_bins, plain=plain), codes)
             if isinstance(used, GradientEngine):
                 counts = _counts_for(layout, cells.counts)
                 within = used.within(counts, cells.total)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import GaussianEvent, gaussian_mu
 from ..mechanisms import SampledGaussianMechanism
+from ..parts.arrays import rowwise
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..schema.columns import Codes
 from ..solvers.descent import GRADIENTS
@@ -45,7 +48,7 @@ class Found:
     engine: GradientEngine
     features: Centred
     cells: Cells
-    codes: Codes  # Private: the cells of the records in the terms.
+    codes: Any  # Private: the cells of the records in the terms.
     coef: Array
     intercept: Array
     alone: Array | None  # The intercept without curves.
@@ -70,8 +73,8 @@ class PairedDescent:
         self,
         session: ReleaseSession,
         cells: Cells,
-        X: list[NDArray],
-        targets: Array,
+        X: Any,
+        targets: Any,
         features: Centred,
         noise: float,
     ) -> Found:
@@ -94,16 +97,14 @@ class PairedDescent:
         reserve.spend(*_planned(GRADIENTS, first, (1 - engine.reserved) * n_first / plain.n_steps))
         path = engine.path(total)
         gradients = engine.gradients(codes, targets, features)
-        path.follow(gradients, session.steps(GRADIENTS, len(targets)), first)
+        path.follow(gradients, session.steps(GRADIENTS, gradients.n_rows), first)
         theta, alone = path.weights[0], path.alone
-        residuals = targets - engine.constant * theta[-1]
-        for own, values in zip(codes, features.tables(theta[:-1]), strict=True):
-            residuals -= values.take(own)
-        pairs = choice.chosen(reserve, choice.scores(codes, np.sign(residuals)))
+        signs = rowwise(partial(_signs, features.tables(theta[:-1]), engine.constant * theta[-1]), codes, targets)
+        pairs = choice.chosen(reserve, choice.scores(codes, signs))
         n_left = plain.n_steps - n_first
         if pairs:
             cells, layout = with_pairs(cells, cells.columns, pairs, X, self.smoothness, self.noise)
-            codes = layout.codes(cells.codes)
+            codes = rowwise(layout.codes, cells.codes)
             wider = Centred.by_default(layout, layout.probabilities(cells.counts, noise), LEAST_SQUARE)
             engine = replace(plain, layout=layout, n_steps=n_left, reserved=1 - reserve.share * _BELOW)
             path, features = engine.path(total, features.carried(theta, wider)), wider
@@ -114,8 +115,16 @@ class PairedDescent:
         last = replace(engine.mechanism, n_steps=n_left)
         _, releases, events = _planned(_LATER, last, reserve.share)
         reserve.spend_all(releases, events)
-        weights = path.follow(gradients, session.steps(_LATER, len(targets)), last)
+        weights = path.follow(gradients, session.steps(_LATER, gradients.n_rows), last)
         return Found(engine, features, cells, codes, *rule_of(weights, engine.descent.settings), alone)
+
+
+def _signs(tables: list[Array], intercept: float, codes: Codes, targets: Array) -> Array:
+    """Return the signs of residuals."""
+    residuals = targets - intercept
+    for own, values in zip(codes, tables, strict=True):
+        residuals -= values.take(own)
+    return np.sign(residuals)
 
 
 def _planned(

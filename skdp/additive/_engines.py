@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,11 @@ from ..accounting import (
     sampled_gaussian_mu,
 )
 from ..mechanisms import SampledGaussianMechanism, coordinate_variance, pure_share
+from ..parts.arrays import rowwise
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
-from ..schema.columns import Codes
-from ..sensitivity import clip_rows
 from ..solvers.certified import certified_minimizer
+from ..solvers.clipped_gradients import Gradients
 from ..solvers.descent import GRADIENTS, SamplingSchedule
 from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, eta, rule_of
 from ..solvers.losses import GradientLoss, LogLoss, MultinomialLogLoss
@@ -41,7 +41,9 @@ from ..solvers.moments import (
 from ..solvers.moments import Geometry as MomentGeometry
 from ..solvers.moments import plan as moments_plan
 from ..solvers.objective_perturbation import KAPPA_BITS, effective_weight, plan, release_minimiser
-from ..solvers.regularised import Geometry, checked_weight, linear_rule, noise_multiplier, solve
+from ..solvers.parted_gradients import gradients_over
+from ..solvers.parted_objective import objective_over
+from ..solvers.regularised import Geometry, checked_weight, clipped, linear_rule, noise_multiplier, solve
 from ..solvers.regularised import Parameters as LinearParameters
 from ..solvers.scaling import Scaling
 from ..solvers.threads import blas_threads
@@ -134,16 +136,19 @@ class ObjectiveEngine:
     def plan(self) -> PrivacyGuarantee:
         return plan(self.parameters, self.geometry, self.weight, self.reserved)
 
-    def run(self, session: ReleaseSession, codes: Codes, labels: NDArray[np.intp]) -> tuple[Array, Array]:
+    def run(self, session: ReleaseSession, codes: Any, labels: Any) -> tuple[Array, Array]:
         """Return coefficients and intercepts."""
         layout, geometry, weight = self.layout, self.geometry, self.weight
         few = all(len(term.rows) <= MOST_CELLS for term in layout.terms)
-        rows = None if few else clip_rows(layout.features(codes), layout.data_norm, geometry.constant)
+        rows = None
+        if not few:
+            rows = clipped(rowwise(layout.features, codes), labels, layout.data_norm, geometry.constant)
 
         def minimise(b: Array, tau: float) -> Array:
             if rows is not None:
                 return solve(rows, labels, geometry, weight, b, tau, _MAX_ITER)
-            objective = CellObjective(layout, codes, labels, geometry.loss, weight, 1.0, b.reshape(geometry.shape[1:]))
+            make, linear = partial(CellObjective, layout, geometry.loss), b.reshape(geometry.shape[1:])
+            objective = objective_over(make, (codes, labels), weight, 1.0, linear)
             with blas_threads(b.size):
                 return certified_minimizer(objective, tau, _MAX_ITER)
 
@@ -245,8 +250,8 @@ class GradientEngine:
     def run(
         self,
         session: ReleaseSession,
-        codes: Codes,
-        targets: NDArray,
+        codes: Any,
+        targets: Any,
         count: float,
         features: Centred | None = None,
     ) -> tuple[Array, Array, Array | None]:
@@ -255,7 +260,7 @@ class GradientEngine:
         gradients = self.gradients(codes, targets, features)
         path = self.path(count)
         with blas_threads(self.layout.n_features):
-            weights = path.follow(gradients, session.steps(GRADIENTS, codes.shape[1]), mechanism)
+            weights = path.follow(gradients, session.steps(GRADIENTS, gradients.n_rows), mechanism)
         return *rule_of(weights, self.descent.settings), path.alone
 
     def path(self, count: float, start: Array | None = None) -> Path:
@@ -263,14 +268,14 @@ class GradientEngine:
         start = np.zeros(self.descent.shape) if start is None else start.reshape(self.descent.shape)
         return Path(self.descent, start, count, self.mechanism.scale)
 
-    def gradients(self, codes: Codes, targets: NDArray, features: Centred | None = None) -> CellGradients:
+    def gradients(self, codes: Any, targets: Any, features: Centred | None = None) -> Gradients:
         """Return the sums of the records' clipped gradients."""
         if features is None:
             assert isinstance(self.layout, Layout)
-            return CellGradients(self.layout, codes, targets, self.loss, self.descent.max_norm)
+            return gradients_over(partial(CellGradients, self.layout, self.loss, self.descent.max_norm), codes, targets)
         # Without noise, nothing is clipped.
         most = self.descent.max_norm if self.epsilon < math.inf else math.inf
-        return CentredGradients(features, codes, targets, self.loss, most)
+        return gradients_over(partial(CentredGradients, features, self.loss, most), codes, targets)
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
         """Return the effect of the noise on coefficients, for the curvature of pseudo-records (see `term_noise`)."""
@@ -341,11 +346,11 @@ class MomentEngine:
     def plan(self) -> PrivacyGuarantee:
         return self.planned[0]
 
-    def run(self, session: ReleaseSession, codes: Codes, targets: NDArray, count: float) -> tuple[Array, Array]:
+    def run(self, session: ReleaseSession, codes: Any, targets: Any, count: float) -> tuple[Array, Array]:
         """Return coefficients and intercepts."""
         geometry, (own, block) = self.geometry, self.planned
         box = Scaling.of((np.array(-1.0), np.array(1.0)), "bounds", self.layout.n_features, True)
-        features = self.layout.features(codes)
+        features = rowwise(self.layout.features, codes)
         moments = Moments(features, targets, box, lambda y: y[:, None], geometry, self.epsilon < math.inf)
         gram, cross = released_moments(session, block, moments)
         ridge = RIDGE * noise_of(own.releases[0].mechanism, block, geometry).largest_eigenvalue

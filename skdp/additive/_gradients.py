@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 class CellGradients(ClippedGradients):
     """Sum clipped gradients over records given by cells. Each record adds at most `max_norm` in L2 norm."""
 
-    def __init__(self, layout: Layout, codes: Codes, targets: NDArray, loss: GradientLoss, max_norm: float) -> None:
+    def __init__(self, layout: Layout, loss: GradientLoss, max_norm: float, codes: Codes, targets: NDArray) -> None:
         norm = augmented_norm(layout.data_norm, layout.constant)
         self._prepare(norm, layout.n_features + 1, loss)
         self._row_step = step_of(max(1.0, layout.constant), ROW_BITS)
@@ -140,10 +140,10 @@ class CentredGradients(CellGradients):
     def __init__(
         self,
         features: Centred,
-        codes: Codes,
-        targets: NDArray,
         loss: GradientLoss,
         max_norm: float,
+        codes: Codes,
+        targets: NDArray,
     ) -> None:
         layout = features.layout
         self._layout = layout

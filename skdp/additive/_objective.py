@@ -35,12 +35,12 @@ class CellObjective(Objective):
     def __init__(
         self,
         layout: Layout,
-        codes: Codes,
-        labels: NDArray[np.intp],
         loss: SmoothLoss,
         C: float,
         strong_convexity: float,
         linear: Array,
+        codes: Codes,
+        labels: NDArray[np.intp],
     ) -> None:
         self._prepare(labels, augmented_norm(layout.data_norm, layout.constant), loss, C, strong_convexity, linear)
         self._layout = layout
@@ -51,7 +51,7 @@ class CellObjective(Objective):
     def subsample(self, ratio: int) -> CellObjective:
         part = np.ascontiguousarray(self._cells[:, ::ratio])
         labels, weight = self.codes[::ratio], self.C * ratio
-        return CellObjective(self._layout, part, labels, self.loss, weight, self.strong_convexity, self.linear)
+        return CellObjective(self._layout, self.loss, weight, self.strong_convexity, self.linear, part, labels)
 
     def predictor(self, theta: Array) -> Array:
         out = np.empty((len(theta), self.n_rows))

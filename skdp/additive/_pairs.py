@@ -12,12 +12,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import GaussianEvent, PrivacyEvent, bounded_range_epsilon
 from ..mechanisms import GroupChoices
+from ..parts.arrays import PartedArray, folded, rowwise
 from ..release.session import Release, ReleaseSession, Reserved
 from ..release.theorems import Theorem
 from ..schema.columns import Codes, Columns
@@ -158,8 +160,21 @@ class PairChoice:
         mechanism = GroupChoices(bounded_range_epsilon(self.mu), score_sensitivity(), bounded_range=True)
         return Release(f"pair {index + 1}", mechanism, self.share, _THEOREM)
 
-    def scores(self, codes: Codes, residuals: Array) -> Array:
+    def scores(self, codes: Any, residuals: Any) -> Array:
         """Return the score of each candidate, from the cells of the records and residuals in [-1, 1]."""
+        in_parts = isinstance(codes, PartedArray)
+        sums = folded(self._sums, [codes, residuals]) if in_parts else self._sums(codes, residuals)
+        found, start = [], 0
+        for r, a, b in self.candidates:
+            first, second = self.columns[r][a], self.columns[r][b]
+            m, n = len(first.shares) + 1, len(second.shares) + 1
+            own = sums[start : start + m * n].reshape(m, n)[:-1, :-1]
+            start += m * n
+            found.append(float(np.linalg.norm(first.projection @ own @ second.projection)))
+        return np.array(found)
+
+    def _sums(self, codes: Codes, residuals: Array) -> Array:
+        """Return the exact sums of residuals by pairs of merged cells, for each candidate."""
         residuals = truncate(np.clip(residuals, -1.0, 1.0), _RESIDUAL_STEP)
         # Values in no cell of a column do not count in its pairs.
         merged = [
@@ -170,9 +185,8 @@ class PairChoice:
         for r, a, b in self.candidates:
             first, second = self.columns[r][a], self.columns[r][b]
             m, n = len(first.shares) + 1, len(second.shares) + 1
-            sums = np.bincount(merged[r][a] * n + merged[r][b], residuals, m * n).reshape(m, n)[:-1, :-1]
-            found.append(float(np.linalg.norm(first.projection @ sums @ second.projection)))
-        return np.array(found)
+            found.append(np.bincount(merged[r][a] * n + merged[r][b], residuals, m * n))
+        return np.concatenate(found)
 
     def chosen(self, reserve: Reserve, scores: Array) -> list[tuple[int, int]]:
         """Choose and return pairs, one after the other, until "none" is chosen."""
@@ -226,7 +240,7 @@ def with_pairs(
     cells: Cells,
     coarse: Columns,
     pairs: list[tuple[int, int]],
-    X: list[NDArray],
+    X: Any,
     smoothness: float | None,
     noise: float,
     finer: Collection[int] = (),
@@ -239,4 +253,4 @@ def with_pairs(
     divided = tuple(j for j, (n, m) in enumerate(zip(split.sizes, columns.sizes, strict=True)) if n > m)
     layout = GroupedLayout.of(split, replace(coarse, pairs=tuple(pairs)), smoothness, noise, finer, divided)
     counts = [layout.in_equal_parts(j, own) if j in divided else own for j, own in enumerate(cells.counts)]
-    return replace(cells, columns=split, codes=split.codes(X), counts=counts), layout
+    return replace(cells, columns=split, codes=rowwise(split.codes, X), counts=counts), layout

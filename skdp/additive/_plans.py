@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +21,11 @@ from ..mechanisms import (
     quantile_mechanism,
     within_reach,
 )
+from ..parts.arrays import PartedArray, folded, rowwise
 from ..release.mismatch import declared_part, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
-from ..schema.columns import Codes, Columns
+from ..schema.columns import Columns
 from ..solvers.calibration import Calibration
 
 Array = NDArray[np.float64]
@@ -47,8 +50,11 @@ def cell_sensitivity(n_columns: int) -> int:
     return n_columns + 1
 
 
-def records_in_cells(codes: Codes, sizes: tuple[int, ...]) -> Array:
+def records_in_cells(sizes: tuple[int, ...], codes: Any) -> Array:
     """Return the number of records, followed by the numbers of records in the cells of each column."""
+    if isinstance(codes, PartedArray):
+        total: Array = folded(partial(records_in_cells, sizes), [codes])
+        return total
     counts = [np.bincount(own, minlength=size)[:size] for own, size in zip(codes, sizes, strict=True)]
     return np.concatenate([[codes.shape[1]], *counts]).astype(np.float64)
 
@@ -100,7 +106,7 @@ class Cells:
     """The private cells of the records, and the released counts."""
 
     columns: Columns
-    codes: Codes  # Private, of shape (n_columns, n_rows).
+    codes: Any  # Private, of shape (n_columns, n_rows), in one place or in parts.
     total: float  # Released number of records; at least 1, and at least its own noise.
     counts: list[Array]  # Released numbers of records in the cells of each column.
 
@@ -108,7 +114,7 @@ class Cells:
 def release_cells(
     session: ReleaseSession,
     columns: Columns,
-    X: list[NDArray],
+    X: Any,
     names: NDArray | None,
     *,
     labels: bool,
@@ -116,11 +122,11 @@ def release_cells(
     """Release private edges and counts, and warn if the records do not match the declarations."""
     if len(columns.numeric):
         grid = columns.grid
-        found = session.release(EDGES, grid.shares(np.column_stack([X[j] for j in columns.numeric])))
+        found = session.release(EDGES, grid.shares(rowwise(partial(_some, columns.numeric), X)))
         columns = columns.with_edges(zip(columns.numeric, grid.edges(grid.positions(found)), strict=True))
-    codes = columns.codes(X)
+    codes = rowwise(columns.codes, X)
     mechanism = session.mechanism(COUNTS)
-    found = session.release(COUNTS, within_reach(mechanism, records_in_cells(codes, columns.sizes)))
+    found = session.release(COUNTS, within_reach(mechanism, records_in_cells(columns.sizes, codes)))
     noise = math.sqrt(coordinate_variance(mechanism))
     counts = np.split(found[1:], np.cumsum(columns.sizes)[:-1])
     parts = []
@@ -133,3 +139,7 @@ def release_cells(
     # A number below its own noise has no information, and would make steps that are divided by it far too long.
     total = max(1.0, noise, float(found[0]))
     return Cells(columns, codes, total, counts)
+
+
+def _some(which: NDArray[np.intp], X: list[NDArray]) -> NDArray:
+    return np.column_stack([X[j] for j in which])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from sklearn.base import RegressorMixin
 from ..accounting import PrivacyCost
 from ..checks.data import regression_data, single_target
 from ..mechanisms import coordinate_variance
+from ..parts.arrays import rowwise
 from ..release.estimator import Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.columns import Codes, Columns
@@ -27,13 +29,14 @@ from ..solvers.calibration import Calibration, Line, Window
 from ..solvers.losses import Huber
 from ..solvers.regularised import noise_multiplier
 from ..solvers.scaling import Scaling
-from ._base import AdditiveModel, AnyLayout, Parameters
+from ._base import AdditiveModel, AnyLayout, Parameters, positions
 from ._descent_noise import Moved, without_noise
 from ._descent_pairs import LEAST_SQUARE, PairedDescent
 from ._engines import GradientEngine, MomentEngine, mechanism_of
 from ._fine import split_for_pairs
 from ._groups import FINE_PAIR_CELLS, Centred, GroupedLayout
 from ._plans import COUNTS, Before, release_cells
+from ._scores import scores_of
 from ._terms import ROUGHNESS, Layout
 from ._uncertainty import Pseudo
 
@@ -47,15 +50,6 @@ _WALK = 0.2
 
 # The clipping norm, divided by the norm of rows, for much noise, and its increase without noise.
 _CLIP, _MORE_CLIP = 0.2, 0.1
-
-
-def _predictions(tables: list[Array], codes: Codes, intercept: float) -> Array:
-    """Return the prediction of each record, which does not depend on the others."""
-    out = np.full(codes.shape[1], intercept)
-    for own, values in zip(codes, tables, strict=True):
-        # Values in no cell add nothing.
-        out += np.append(values, 0.0).take(own)
-    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,8 +243,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
         X = self._entries(X, parameters)
-        _, y = regression_data(self._without_columns(), np.zeros((len(X[0]), 1)), y)
-        return X, single_target(y), None, Shape(len(X), names=self._names())
+        _, y = regression_data(self._without_columns(), positions(X), y)
+        return X, single_target(y), None, Shape(self._n_columns, names=self._names())
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         targets = Scaling.of_target(self._declared("bounds_y"), True)
@@ -278,8 +272,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         targets, layout, engine, last = design.targets, design.layout, design.engine, design.last
         noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
         cells = release_cells(session, design.columns, records.X, records.shape.names, labels=False)
-        scaled = targets.scaled(records.y)
-        codes = layout.codes(cells.codes)
+        scaled = rowwise(targets.scaled, records.y)
+        codes = rowwise(layout.codes, cells.codes)
         if isinstance(engine, MomentEngine):
             coef, start = engine.run(session, codes, scaled, cells.total)
             tables, intercept = [values[:, 0] for values in engine.layout.values(coef)], float(start[0])
@@ -298,9 +292,9 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
                 tables = [kept * values for values in tables]
         line = Line()
         if last is not None:
-            predictions = _predictions(tables, codes, intercept)
             # Values in no cell of a column add nothing.
             curves = [np.append(values, 0.0) for values in tables]
+            predictions = rowwise(partial(scores_of, curves, intercept), codes)
             lower, upper = (float(intercept + sum(pick(own) for own in curves)) for pick in (np.min, np.max))
             # With delta=0, the mean is used instead if the noise hides the curves.
             line = last.line(session, predictions, scaled, Window.of(lower, upper), trusted=parameters.delta > 0)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +22,13 @@ from ..release.theorems import Theorem
 from ..schema.columns import Codes
 from ..sensitivity import solver_slack_sensitivity
 from ..solvers.certified import certified_minimizer
+from ..solvers.parted_objective import objective_over
 from ..solvers.threads import blas_threads
 from ._engines import GradientEngine, ObjectiveEngine
 from ._groups import Centred, GroupedLayout, default_weights, learned_weights, mean_squares
 from ._pairs import CURVES
-from ._weighted import WeightedLogLoss, WeightedObjective
+from ._scores import scores_of
+from ._weighted import WeightedLogLoss, weighted_objective
 
 Array = NDArray[np.float64]
 
@@ -144,10 +147,7 @@ class Fitted:
 
     def scores(self, codes: Codes) -> Array:
         """Return the scores of records from their cells and the intercept."""
-        out = np.full(codes.shape[1], self.intercept)
-        for own, values in zip(codes, self.tables(), strict=True):
-            out += values.take(own)
-        return out
+        return scores_of(self.tables(), self.intercept, codes)
 
     @property
     def largest_score(self) -> float:
@@ -159,20 +159,16 @@ class Fitted:
         noise, weight = self.of.noise / self.ridge, self.of.weight / self.ridge
         return learned_weights(self.features, self.theta[:-1], noise, weight * count)
 
-    def solved(
-        self, session: ReleaseSession, codes: Codes, labels: NDArray[np.intp], start: Array, largest_start: float
-    ) -> Fitted:
-        """Release the minimiser of the perturbed objective, with a certified bound on its residual."""
+    def solved(self, session: ReleaseSession, codes: Any, labels: Any, before: Sequence[Fitted]) -> Fitted:
+        """Release the minimiser of the perturbed objective after other rounds, with a certified residual."""
         own = self.of
-        loss = WeightedLogLoss(own.margin)
-        target = loss.encode(labels)
-        target[:, 1] = self.features.record_weights(codes)
-        target[:, 2] = start
+        # The offset of a record's score is a function of its own cells and of released coefficients.
+        starts = [(fit.tables(), fit.intercept) for fit in before]
+        largest_start = sum(fit.largest_score for fit in before)
         noise, solution = own.labels
         b = session.release(noise, np.zeros(own.size))
-        objective = WeightedObjective(
-            self.features, codes, target, loss, own.weight, self.ridge, b[None], largest_start
-        )
+        make = partial(weighted_objective, self.features, WeightedLogLoss(own.margin), starts, largest_start)
+        objective = objective_over(make, (codes, labels), own.weight, self.ridge, b[None])
         with blas_threads(own.size):
             found = certified_minimizer(objective, own.tau, _MAX_ITER)[0]
         return replace(self, theta=session.release(solution, found))
@@ -230,22 +226,18 @@ class RoundsEngine:
     def run(
         self,
         session: ReleaseSession,
-        codes: Codes,
-        labels: NDArray[np.intp],
+        codes: Any,
+        labels: Any,
         probabilities: list[Array],
         count: float,
     ) -> list[Fitted]:
         """Return each round's features and coefficients; `count` is the released number of records."""
         weights = default_weights(self.layout, mean_squares(self.layout, probabilities))
         found: list[Fitted] = []
-        start = np.zeros(len(labels))
         for own in self.rounds:
-            fit = self.fitted(own, probabilities, weights, count)
-            found.append(fit.solved(session, codes, labels, start, sum(each.largest_score for each in found)))
+            found.append(self.fitted(own, probabilities, weights, count).solved(session, codes, labels, found))
             if own is not self.rounds[-1]:
                 weights = found[-1].next_weights(count)
-                # The offset of a record's score is a function of its own cells and of released coefficients.
-                start = start + found[-1].scores(codes)
         return found
 
     @property

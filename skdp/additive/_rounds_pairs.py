@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from ..accounting import gaussian_mu
+from ..parts.arrays import rowwise
 from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..schema.columns import Columns
+from ..schema.columns import Codes, Columns
 from ._engines import ObjectiveEngine
 from ._groups import GroupedLayout, default_weights, mean_squares
 from ._pairs import PairChoice, Reserve, reserved_release, with_pairs
 from ._plans import Cells
 from ._rounds import FIRST_ROUND, Fitted, RoundsEngine
-from ._scores import logits
+from ._scores import logits, scores_of
 
 Array = NDArray[np.float64]
 
@@ -54,9 +57,7 @@ class PairedRounds:
         release = reserved_release(rounds.event, 1 - rounds.reserved)
         return PrivacyGuarantee(rounds.epsilon, rounds.delta, (rounds.event,), (release,))
 
-    def run(
-        self, session: ReleaseSession, cells: Cells, X: list[NDArray], labels: NDArray[np.intp], noise: float
-    ) -> ObjectiveEngine | Found:
+    def run(self, session: ReleaseSession, cells: Cells, X: Any, labels: Any, noise: float) -> ObjectiveEngine | Found:
         """Release two rounds, and pairs between them if one is likely to be useful. For few records, plan `plain`."""
         # `noise` is that of the counts.
         rounds, layout, total, codes = self.rounds, self.rounds.layout, cells.total, cells.codes
@@ -79,13 +80,12 @@ class PairedRounds:
         first = rounds.round(1, share)
         reserve.spend(share, first.releases, first.events)
         weights = default_weights(layout, mean_squares(layout, shares))
-        start = np.zeros(len(labels))
-        fit = rounds.fitted(first, shares, weights, total).solved(session, codes, labels, start, 0.0)
-        residuals = (labels == 1) - special.expit(logits(fit.scores(codes), first.margin))
+        fit = rounds.fitted(first, shares, weights, total).solved(session, codes, labels, [])
+        residuals = rowwise(partial(_residuals, fit.tables(), fit.intercept, first.margin), codes, labels)
         pairs = choice.chosen(reserve, choice.scores(codes, residuals))
         if pairs:
             cells, layout = with_pairs(cells, self.coarse, pairs, X, self.smoothness, self.noise, self.finer)
-            shares, codes = layout.probabilities(cells.counts, noise), layout.codes(cells.codes)
+            shares, codes = layout.probabilities(cells.counts, noise), rowwise(layout.codes, cells.codes)
         last = replace(rounds, layout=layout).round(2, reserve.share)
         reserve.spend_all(last.releases, last.events)
         engine = replace(rounds, layout=layout, given=(first, last))
@@ -94,6 +94,10 @@ class PairedRounds:
         weights = default_weights(layout, mean_squares(layout, shares))
         # Groups of pairs keep their default weights.
         weights[: len(learned)] = learned * weights[: len(learned)].sum()
-        start = fit.scores(codes)
         second = engine.fitted(last, shares, weights, total)
-        return Found(engine, layout, cells, [fit, second.solved(session, codes, labels, start, fit.largest_score)])
+        return Found(engine, layout, cells, [fit, second.solved(session, codes, labels, [fit])])
+
+
+def _residuals(tables: list[Array], intercept: float, margin: float, codes: Codes, labels: NDArray[np.intp]) -> Array:
+    out: Array = (labels == 1) - special.expit(logits(scores_of(tables, intercept, codes), margin))
+    return out

@@ -21,6 +21,7 @@ from ..sensitivity import sum_over_rows
 from ..solvers.certified import INNER_ROWS, Bends, Objective
 from ..solvers.losses import SmoothLoss
 from ._groups import Centred, Group
+from ._scores import scores_of
 
 Array = NDArray[np.float64]
 
@@ -271,3 +272,22 @@ class WeightedObjective(Objective):
     def dense(self, part: slice) -> Array:
         features = self._features.features(self._cells[:, part])
         return np.hstack([features, np.full((len(features), 1), self._features.layout.constant)])
+
+
+def weighted_objective(
+    features: Centred,
+    loss: WeightedLogLoss,
+    starts: list[tuple[list[Array], float]],
+    largest_start: float,
+    C: float,
+    ridge: float,
+    linear: Array,
+    codes: Codes,
+    labels: NDArray[np.intp],
+) -> WeightedObjective:
+    """Return the objective of records with offsets: scores by the released tables and intercepts of earlier rounds."""
+    target = loss.encode(labels)
+    target[:, 1] = features.record_weights(codes)
+    for tables, intercept in starts:
+        target[:, 2] += scores_of(tables, intercept, codes)
+    return WeightedObjective(features, codes, target, loss, C, ridge, linear, largest_start)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -23,25 +24,20 @@ def gradients_of(
 ) -> Gradients:
     """Clip rows to `norm`, append the constant feature, and return the sums of clipped gradients over them."""
     if isinstance(X, PartedArray):
-        return PartedGradients(X, targets, norm, constant, loss, max_norm, whole)
+        return PartedGradients(partial(_gradients, norm, constant, loss, max_norm, whole), X, targets)
     return clipped_gradients(clip_rows(X, norm, constant), targets, loss, max_norm, whole)
 
 
-class PartedGradients:
-    """Sum clipped gradients over rows in parts, with clipped rows that are made once and stay in their places."""
+def gradients_over(make: Callable[..., ClippedGradients], *arrays: Any) -> Gradients:
+    """Return the sums of gradients that `make` returns for these arrays, also if they are in parts."""
+    return PartedGradients(make, *arrays) if isinstance(arrays[0], PartedArray) else make(*arrays)
 
-    def __init__(
-        self,
-        X: PartedArray,
-        targets: PartedArray,
-        norm: float,
-        constant: float,
-        loss: GradientLoss,
-        max_norm: float,
-        whole: bool,
-    ) -> None:
-        make = partial(_gradients, norm, constant, loss, max_norm, whole)
-        self._parts = KeptObjects(make, (X, targets), _n_rows)
+
+class PartedGradients:
+    """Sum clipped gradients over rows in parts. The sums of a part are prepared once, and stay in their place."""
+
+    def __init__(self, make: Callable[..., ClippedGradients], *arrays: PartedArray) -> None:
+        self._parts = KeptObjects(make, arrays, _n_rows)
         self.n_rows = self._parts.n_rows
         self._own: ClippedGradients = self._parts.without_rows
         self.at = self._own.at

@@ -111,6 +111,28 @@ class PartedObjective(Objective):
         return self._own.precise(theta, self._sum(partial(_precise_blocks, theta)))
 
 
+def objective_over(
+    make: Callable[..., Objective],
+    arrays: tuple[Any, ...],
+    C: float,
+    strong_convexity: float,
+    linear: Array,
+) -> Objective:
+    """Return the objective that `make` returns for C, the ridge, the linear term and arrays, which may be in parts."""
+    if not isinstance(arrays[0], PartedArray):
+        return make(C, strong_convexity, linear, *arrays)
+    parts = KeptObjects(partial(make, 1.0, 0.0, np.zeros(linear.shape)), arrays, _n_rows)
+    return PartedObjective(parts, _itself, C, strong_convexity, linear)
+
+
+def _itself(objective: Objective) -> Objective:
+    return objective
+
+
+def _n_rows(objective: Objective) -> int:
+    return objective.n_rows
+
+
 def _applied(task: Callable[..., Any], of_part: Callable[[Any], Objective], ratio: int, part: Any, rows: None) -> Any:
     objective = of_part(part)
     if ratio > 1:

@@ -31,7 +31,7 @@ def both(loss, n_rows, C=2.0):
     layout, codes = fitted._layout, fitted._codes(X) if n_rows else np.empty((4, 0), dtype=np.int32)
     labels = rng.integers(loss.outputs + 1, size=n_rows)
     linear = rng.standard_normal((loss.outputs, layout.n_features + 1))
-    cells = CellObjective(layout, codes, labels, loss, C, 1.0, linear)
+    cells = CellObjective(layout, loss, C, 1.0, linear, codes, labels)
     rows = cells.dense(slice(None))
     assert np.all(np.linalg.norm(rows, axis=1) <= cells.norm)
     return cells, Objective(ClippedRows(rows, cells.norm), labels, loss, C, 1.0, linear)

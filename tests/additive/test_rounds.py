@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from skdp import BudgetAccountant, DPAdditiveClassifier, Number, Schema
 from skdp.accounting import gaussian_mu
-from skdp.additive import _classifier, _rounds
+from skdp.additive import _classifier, _rounds, _weighted
 from skdp.additive._groups import Centred, default_weights, mean_squares
 from skdp.additive._weighted import WeightedLogLoss, WeightedObjective
 from skdp.sensitivity import ClippedRows
@@ -454,13 +454,13 @@ def test_the_bound_on_scores_is_a_function_of_released_numbers():
     X, y = rng.random((3000, 2)), rng.integers(0, 2, 3000)
     seen = []
 
-    class Watched(_rounds.WeightedObjective):
+    class Watched(_weighted.WeightedObjective):
         def __init__(self, *args):
             super().__init__(*args)
             seen.append((args[-1], np.abs(self.target[:, 2]).max()))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_rounds, "WeightedObjective", Watched)
+        patch.setattr(_weighted, "WeightedObjective", Watched)
         DPAdditiveClassifier(
             bounds=(0, 1), n_bins=4, classes=[0, 1], epsilon=3.0, delta=1e-6, rounds=2, random_state=0
         ).fit(X, y)

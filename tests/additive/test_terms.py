@@ -108,7 +108,7 @@ def test_counts_move_by_what_is_claimed():
     largest = 0
     for k in range(50):
         fewer = np.delete(codes, k, axis=1)
-        moved = _plans.records_in_cells(codes, SIZES) - _plans.records_in_cells(fewer, SIZES)
+        moved = _plans.records_in_cells(SIZES, codes) - _plans.records_in_cells(SIZES, fewer)
         assert np.all(moved >= 0)
         assert np.abs(moved).sum() <= _plans.cell_sensitivity(3)
         assert (moved**2).sum() <= _plans.cell_sensitivity(3)
@@ -136,7 +136,7 @@ def gradient_data(derivative, n=300, seed=0):
 @pytest.mark.parametrize("max_norm", [0.05, 100.0])
 def test_sums_are_those_over_dense_rows(derivative, max_norm):
     layout, codes, targets, weights = gradient_data(derivative)
-    ours = CellGradients(layout, codes, targets, derivative, max_norm)
+    ours = CellGradients(layout, derivative, max_norm, codes, targets)
     rows = clip_rows(layout.features(codes), layout.data_norm, layout.constant)
     dense = ClippedGradients(rows, targets, derivative, max_norm)
     found = ours.total(ours.at(weights))
@@ -151,13 +151,13 @@ def test_sums_are_those_over_dense_rows(derivative, max_norm):
 def test_a_record_moves_a_sum_by_its_own_gradient_exactly(derivative):
     layout, codes, targets, weights = gradient_data(derivative, 9000)
     max_norm, largest = 0.2, 0.0
-    whole = CellGradients(layout, codes, targets, derivative, max_norm)
+    whole = CellGradients(layout, derivative, max_norm, codes, targets)
     point = whole.at(weights)
     total = whole.total(point)
     for k in (0, 17, 8191, 8192, 8999):
         keep = np.arange(9000) != k
-        without = CellGradients(layout, codes[:, keep], targets[keep], derivative, max_norm)
-        alone = CellGradients(layout, codes[:, [k]], targets[[k]], derivative, max_norm)
+        without = CellGradients(layout, derivative, max_norm, codes[:, keep], targets[keep])
+        alone = CellGradients(layout, derivative, max_norm, codes[:, [k]], targets[[k]])
         moved = total - without.total(point)
         np.testing.assert_array_equal(moved, alone.total(point))
         assert np.linalg.norm(moved) <= max_norm
@@ -165,7 +165,7 @@ def test_a_record_moves_a_sum_by_its_own_gradient_exactly(derivative):
     for label in (0, 1):
         full = layout.codes(np.array([[1], [4], [2]], dtype=np.int32))
         target = np.array([label if not isinstance(derivative, Huber) else 2.0 * label - 1])
-        one = CellGradients(layout, full, target, derivative, max_norm)
+        one = CellGradients(layout, derivative, max_norm, full, target)
         largest = max(largest, float(np.linalg.norm(one.total(one.at(weights * 0)))))
     assert 0.9 * max_norm <= largest <= max_norm
 
@@ -190,7 +190,7 @@ def centred_data(loss, n, seed=0):
 @pytest.mark.parametrize("max_norm", [0.05, math.inf])
 def test_sums_of_centred_features_are_those_over_dense_rows(loss, max_norm):
     features, codes, targets, weights = centred_data(loss, 300)
-    ours = CentredGradients(features, codes, targets, loss, max_norm)
+    ours = CentredGradients(features, loss, max_norm, codes, targets)
     rows = np.column_stack([features.features(codes), np.full(300, features.layout.constant)])
     longest = float(np.linalg.norm(rows, axis=1).max())
     dense = ClippedGradients(ClippedRows(rows, longest), targets, loss, 1e6 if max_norm == math.inf else max_norm)
@@ -202,19 +202,19 @@ def test_sums_of_centred_features_are_those_over_dense_rows(loss, max_norm):
 def test_a_record_moves_a_sum_of_centred_features_by_its_own_gradient_exactly(loss):
     features, codes, targets, weights = centred_data(loss, 9000)
     max_norm = 0.2
-    whole = CentredGradients(features, codes, targets, loss, max_norm)
+    whole = CentredGradients(features, loss, max_norm, codes, targets)
     point = whole.at(weights)
     total = whole.total(point)
     for k in (0, 17, 8191, 8192, 8999):
         keep = np.arange(9000) != k
-        without = CentredGradients(features, codes[:, keep], targets[keep], loss, max_norm)
-        alone = CentredGradients(features, codes[:, [k]], targets[[k]], loss, max_norm)
+        without = CentredGradients(features, loss, max_norm, codes[:, keep], targets[keep])
+        alone = CentredGradients(features, loss, max_norm, codes[:, [k]], targets[[k]])
         moved = total - without.total(point)
         np.testing.assert_array_equal(moved, alone.total(point))
         assert np.linalg.norm(moved) <= max_norm
     lengths = []
     for k in range(200):
-        alone = CentredGradients(features, codes[:, [k]], targets[[k]], loss, max_norm)
+        alone = CentredGradients(features, loss, max_norm, codes[:, [k]], targets[[k]])
         lengths.append(float(np.linalg.norm(alone.total(point))))
     # Records are clipped by their own lengths, so that many attain the bound, and none exceeds it.
     assert max(lengths) <= max_norm

@@ -279,10 +279,11 @@ def scores_of_raw_data():
     """Start the second round from the scores that are best without noise."""
 
     def raw(true):
-        def solved(fit, session, codes, labels, start, largest_start):
-            after = true(fit, session, codes, labels, start, largest_start)
+        def solved(fit, session, codes, labels, before):
+            after = true(fit, session, codes, labels, before)
             target = WeightedLogLoss(fit.of.margin).encode(labels)
-            target[:, 1], target[:, 2] = fit.features.record_weights(codes), start
+            target[:, 1] = fit.features.record_weights(codes)
+            target[:, 2] = sum((own.scores(codes) for own in before), np.zeros(len(labels)))
             silent = np.zeros((1, len(after.theta)))
             loss = WeightedLogLoss(fit.of.margin)
             objective = WeightedObjective(fit.features, codes, target, loss, 100 * fit.of.weight, fit.ridge, silent)
@@ -329,9 +330,7 @@ def long_gradients():
         CellGradients,
         "__init__",
         lambda init: (
-            lambda self, layout, codes, targets, derivative, norm: init(
-                self, layout, codes, targets, derivative, 10 * norm
-            )
+            lambda self, layout, loss, norm, codes, targets: init(self, layout, loss, 10 * norm, codes, targets)
         ),
     )
 
@@ -341,7 +340,7 @@ def long_gradients_of_centred_features():
         CentredGradients,
         "__init__",
         lambda init: (
-            lambda self, features, codes, targets, loss, norm: init(self, features, codes, targets, loss, 10 * norm)
+            lambda self, features, loss, norm, codes, targets: init(self, features, loss, 10 * norm, codes, targets)
         ),
     )
 
