@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import dask
@@ -19,7 +20,7 @@ from .tasks import Failure, Identity, Node, Outcome, combined, keep, run
 _ADDED = 16
 
 _NOT_ALIKE = (
-    "X and y must be divided into the same partitions. Take both from one collection, or repartition one of them. "
+    "X, y, groups and sample_weight must be divided into the same partitions. Take them from one collection. "
     "Nothing was charged"
 )
 
@@ -38,7 +39,9 @@ class DaskParts(Parts):
 
     def _run(self, job: bytes, extras: Sequence[dict[str, Any]] | None) -> Outcome | Failure:
         task, add = delayed(run, pure=False, traverse=False), delayed(combined, pure=False)
-        todo = [task(job, i, extras[i] if extras else {}, *block) for i, block in enumerate(self._blocks)]
+        todo = [
+            task(job, i, self.given(i), extras[i] if extras else {}, *block) for i, block in enumerate(self._blocks)
+        ]
         while len(todo) > _ADDED:
             todo = [add(todo[i : i + _ADDED]) for i in range(0, len(todo), _ADDED)]
         try:
@@ -51,15 +54,17 @@ class DaskParts(Parts):
 
     def _kept(self, job: bytes, identities: dict[int, Identity]) -> Parts:
         task = delayed(keep, pure=False, traverse=False)
-        blocks = dask.persist(*(task(job, i, *block) for i, block in enumerate(self._blocks)))
+        blocks = dask.persist(*(task(job, i, self.given(i), *block) for i, block in enumerate(self._blocks)))
         return DaskParts([(block,) for block in blocks], identities)
 
 
 def parted(*collections: Any) -> tuple[PartedArray, ...]:
     """Return the arrays in parts of collections with the same rows."""
     if not all(dask.is_dask_collection(c) for c in collections):
-        raise TypeError("X and y must both be Dask collections, or neither. Nothing was charged")
-    if len(collections) == 2 and all(map(_is_frame, collections)):
+        raise TypeError(
+            "X, y, groups and sample_weight must all be Dask collections, or none of them. Nothing was charged"
+        )
+    if len(collections) > 1 and all(map(_is_frame, collections)):
         return _joined(*collections)
     found = [_blocks(c, collections[0] if i else None) for i, c in enumerate(collections)]
     if len({len(blocks) for blocks, _ in found}) > 1:
@@ -72,30 +77,30 @@ def _is_frame(collection: Any) -> bool:
     return hasattr(collection, "map_partitions") and hasattr(collection, "to_dask_array")
 
 
-def _joined(X: Any, y: Any) -> tuple[PartedArray, ...]:
-    """Return X and y as parts of one frame, because Dask may read and divide two frames differently."""
-    metas = make_meta(X), make_meta(y)
+def _joined(*collections: Any) -> tuple[PartedArray, ...]:
+    """Return collections as parts of one frame, because Dask may read and divide two frames differently."""
+    metas = [make_meta(one) for one in collections]
     try:
-        frame = X.map_partitions(_side_by_side, y, meta=_side_by_side(*metas))
+        frame = collections[0].map_partitions(_side_by_side, *collections[1:], meta=_side_by_side(*metas))
         blocks = frame.to_delayed()
     except Exception:
         blocks = None
     if blocks is None:
         raise ValueError(_NOT_ALIKE)
     parts = DaskParts([(block,) for block in blocks])
-    width = 1 if metas[0].ndim == 1 else metas[0].shape[1]
+    ends = np.cumsum([0, *(1 if meta.ndim == 1 else meta.shape[1] for meta in metas)]).tolist()
     whole = Node(0)
     return tuple(
         PartedArray(parts, Node(partial(_side, slice(start, stop), meta), (whole,)), meta)
-        for start, stop, meta in ((0, width, metas[0]), (width, None, metas[1]))
+        for meta, (start, stop) in zip(metas, pairwise(ends), strict=True)
     )
 
 
-def _side_by_side(X: Any, y: Any) -> Any:
+def _side_by_side(*collections: Any) -> Any:
     """Return a frame of all columns, with their positions as names."""
-    if not X.index.equals(y.index):
-        raise ValueError("X and y have different rows")
-    return pd.concat([X, y], axis=1, ignore_index=True)
+    if not all(collections[0].index.equals(other.index) for other in collections[1:]):
+        raise ValueError("the collections have different rows")
+    return pd.concat(collections, axis=1, ignore_index=True)
 
 
 def _side(columns: slice, meta: Any, frame: Any) -> Any:

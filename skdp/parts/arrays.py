@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn import get_config
 
 from ..exceptions import PartitionError
 from .pickling import dumps
-from .tasks import PART, Failure, Identity, Node, Outcome, Task, arithmetic
+from .tasks import GIVEN, PART, Failure, Identity, Node, Outcome, Task, arithmetic
 
 _ELSEWHERE = "the rows are divided into partitions, but this operation needs all rows in one place"
 
@@ -45,6 +46,7 @@ class Parts(ABC):
     def __init__(self, identities: dict[int, Identity] | None = None) -> None:
         # The identity of each part at its first reading, by the number of the part.
         self._identities: dict[int, Identity] = {} if identities is None else identities
+        self._given: list[Sequence[Any]] = []
 
     @property
     @abstractmethod
@@ -58,6 +60,15 @@ class Parts(ABC):
     @abstractmethod
     def _kept(self, job: bytes, identities: dict[int, Identity]) -> Parts:
         """Return parts with the arrays of a pickled job, which stay on their machines."""
+
+    def give(self, arrays: Sequence[Any]) -> Node:
+        """Send one array to each part with all later jobs."""
+        self._given.append(arrays)
+        return Node(GIVEN + 1 - len(self._given))
+
+    def given(self, index: int) -> tuple[Any, ...]:
+        """Return the arrays that are sent to a part with each job."""
+        return tuple(arrays[index] for arrays in self._given)
 
     def fold(
         self, task: Task, nodes: Sequence[Node], extras: Sequence[dict[str, Any]] | None = None, charged: bool = True
@@ -178,21 +189,41 @@ def taken(X: Any, draw: Callable[[int], Any]) -> Any:
     """Return the rows at the increasing, private positions that `draw` returns for the number of rows."""
     if not isinstance(X, PartedArray):
         return X[draw(X.shape[0])]
-    part = PartedArray(X.parts, Node(PART), X.meta)
-    numbered = folded(_numbered, [part, X])
-    ends = np.cumsum([0, *(n for _, n in sorted(numbered))])
-    positions = draw(int(ends[-1]))
+    ends = np.cumsum([0, *_by_part(len, X)])
+    return _picked(draw(int(ends[-1])), ends, X)[0]
+
+
+def chosen(by: PartedArray, draw: Callable[[NDArray], Any], *arrays: Any) -> tuple[Any, ...]:
+    """Return the rows at the increasing, private positions that `draw` returns for the private entries of `by`."""
+    entries = _by_part(np.asarray, by)
+    if len({own.dtype for own in entries}) > 1:
+        # A common type could round entries.
+        entries = [own.astype(object) for own in entries]
+    return _picked(draw(np.concatenate(entries)), np.cumsum([0, *map(len, entries)]), *arrays)
+
+
+def _by_part(task: Task, X: PartedArray) -> list[Any]:
+    numbered = folded(partial(_numbered, task), [PartedArray(X.parts, Node(PART), X.meta), X])
+    return [own for _, own in sorted(numbered, key=itemgetter(0))]
+
+
+def _numbered(task: Task, part: int, X: Any) -> list[tuple[int, Any]]:
+    return [(part, task(X))]
+
+
+def _picked(positions: NDArray[np.intp], ends: NDArray[np.intp], *arrays: Any) -> tuple[Any, ...]:
     cuts = np.searchsorted(positions, ends)
     own = [positions[a:b] - start for a, b, start in zip(cuts[:-1], cuts[1:], ends[:-1], strict=True)]
-    return PartedArray(X.parts, Node(partial(_rows_of_part, own), (part.node, X.node)), X.meta)
+    parts = _parts_of([array for array in arrays if array is not None])
+    node = parts.give(own)
+    return tuple(
+        None if array is None else PartedArray(parts, Node(_rows_at, (array.node, node)), array.meta)
+        for array in arrays
+    )
 
 
-def _numbered(part: int, X: Any) -> list[tuple[int, int]]:
-    return [(part, len(X))]
-
-
-def _rows_of_part(own: Sequence[Any], part: int, X: Any) -> Any:
-    return X[own[part]]
+def _rows_at(X: Any, positions: NDArray[np.intp]) -> Any:
+    return [column[positions] for column in X] if isinstance(X, list) else X[positions]
 
 
 def column_of(j: int, X: Any) -> Any:

@@ -15,13 +15,14 @@ import numpy as np
 Task = Callable[..., Any]
 
 
-#: A node with this position stands for the number of the part.
-PART = -1
+#: A node with the first position stands for the number of the part. From the second position on, smaller numbers stand
+#: for the arrays that the client gives to the part.
+PART, GIVEN = -1, -2
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """An array of each part: the result of a task, the raw array at a position, or the number of the part."""
+    """An array of each part: the result of a task, or the array at a position."""
 
     task: Task | int
     inputs: tuple[Node, ...] = ()
@@ -59,7 +60,7 @@ class KeptPart:
     identity: Identity
 
 
-def run(job: bytes, index: int, extra: dict[str, Any], *raw: Any) -> Any:
+def run(job: bytes, index: int, given: Sequence[Any], extra: dict[str, Any], *raw: Any) -> Any:
     """Run a pickled job on one part, and return an `Outcome` or a `Failure`."""
     try:
         with np.errstate(all="ignore"):
@@ -67,7 +68,7 @@ def run(job: bytes, index: int, extra: dict[str, Any], *raw: Any) -> Any:
                 return raw[0]
             arrays, identity = _opened(raw)
             nodes, task = pickle.loads(job)
-            value = task(*evaluated(nodes, arrays, index), **extra)
+            value = task(*evaluated(nodes, arrays, index, given), **extra)
         return Outcome(value, {index: identity}, frozenset([arithmetic()]))
     except MemoryError:
         return Failure.MEMORY
@@ -75,9 +76,9 @@ def run(job: bytes, index: int, extra: dict[str, Any], *raw: Any) -> Any:
         return Failure.ROWS
 
 
-def keep(job: bytes, index: int, *raw: Any) -> Any:
+def keep(job: bytes, index: int, given: Sequence[Any], *raw: Any) -> Any:
     """Return the arrays of a pickled job as a `KeptPart`, or a `Failure`."""
-    outcome = run(job, index, {}, *raw)
+    outcome = run(job, index, given, {}, *raw)
     return outcome if isinstance(outcome, Failure) else KeptPart(outcome.value, outcome.identities[index])
 
 
@@ -121,12 +122,14 @@ def _columns(data: Any) -> Iterable[Any]:
             yield pd.util.hash_pandas_object(entries, index=False).to_numpy()
 
 
-def evaluated(nodes: Sequence[Node], raw: Sequence[Any], index: int = 0) -> list[Any]:
+def evaluated(nodes: Sequence[Node], raw: Sequence[Any], index: int = 0, given: Sequence[Any] = ()) -> list[Any]:
     """Return the arrays of one part for these nodes. Each node is evaluated once."""
     known: dict[Node, Any] = {}
 
     def value(node: Node) -> Any:
         if isinstance(node.task, int):
+            if node.task <= GIVEN:
+                return given[GIVEN - node.task]
             return index if node.task == PART else raw[node.task]
         if node not in known:
             known[node] = node.task(*map(value, node.inputs))

@@ -193,8 +193,8 @@ def private_quantiles(
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     levels = _check_levels(quantiles)
     declared = None if schema is None else as_schema(schema)
-    X = in_parts(X, groups=groups, rows_per_group=rows_per_group or (declared and declared.group))
     rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
+    X, groups = in_parts(X, groups)
     encoding = None if declared is None else Encoding(declared, "values")
     bounds = encoding.bounds if encoding is not None and bounds is None else bounds
     grid = check_grid(bounds, check_cells(grid_size), scale, unit, QUANTILE_SCALES)
@@ -209,7 +209,7 @@ def private_quantiles(
     plan = quantile_plan(QUANTILES, epsilon, delta, sought, _WHOLE, rows.shape[1], counted=counted)
 
     session = ReleaseSession(
-        plan, accountant=accountant, source=source, estimator="private_quantiles", validate=unchecked(rows)
+        plan, accountant=accountant, source=source, estimator="private_quantiles", validate=unchecked(rows, members)
     )
     rows, _ = counted.counted(source, members, rows)
     positions = grid.positions(session.release(QUANTILES, grid.shares(rows)))
@@ -339,15 +339,16 @@ def private_bounds(
         raise ValueError(f"tail must lie in [{1 / _WHOLE:g}, 0.5), got {shown(tail)}")
     counted = Unit.of(rows_per_group)
     source = NoiseSource(random_state)
+    X, groups = in_parts(X, groups)
     numbers = counted.numbers(groups, X)
-    rows, single = _columns(in_parts(X, groups=groups, rows_per_group=rows_per_group))
+    rows, single = _columns(X)
     rows, _, members = counted.members(numbers, rows)
     middle = len(edges) // 2
     weights = tuple((-_PER_STEP * np.abs(np.arange(len(edges)) - middle)).tolist())
     plan = quantile_plan(BOUNDS, epsilon, delta, (level, _WHOLE - level), _WHOLE, rows.shape[1], weights, counted)
 
     session = ReleaseSession(
-        plan, accountant=accountant, source=source, estimator="private_bounds", validate=unchecked(rows)
+        plan, accountant=accountant, source=source, estimator="private_bounds", validate=unchecked(rows, members)
     )
     rows, _ = counted.counted(source, members, rows)
 

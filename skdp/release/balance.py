@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,12 @@ from ..accounting import (
 )
 from ..checks.params import check_classes
 from ..mechanisms import Mechanism, NoiseSource, coordinate_variance, pure_share
+from ..parts.arrays import PartedArray, folded
 from .class_sums import class_sums_mechanism
 from .session import PrivacyGuarantee, Release, ReleaseSession
 from .theorems import Theorem
-from .units import Unit, rows_at
-from .weights import check_class_weight, kept
+from .units import Unit, with_coins
+from .weights import chances, check_class_weight
 
 Array = NDArray[np.float64]
 
@@ -132,8 +133,12 @@ def balanced_weights(counts: Array, mechanism: Mechanism) -> Array:
 def balance(session: ReleaseSession, source: NoiseSource, X: Any, y: Any, n_classes: int) -> tuple[Any, Any, Array]:
     """Release the counts of labels, keep records by weights from them, and return these and the weights."""
     mechanism = session.mechanism(COUNTS)
-    counts = np.bincount(y[y >= 0], minlength=n_classes).astype(np.float64)
+    counts = folded(partial(_counts, n_classes), [y]) if isinstance(y, PartedArray) else _counts(n_classes, y)
     weights = balanced_weights(session.release(COUNTS, counts), mechanism)
     # Records with other labels are left out later, or only counted.
-    coins = kept(np.append(weights, 1.0)[y], source.stream("balanced weights"))
-    return rows_at(X, coins), rows_at(y, coins), weights
+    probabilities = chances(None, np.append(weights, 1.0), X, y)
+    return *with_coins(probabilities, source.stream("balanced weights"), X, y), weights
+
+
+def _counts(n_classes: int, y: NDArray[np.intp]) -> Array:
+    return np.bincount(y[y >= 0], minlength=n_classes).astype(np.float64)

@@ -32,7 +32,7 @@ from .balance import balance, divide, is_balanced, with_counts
 from .mixin import DPEstimatorMixin
 from .progress import Phases, Progress, with_callbacks
 from .session import PrivacyGuarantee, ReleaseSession, Reserved, check_accountant, phases_of
-from .units import ONE_RECORD, Unit
+from .units import ONE_RECORD, Unit, rows_at
 from .weights import chances, class_weights, relative_weights
 
 
@@ -132,7 +132,7 @@ class PrivateEstimator(DPEstimatorMixin):
         by_class = class_weights(getattr(self, "class_weight", None), shape.classes)
         probabilities = chances(relative, by_class, X, y)
         if probabilities is not None and known is not None:
-            probabilities = probabilities[known]
+            probabilities = rows_at(probabilities, known)
         X, y, members = unit.members(numbers, X, y, known)
         if balanced:
             guarantee, (parameters, design) = divide(self, shape.n_classes, lambda inner: inner._planned(shape))
@@ -151,7 +151,7 @@ class PrivateEstimator(DPEstimatorMixin):
             source=source,
             estimator=type(self).__name__,
             progress=progress,
-            validate=unchecked(X, y),
+            validate=unchecked(X, y, members, probabilities),
         )
         progress.begin()
         X, y = unit.counted(source, members, X, y, probabilities)

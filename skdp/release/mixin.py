@@ -123,21 +123,13 @@ def _in_parts(estimator: Any, parameters: Signature, args: Any, kwargs: Any) -> 
             '("Dask") lists the estimators that are fitted to partitions. Estimators that treat each row by itself are '
             "applied by map_partitions. If the rows fit into memory, pass X.compute(). Nothing was charged"
         )
-    by_label = getattr(estimator, "class_weight", None) is not None and not (
-        estimator.class_weight == "balanced" and estimator._balances_itself
-    )
-    weighted = given.get("sample_weight") is not None or by_label
-    grouped = given.get("groups") is not None or (
-        hasattr(estimator, "rows_per_group") and estimator._declared("rows_per_group") is not None
-    )
-    if weighted or grouped:
-        raise TypeError(
-            "groups, rows_per_group, sample_weight and class_weight are not supported where the rows are a collection "
-            "of Dask, because the rows of a fit with them are drawn in one place. Nothing was charged"
-        )
     _refuse_whole(estimator)
-    X, y = lowered(given["X"], given.get("y"))
-    return {**given, "X": X, **({"y": y} if y is not None else {})}
+    names = ["X", *(name for name in ("y", "groups", "sample_weight") if given.get(name) is not None)]
+    schema = getattr(estimator, "schema", None)
+    if "groups" in parameters.parameters and "groups" not in names and schema is not None:
+        given["groups"] = estimator._groups_of(given["X"])
+        names += ["groups"] * (given["groups"] is not None)
+    return {**given, **dict(zip(names, lowered(*(given[name] for name in names)), strict=True))}
 
 
 def _refuse_whole(estimator: Any) -> None:

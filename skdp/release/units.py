@@ -25,7 +25,7 @@ from ..checks.data import is_sequence, label_key
 from ..checks.params import check_integer
 from ..checks.values import shown
 from ..mechanisms import BitStream, NoiseSource
-from ..parts.arrays import PartedArray, rowwise
+from ..parts.arrays import PartedArray, chosen, rowwise
 from .session import PrivacyGuarantee
 from .weights import kept
 
@@ -68,8 +68,9 @@ class Unit:
         count = ("1 counts" if self.rows == 1 else f"{self.rows} count") + (where and f" in {where}")
         return replace(plan, relation=Relation.ADD_OR_REMOVE_GROUP, limit=f"of which at most {count}")
 
-    def numbers(self, groups: Any, X: Any) -> NDArray[np.intp] | None:
+    def numbers(self, groups: Any, X: Any) -> Any:
         """Validate groups against the user's rows. Return numbers, or None if the unit is one record."""
+        # In parts, the groups themselves are returned. They have numbers only where all of them are.
         if self.rows_per_group is None:
             if groups is not None:
                 raise ValueError(
@@ -79,14 +80,14 @@ class Unit:
             return None
         if groups is None:
             raise ValueError("groups must be given if rows_per_group is set: the group of each row")
+        if isinstance(groups, PartedArray):
+            return rowwise(_checked_groups, groups)
         check_index(X, groups)
         return group_numbers(groups)
 
-    def members(
-        self, numbers: NDArray[np.intp] | None, X: Any, y: Any = None, known: NDArray[np.bool_] | None = None
-    ) -> tuple[Any, Any, NDArray[np.intp] | None]:
+    def members(self, numbers: Any, X: Any, y: Any = None, known: Any = None) -> tuple[Any, Any, Any]:
         """Return the `known` rows, their targets, and their groups by numbers. Nothing is drawn."""
-        if numbers is not None and len(numbers) != X.shape[0]:
+        if numbers is not None and not isinstance(numbers, PartedArray) and len(numbers) != X.shape[0]:
             raise ValueError("X and groups must have the same number of rows")
         members = numbers
         if known is not None and (isinstance(known, PartedArray) or not known.all()):
@@ -96,20 +97,35 @@ class Unit:
     def counted(
         self,
         source: NoiseSource,
-        members: NDArray[np.intp] | None,
+        members: Any,
         X: Any,
         y: Any = None,
-        probabilities: NDArray[np.float64] | None = None,
+        probabilities: Any = None,
     ) -> tuple[Any, Any]:
         """Return the rows that count, in their order: all, or a few of each group, drawn at random."""
         # With `probabilities`, each of these rows is kept with its probability.
         if members is not None:
-            rows = drawn_rows(members, self.rows, source.stream("rows that count"))
-            X, y, probabilities = rows_at(X, rows), rows_at(y, rows), rows_at(probabilities, rows)
+            X, y, probabilities = self.drawn(source, members, X, y, probabilities)
         if probabilities is not None:
-            coins = kept(probabilities, source.stream("weights of records"))
-            X, y = rows_at(X, coins), rows_at(y, coins)
+            X, y = with_coins(probabilities, source.stream("weights of records"), X, y)
         return X, y
+
+    def drawn(self, source: NoiseSource, members: Any, *arrays: Any) -> tuple[Any, ...]:
+        """Return a few rows of each group, drawn at random, in their order."""
+        stream = source.stream("rows that count")
+        if isinstance(members, PartedArray):
+            return chosen(members, lambda groups: drawn_rows(group_numbers(groups), self.rows, stream), *arrays)
+        rows = drawn_rows(members, self.rows, stream)
+        return tuple(rows_at(array, rows) for array in arrays)
+
+
+def with_coins(probabilities: Any, stream: BitStream, X: Any, y: Any) -> tuple[Any, Any]:
+    """Keep each record with its probability."""
+    if isinstance(probabilities, PartedArray):
+        X, y = chosen(probabilities, lambda own: np.flatnonzero(kept(own, stream)), X, y)
+        return X, y
+    coins = kept(probabilities, stream)
+    return rows_at(X, coins), rows_at(y, coins)
 
 
 #: The default unit of a fit.
@@ -186,6 +202,12 @@ def group_numbers(groups: Any) -> NDArray[np.intp]:
 def _exact_up_to(dtype: Any) -> float:
     """Return the smallest number from which on integers of a floating-point type are merged."""
     return 2.0 ** (np.finfo(dtype).nmant + 1)
+
+
+def _checked_groups(groups: Any) -> NDArray:
+    """Return the groups of a part, and raise an error if they cannot be compared."""
+    group_numbers(groups)
+    return np.asarray(groups)
 
 
 def drawn_rows(members: NDArray[np.intp], most: int, stream: BitStream) -> NDArray[np.intp]:

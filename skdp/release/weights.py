@@ -25,6 +25,7 @@ that the weight of a record depends on this record alone, and on public or relea
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from ..checks.data import check_quietly
 from ..checks.params import check_positive
 from ..checks.values import shown
 from ..mechanisms import BitStream
+from ..parts.arrays import PartedArray, rowwise
 
 Array = NDArray[np.float64]
 
@@ -43,13 +45,17 @@ _NO_BOUND = (
 )
 
 
-def relative_weights(sample_weight: Any, max_weight: Any) -> Array | None:
+def relative_weights(sample_weight: Any, max_weight: Any) -> Any:
     """Check weights of records and their public bound. Return weights in [0, 1], or None if there are none."""
     bound = None if max_weight is None else check_positive(max_weight, "max_weight")
     if sample_weight is None:
         return None
     if bound is None:
         raise ValueError(_NO_BOUND)
+    return rowwise(partial(_relative, bound), sample_weight)
+
+
+def _relative(bound: float, sample_weight: Any) -> Array:
     weights = check_quietly(
         sample_weight, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="sample_weight"
     )
@@ -91,13 +97,19 @@ def class_weights(class_weight: Any, classes: NDArray | None) -> Array | None:
     return np.append(weights / weights.max(), 1.0)
 
 
-def chances(relative: Array | None, by_class: Array | None, X: Any, y: Any) -> Array | None:
+def chances(relative: Any, by_class: Array | None, X: Any, y: Any) -> Any:
     """Return for each record the probability that it is kept, or None if all are kept."""
-    if relative is not None and len(relative) != (X.shape[0] if y is None else len(y)):
+    in_parts = isinstance(relative, PartedArray)
+    if relative is not None and not in_parts and len(relative) != (X.shape[0] if y is None else len(y)):
         raise ValueError("X and sample_weight must have the same number of rows. The budget was not charged")
     if by_class is None:
         return relative
-    return by_class[y] if relative is None else relative * by_class[y]
+    return rowwise(partial(_by_label, by_class), y, *([] if relative is None else [relative]))
+
+
+def _by_label(by_class: Array, y: NDArray[np.intp], relative: Array | float = 1.0) -> Array:
+    found: Array = relative * by_class[y]
+    return found
 
 
 def kept(probabilities: Array, stream: BitStream) -> NDArray[np.bool_]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..parts.collections import is_collection
 from .columns import check_edges
 from .declared import Category
 from .encoding import Encoding, even_edges
@@ -168,6 +169,8 @@ def groups_column(schema: Schema, X: Any) -> Any:
     """Return the column of groups that a schema declares, or None."""
     if schema.group is None:
         return None
+    if is_collection(X):
+        return X[schema.group]
     names, columns = table_columns(X)
     if names is None or schema.group not in names:
         raise ValueError(f"the schema declares the column {schema.group!r} of groups: X lacks it, and groups is None")

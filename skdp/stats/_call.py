@@ -19,7 +19,7 @@ from ..checks.silence import discreet
 from ..checks.values import shown
 from ..mechanisms import Mechanism, NoiseSource
 from ..parts.arrays import PartedArray, rowwise, unchecked
-from ..parts.collections import in_parts, is_collection
+from ..parts.collections import in_parts
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
 from ..release.units import Unit
@@ -150,7 +150,7 @@ class Call:
     unit: Unit
     accountant: BudgetAccountant | None
     source: NoiseSource
-    members: NDArray[np.intp] | None
+    members: Any
 
     def plan(
         self, budget: Budget, *parts: tuple[str, Mechanism, float, Theorem], events: Sequence[PrivacyEvent]
@@ -164,19 +164,18 @@ class Call:
         parted = isinstance(arrays[0], PartedArray)
         if not parted and len({len(array) for array in arrays}) > 1:
             raise ValueError("all columns must have the same length. Nothing was charged")
-        if self.members is not None and any(len(array) != len(self.members) for array in arrays):
+        if self.members is not None and not parted and any(len(array) != len(self.members) for array in arrays):
             raise ValueError("X and groups must have the same number of rows. Nothing was charged")
         session = ReleaseSession(
             plan,
             accountant=self.accountant,
             source=self.source,
             estimator=f"stats.{self.name}",
-            validate=unchecked(*arrays),
+            validate=unchecked(*arrays, self.members),
         )
         if self.members is None:
             return (session, *arrays)
-        rows, _ = self.unit.counted(self.source, self.members, np.arange(len(self.members)))
-        return (session, *(array[rows] for array in arrays))
+        return (session, *self.unit.drawn(self.source, self.members, *arrays))
 
     def single(self, label: str, moves: Sensitivity, theorem: Theorem) -> tuple[Mechanism, PrivacyGuarantee]:
         """Return the mechanism with the least noise for one release with the whole budget, and the plan."""
@@ -254,10 +253,8 @@ def begin(
         raise ValueError("columns requires schema. Without a schema, select the columns of the array before the call")
     if declared is not None and bounds is not None:
         raise ValueError("bounds and schema must not both be given, because the schema declares the bounds")
-    if is_collection(X):
-        X = in_parts(X, groups=groups, rows_per_group=rows_per_group or (declared and declared.group))
-    else:
-        rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
+    rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
+    X, groups = in_parts(X, groups)
     unit = Unit.of(rows_per_group)
     members = unit.numbers(groups, X)
     return Call(name, X, declared, columns, bounds, budget, unit, accountant, NoiseSource(random_state), members)
