@@ -17,6 +17,7 @@ from tests.collections_of_parts import (
     FITTED,
     IN_PARTS,
     KINDS,
+    LENGTHS,
     MANY_PASSES,
     REFUSED,
     TOLERANCE,
@@ -162,11 +163,108 @@ def test_fit_transform_is_refused_before_the_charge(model):
     assert accountant.records
 
 
-@pytest.mark.parametrize("parameters", [{"class_weight": {0: 2.0}}, {"class_weight": "balanced"}])
-def test_weights_are_refused(parameters):
-    model = skdp.ObjPertLogReg(data_norm=3.0, delta=1e-6, classes=[0, 1], **parameters)
-    with pytest.raises(TypeError, match="class_weight are not supported"):
-        model.fit(*frames(*data_for(model)))
+def weighted_data(kind, estimator, lengths=LENGTHS):
+    """Rows, labels, groups and weights, in memory and as collections of one table."""
+    X, y = data_for(DPNaiveBayes())
+    rng = np.random.default_rng(1)
+    arrays = X, y, rng.integers(90, size=len(X)), 2 * rng.random(len(X))
+    collections = KINDS[kind](*arrays, lengths=lengths)
+    collections = [one if one.ndim == 1 or i == 0 else one[one.columns[0]] for i, one in enumerate(collections)]
+    return tuple(given(estimator, *some) for some in (arrays, collections))
+
+
+def given(estimator, X, y, groups, weights):
+    """The arguments of a fit that uses groups or weights if the estimator says so."""
+    arguments = {"X": X, "y": y}
+    if getattr(estimator, "rows_per_group", None) is not None:
+        arguments["groups"] = groups
+    if estimator.max_weight is not None:
+        arguments["sample_weight"] = weights
+    return arguments
+
+
+FIXED = {"classes": [0, 1], "random_state": 0}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DPNaiveBayes(bounds=(-3, 3), rows_per_group=2, **FIXED),
+        DPNaiveBayes(bounds=(-3, 3), rows_per_group=2, max_weight=1.5, **FIXED),
+        skdp.DPSGDClassifier(delta=1e-6, data_norm=3.0, n_steps=10, max_weight=2.0, class_weight={0: 0.4}, **FIXED),
+        skdp.DPSGDClassifier(delta=1e-6, data_norm=3.0, n_steps=10, batch_size=0.5, max_weight=2.0, **FIXED),
+        skdp.DPRandomTree(bounds=(-3, 3), class_weight={1: 0.5}, **FIXED),
+        skdp.ObjPertLogReg(delta=1e-6, data_norm=3.0, class_weight="balanced", **FIXED),
+        skdp.DPAdditiveClassifier(delta=1e-6, bounds=(-3, 3), class_weight="balanced", **FIXED),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_groups_and_weights_of_partitions_are_those_in_memory(estimator, kind):
+    memory, parts = weighted_data(kind, estimator)
+    model = clone(estimator).fit(**memory)
+    other = clone(estimator).fit(**parts)
+    assert_same(model, other)
+    plain = clone(estimator).set_params(class_weight=None)
+    if hasattr(plain, "rows_per_group"):
+        plain.set_params(rows_per_group=None)
+    plain.fit(memory["X"], memory["y"])
+    assert not np.allclose(released(plain), released(other), rtol=1e-3), "groups and weights change the fit"
+
+
+def test_groups_and_weights_are_read_after_the_charge_only():
+    read = []
+    model = DPNaiveBayes(bounds=(-3, 3), rows_per_group=2, max_weight=1.5, **FIXED)
+    _, parts = weighted_data("DataFrame", model)
+    counted = {name: one.map_partitions(_noted, read, meta=one._meta) for name, one in parts.items()}
+    with pytest.raises(BudgetError):
+        clone(model).set_params(accountant=BudgetAccountant(epsilon=0.1, unit="group")).fit(**counted)
+    assert not read
+    model.fit(**counted)
+    assert read
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("groups", np.nan), ("groups", 1e300), ("sample_weight", -1.0), ("sample_weight", np.nan)]
+)
+def test_groups_and_weights_that_cannot_be_used_are_refused_before_the_charge(name, value):
+    accountant = BudgetAccountant(epsilon=2.0, unit="group")
+    model = DPNaiveBayes(bounds=(-3, 3), rows_per_group=2, max_weight=1.5, accountant=accountant, **FIXED)
+    X, y = data_for(DPNaiveBayes())
+    columns = {"groups": np.arange(400.0), "sample_weight": np.ones(400)}
+    columns[name][300] = value
+    Z, z, groups, weights = frames(X, y, *columns.values())
+    with pytest.raises(ValueError, match="The budget was not charged"):
+        model.fit(Z, z["y0"], groups=groups["y1"], sample_weight=weights["y2"])
+    assert not accountant.records
+
+
+def test_the_schema_names_the_groups_of_a_collection():
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    n = 300
+    table = pd.DataFrame({"age": np.arange(n) % 70 + 18.0, "person": [f"p{i % 50}" for i in range(n)]})
+    table["sick"] = np.arange(n) % 2
+    schema = Schema({"age": Number(18, 90)}, target=Category([0, 1]), group="person", rows_per_group=2)
+    model = DPNaiveBayes(schema=schema, random_state=0)
+    collection = dd.from_pandas(table, npartitions=4, sort=False)
+    fitted = clone(model).fit(collection[["age", "person"]], collection["sick"])
+    assert_same(clone(model).fit(table[["age", "person"]], table["sick"]), fitted)
+    assert fitted.privacy_.limit == "of which at most 2 count"
+
+
+@pytest.mark.parametrize("model", [skdp.DPAdditiveClassifier, skdp.DPAdditiveRegressor])
+def test_pairs_are_chosen_as_in_memory(model):
+    rng = np.random.default_rng(0)
+    X = rng.random((6000, 3))
+    t = np.where((X[:, 0] > 0.5) == (X[:, 1] > 0.5), 0.9, 0.1)
+    y = (t > rng.random(6000)).astype(int) if model is skdp.DPAdditiveClassifier else t
+    fixed = {"classes": [0, 1]} if model is skdp.DPAdditiveClassifier else {"bounds_y": (0, 1)}
+    model = model(epsilon=8.0, delta=1e-6, bounds=(0, 1), interactions="auto", n_bins=8, random_state=0, **fixed)
+    fitted = clone(model).fit(X, y)
+    other = clone(model).fit(*dask_arrays(X, y, lengths=(1, 0, 2000, 3999)))
+    assert (0, 1) in fitted.term_columns_
+    assert fitted.term_columns_ == other.term_columns_
+    assert_same(fitted, other)
 
 
 @pytest.mark.parametrize("loss", ["log_loss", "huber"])
@@ -180,15 +278,6 @@ def test_minimisers_start_from_a_part_of_a_part_of_many_rows(monkeypatch, loss):
     assert_same(clone(model).fit(X, y), clone(model).fit(*dask_arrays(X, y, lengths=(1, 8_000, 999))))
 
 
-def test_groups_are_refused():
-    model = DPNaiveBayes(bounds=(-3, 3), classes=[0, 1], rows_per_group=2)
-    X, y = frames(*data_for(model))
-    with pytest.raises(TypeError, match="rows_per_group"):
-        model.fit(X, y, groups=y)
-    with pytest.raises(TypeError, match="sample_weight"):
-        model.set_params(rows_per_group=None, max_weight=1.0).fit(X, y, sample_weight=y)
-
-
 def test_classes_have_to_be_declared():
     model = DPNaiveBayes(bounds=(-3, 3))
     with pytest.raises(ValueError, match="classes must be declared"):
@@ -200,7 +289,7 @@ def test_rows_and_labels_have_to_be_of_one_kind():
     X, y = data_for(model)
     Z, z = frames(X, y)
     for arguments in ((Z, y), (X, z)):
-        with pytest.raises(TypeError, match="both be Dask collections"):
+        with pytest.raises(TypeError, match="all be Dask collections"):
             model.fit(*arguments)
 
 

@@ -121,11 +121,20 @@ def _failing(part):
     raise AssertionError("nothing is read")
 
 
-def test_private_labels_and_groups_are_refused(table):
+def test_private_labels_are_refused(table):
     collection = parted(table)
     with pytest.raises(TypeError, match="one place"):
         stats.value_counts(collection["sex"], delta=1e-6)
     with pytest.raises(TypeError, match=r"declared|schema"):
         stats.group_by(collection, collection["sex"], schema=SCHEMA).agg({"age": "mean"}, delta=1e-6)
-    with pytest.raises(TypeError, match="rows_per_group"):
-        stats.mean(collection["age"], rows_per_group=2, groups=collection["sex"], **AGES)
+
+
+@pytest.mark.parametrize("name", ["mean", "median"])
+def test_groups_of_partitions_are_those_of_rows_in_memory(table, name):
+    people = table.assign(person=np.arange(len(table)) % 997)
+
+    def call(people):
+        return getattr(stats, name)(people["age"], rows_per_group=2, groups=people["person"], **AGES).value
+
+    whole = getattr(stats, name)(people["age"], **AGES)
+    assert call(parted(people)) == call(people) != whole.value

@@ -136,7 +136,7 @@ def _single(part):
 def test_tasks_return_failures_and_log_nothing(caplog):
     job = pickling.dumps(((tasks.Node(0),), _failing))
     with caplog.at_level(logging.DEBUG):
-        outcome = tasks.run(job, 0, {}, np.array([[123456.789]]))
+        outcome = tasks.run(job, 0, (), {}, np.array([[123456.789]]))
     assert outcome is tasks.Failure.ROWS
     assert not caplog.records
     assert tasks.combined([_outcome(1), outcome, _outcome(2)]) is tasks.Failure.ROWS
@@ -152,7 +152,7 @@ def _outcome(value):
 
 def test_memory_has_a_message_of_its_own():
     job = pickling.dumps(((tasks.Node(0),), _too_large))
-    assert tasks.run(job, 0, {}, np.zeros((1, 1))) is tasks.Failure.MEMORY
+    assert tasks.run(job, 0, (), {}, np.zeros((1, 1))) is tasks.Failure.MEMORY
 
 
 def _too_large(rows):
@@ -246,7 +246,7 @@ def test_the_checksum_sees_order_and_the_number_of_rows():
 def test_bytes_of_a_job_say_what_is_run_and_no_more():
     job = pickling.dumps(((tasks.Node(0),), len))
     assert len(job) < 400
-    assert tasks.run(job, 3, {}, np.zeros((7, 2))).value == 7
+    assert tasks.run(job, 3, (), {}, np.zeros((7, 2))).value == 7
     assert io.BytesIO(job).read(1) == b"\x80"
 
 
