@@ -29,7 +29,16 @@ sys.path.insert(0, str(ROOT))
 import numpy as np
 import pandas as pd
 
-from skdp import DPPCA, DPKMeans, DPNaiveBayes, DPSGDClassifier, FunctionalMechLinReg, ObjPertLogReg
+from skdp import (
+    DPPCA,
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPKMeans,
+    DPNaiveBayes,
+    DPSGDClassifier,
+    FunctionalMechLinReg,
+    ObjPertLogReg,
+)
 
 COLUMNS = [f"x{j}" for j in range(20)]
 BUDGET = {"epsilon": 1.0, "delta": 1e-9, "random_state": 0}
@@ -45,6 +54,12 @@ MODELS = {
         "y",
         ["coef_", "intercept_"],
     ),
+    "DPAdditiveRegressor": (
+        DPAdditiveRegressor(bounds=(-4, 4), bounds_y=(-20, 20), **BUDGET),
+        "t",
+        ["intercept_", "_coef"],
+    ),
+    "DPAdditiveClassifier": (DPAdditiveClassifier(bounds=(-4, 4), classes=[0, 1], **BUDGET), "y", ["intercept_"]),
     "ObjPertLogReg": (ObjPertLogReg(data_norm=6.0, classes=[0, 1], **BUDGET), "y", ["coef_", "intercept_"]),
 }
 

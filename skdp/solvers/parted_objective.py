@@ -7,6 +7,7 @@ what both are certified for, and not in every bit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from ..parts.arrays import PartedArray
 from ..parts.objects import KeptObjects
 from ..sensitivity import ClippedRows, clip_rows
-from .certified import Objective
+from .certified import Bends, Objective
 from .losses import SmoothLoss
 
 Array = NDArray[np.float64]
@@ -67,7 +68,7 @@ class PartedObjective(Objective):
         self._parts, self._of_part, self._ratio, self._weight = parts, of_part, ratio, C
         self._known: tuple[bytes, Array] = b"", np.empty(0)
         # The objective without rows solves and certifies with the sums over all rows.
-        own = of_part(parts.without_rows)
+        own = copy(of_part(parts.without_rows))
         own.C, own.strong_convexity, own.linear = C * ratio, strong_convexity, linear
         own.n_rows = parts.n_rows if ratio == 1 else int(self._sum(_count)[0])
         self._own, self.n_rows = own, own.n_rows
@@ -151,11 +152,20 @@ def _value_and_gradient(theta: Array, objective: Objective) -> Array:
 
 
 def _second(theta: Array, objective: Objective) -> Array:
-    return objective.second(objective.bends(objective.predictor(theta)))
+    return objective.second(_bends(theta, objective))
 
 
 def _second_along(theta: Array, direction: Array, objective: Objective) -> Array:
-    return objective.second_along(objective.bends(objective.predictor(theta)), direction)
+    return objective.second_along(_bends(theta, objective), direction)
+
+
+def _bends(theta: Array, objective: Objective) -> Bends:
+    # Conjugate gradients need them many times. Kept objects remember them.
+    known: tuple[bytes, Bends] = vars(objective).get("bends_at", (b"", []))
+    if known[0] != theta.tobytes():
+        known = theta.tobytes(), objective.bends(objective.predictor(theta))
+        vars(objective)["bends_at"] = known
+    return known[1]
 
 
 def _gradient_of_losses(theta: Array, objective: Objective) -> Array:
