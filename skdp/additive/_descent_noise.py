@@ -28,25 +28,25 @@ class Moved:
     features: Centred
     rows: tuple[Array, ...]  # For each term, the rows of its cells in the features of the matrix (see `_together`).
     matrix: Array
-    alone: dict[int, Array]  # For each of the other groups, standard deviations.
+    wide: dict[int, Array]  # For each of the other groups, standard deviations.
 
     @classmethod
     def of(cls, engine: GradientEngine, features: Centred, codes: Codes, count: float, bends: bool) -> Moved:
         """Return the effect for the curvature at these records, or without curvature."""
         layout = features.layout
-        alone = {}
+        wide = {}
         for k, group in enumerate(layout.groups):
             if _is_wide(group):
                 own = np.bincount(codes[group.term], minlength=len(group.bins) + 1)[:-1]
                 shares = np.bincount(group.bins, own, group.size) / max(codes.shape[1], 1)
                 # One of many cells holds few records. Therefore its centred indicator is nearly the indicator.
-                alone[k] = engine.sizes_along(features.scales[k] ** 2 * count * bends * shares, count)
+                wide[k] = engine.sizes_along(features.scales[k] ** 2 * count * bends * shares, count)
         rows = tuple(_together(features, t) for t in range(len(layout.terms)))
         parts = [_with_none(own)[in_cells] for own, in_cells in zip(rows, codes, strict=True)]
         dense = np.column_stack([*parts, np.full(codes.shape[1], layout.constant)])
         gram = (bends * count / len(dense)) * (dense.T @ dense)
         values, vectors = np.linalg.eigh(gram)
-        return cls(features, rows, vectors * engine.sizes_along(values, count), alone)
+        return cls(features, rows, vectors * engine.sizes_along(values, count), wide)
 
     @property
     def _by_term(self) -> list[Array]:
@@ -60,7 +60,7 @@ class Moved:
         for rows, part, own in zip(self.rows, self._by_term, codes, strict=True):
             moved = moved + _with_none(rows)[own] @ part
         variance = (moved**2).sum(axis=-1)
-        for k, sizes in self.alone.items():
+        for k, sizes in self.wide.items():
             group = layout.groups[k]
             in_cells = np.append(self.features.scales[k] * sizes[group.bins], 0.0)
             variance = variance + in_cells[codes[group.term]] ** 2
@@ -78,7 +78,7 @@ class Moved:
             if len(layout.terms[t].columns) == 1:
                 matrix = matrix - weights @ matrix
             variance = (matrix**2).sum(axis=1)
-            for k, sizes in self.alone.items():
+            for k, sizes in self.wide.items():
                 if layout.groups[k].term == t:
                     variance += (self.features.scales[k] * sizes[layout.groups[k].bins]) ** 2
             out.append(np.sqrt(variance)[:, None])
@@ -112,7 +112,7 @@ def without_noise(
     count: float,
     tables: list[Array],
     intercept: float,
-    alone: Array | None,
+    lone_intercept: Array | None,
     cell_noise: float,
 ) -> tuple[float, float]:
     """Return the factor that removes the noise from all curves (1 if they clearly exceed it), and the intercept."""
@@ -133,13 +133,13 @@ def without_noise(
     # The variance is 0 where all curves are zeros.
     kept = max(0.0, 1.0 - noise / variance) if variance > 0 else 0.0
     lone = intercept + sum(means)
-    if alone is not None:
+    if lone_intercept is not None:
         # The mean of the curves is not known, because counts are noisy. The steps of the intercept alone also estimate
         # the mean of the targets, with the noise of some steps. The two estimates are averaged by their variances.
         by_counts = sum(float(own @ own) for own in tables) * (cell_noise / count) ** 2
         by_steps = (engine.mechanism.scale / (count * features.layout.constant)) ** 2 / engine.lone_steps
         part = by_counts / (by_counts + by_steps) if by_counts > 0 else 0.0
-        lone += part * (float(alone[0]) - lone)
+        lone += part * (float(lone_intercept[0]) - lone)
     return kept, kept * intercept + (1 - kept) * lone
 
 

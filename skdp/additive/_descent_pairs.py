@@ -51,7 +51,7 @@ class Found:
     codes: Any  # Private: the cells of the records in the terms.
     coef: Array
     intercept: Array
-    alone: Array | None  # The intercept without curves.
+    lone_intercept: Array | None  # The intercept without curves.
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class PairedDescent:
         path = engine.path(total)
         gradients = engine.gradients(codes, targets, features)
         path.follow(gradients, session.steps(GRADIENTS, gradients.n_rows), first)
-        theta, alone = path.weights[0], path.alone
+        theta, lone_intercept = path.weights[0], path.lone_intercept
         signs = rowwise(partial(_signs, features.tables(theta[:-1]), engine.constant * theta[-1]), codes, targets)
         pairs = choice.chosen(reserve, choice.scores(codes, signs))
         n_left = plain.n_steps - n_first
@@ -116,7 +116,7 @@ class PairedDescent:
         _, releases, events = _planned(_LATER, last, reserve.share)
         reserve.spend_all(releases, events)
         weights = path.follow(gradients, session.steps(_LATER, gradients.n_rows), last)
-        return Found(engine, features, cells, codes, *rule_of(weights, engine.descent.settings), alone)
+        return Found(engine, features, cells, codes, *rule_of(weights, engine.descent.settings), lone_intercept)
 
 
 def _signs(tables: list[Array], intercept: float, codes: Codes, targets: Array) -> Array:

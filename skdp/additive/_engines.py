@@ -261,7 +261,7 @@ class GradientEngine:
         path = self.path(count)
         with blas_threads(self.layout.n_features):
             weights = path.follow(gradients, session.steps(GRADIENTS, gradients.n_rows), mechanism)
-        return *rule_of(weights, self.descent.settings), path.alone
+        return *rule_of(weights, self.descent.settings), path.lone_intercept
 
     def path(self, count: float, start: Array | None = None) -> Path:
         """Return the path of all steps, from `start` or from 0."""

@@ -77,7 +77,7 @@ class CellObjective(Objective):
         sizes = [len(rows) for rows in self._rows_of_cells]
         pairs = [(t, u) for u in range(len(sizes)) for t in range(u)]
         joint = [np.zeros(sizes[t] * sizes[u]) for t, u in pairs]
-        alone: list[Any] = [
+        by_cell: list[Any] = [
             np.bincount(own, weights=weights, minlength=size) for own, size in zip(self._cells, sizes, strict=True)
         ]
         for start in range(0, self.n_rows, _PAIR_ROWS):
@@ -88,7 +88,7 @@ class CellObjective(Objective):
                 counts += np.bincount(places, weights=own, minlength=len(counts))
         out = np.empty((self.shape[1], self.shape[1]))
         slices, constant = self._layout.slices, self._layout.constant
-        for where, rows, counts in zip(slices, self._rows_of_cells, alone, strict=True):
+        for where, rows, counts in zip(slices, self._rows_of_cells, by_cell, strict=True):
             out[where, where] = rows.T @ (rows * counts[:, None])
             out[where, -1] = out[-1, where] = constant * (counts @ rows)
         for (t, u), counts in zip(pairs, joint, strict=True):

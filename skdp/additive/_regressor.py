@@ -283,12 +283,12 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             if isinstance(engine, PairedDescent):
                 found = engine.run(session, cells, records.X, scaled, features, noise)
                 engine, features, cells, codes = found.engine, found.features, found.cells, found.codes
-                layout, coef, start, alone = features.layout, found.coef, found.intercept, found.alone
+                layout, coef, start, lone_intercept = features.layout, found.coef, found.intercept, found.lone_intercept
             else:
-                coef, start, alone = engine.run(session, codes, scaled, cells.total, features)
+                coef, start, lone_intercept = engine.run(session, codes, scaled, cells.total, features)
             tables, intercept = [values[:-1] for values in features.tables(coef[0])], float(start[0])
             if last is not None:
-                kept, intercept = without_noise(engine, features, cells.total, tables, intercept, alone, noise)
+                kept, intercept = without_noise(engine, features, cells.total, tables, intercept, lone_intercept, noise)
                 tables = [kept * values for values in tables]
         line = Line()
         if last is not None:

@@ -176,9 +176,9 @@ class WeightedObjective(Objective):
                 places += blocks[u][0][part]
                 counts += np.bincount(places, weights=weights[part], minlength=len(counts))
         for (own, rows), where in zip(blocks, slices, strict=True):
-            alone: Any = np.bincount(own, weights=weights, minlength=len(rows))
-            out[where, where] = rows.T @ (rows * alone[:, None])
-            out[where, -1] = out[-1, where] = constant * (alone @ rows)
+            by_bin: Any = np.bincount(own, weights=weights, minlength=len(rows))
+            out[where, where] = rows.T @ (rows * by_bin[:, None])
+            out[where, -1] = out[-1, where] = constant * (by_bin @ rows)
         for (t, u), counts in joint.items():
             first, second = blocks[t][1], blocks[u][1]
             block = first.T @ counts.reshape(len(first), len(second)) @ second

@@ -122,11 +122,11 @@ def with_counts(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def balanced_weights(counts: Array, mechanism: Mechanism) -> Array:
     """Return weights in (0, 1] from released counts, inversely proportional to them within limits."""
-    told = counts > max(_LEAST_DEVIATIONS * math.sqrt(coordinate_variance(mechanism)), 0.5)
+    occurs = counts > max(_LEAST_DEVIATIONS * math.sqrt(coordinate_variance(mechanism)), 0.5)
     weights = np.ones(len(counts))
-    if told.any():
+    if occurs.any():
         # A label that hardly occurs must not determine how many records of the others are kept.
-        weights[told] = np.maximum(counts[told].min() / counts[told], 1 / LARGEST_RATIO)
+        weights[occurs] = np.maximum(counts[occurs].min() / counts[occurs], 1 / LARGEST_RATIO)
     return weights
 
 

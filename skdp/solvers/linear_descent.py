@@ -134,12 +134,12 @@ class Path:
         self._schedule = settings.learning_rate
         self._rate = eta(descent, noise / count) if settings.eta0 is None else settings.eta0
         self._constant = settings.constant
-        self._alone = 0 if start.any() else descent.lone_steps
-        walk = math.sqrt(self._alone) * noise / count * settings.constant
+        self._lone_steps = 0 if start.any() else descent.lone_steps
+        walk = math.sqrt(self._lone_steps) * noise / count * settings.constant
         longest = 1 / settings.constant**2 if descent.centred else 0.0
         self._first_rate = min(longest, descent.walk / walk) if walk > 0 else longest
         #: The mean of the intercepts in the second half of these steps; None if there are none.
-        self.alone: Array | None = None
+        self.lone_intercept: Array | None = None
         self._count = count
         self._n_steps = schedule.n_steps
         self._taken = 0
@@ -154,14 +154,14 @@ class Path:
 
     def step(self, gradient: Array) -> None:
         """Take a step of heavy ball descent, and a proximal step of the penalty, which is stable for every length."""
-        if self._taken < self._alone:
+        if self._taken < self._lone_steps:
             self.weights[:, -1] -= self._first_rate / self._count * gradient[:, -1]
             self.weights = boxed(self.weights, self._box)[0]
             self._taken += 1
-            half = self._alone // 2
+            half = self._lone_steps // 2
             if self._taken > half:
-                before = 0.0 if self.alone is None else self.alone
-                self.alone = before + self._constant * self.weights[:, -1] / (self._alone - half)
+                before = 0.0 if self.lone_intercept is None else self.lone_intercept
+                self.lone_intercept = before + self._constant * self.weights[:, -1] / (self._lone_steps - half)
             return
         rate = self._rate * self._decay()
         velocity = self._velocity

@@ -251,11 +251,11 @@ def test_without_noise_wide_terms_move_as_one():
     features, codes, _, _ = centred_data(Huber(2.0), 3000)
     engine = _engines.GradientEngine(1.0, 1e-5, 0.04, features.layout, Huber(2.0), 100, 0.2, 0.2)
     found = Moved.of(engine, features, codes, 3000.0, bends=True)
-    assert found.alone
+    assert found.wide
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_descent_noise, "MOST_TOGETHER", 10**6)
         whole = Moved.of(engine, features, codes, 3000.0, bends=True)
-    assert not whole.alone
+    assert not whole.wide
     for own, expected in zip(found.in_cells(), whole.in_cells(), strict=True):
         assert np.median(own / expected) == pytest.approx(1.0, abs=0.25)
 
