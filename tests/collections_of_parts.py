@@ -38,10 +38,7 @@ REFUSED = {
     "DPGridSearchCV",
     "DPRandomizedSearchCV",
     "ExpMechERM",
-    "PATEClassifier",
     "PrivateLabelSet",
-    "SampleAggKMeans",
-    "SampleAggregate",
 }
 
 #: Each row is treated by itself: applied by map_partitions.
@@ -59,7 +56,10 @@ BY_ROW = {
     "UnaryEncoder",
 }
 
-FITTED = FEW_PASSES | MANY_PASSES | CERTIFIED
+#: The rows of each block are brought to one part, where the estimator of the block is fitted: the same bits.
+BLOCKS = {"PATEClassifier", "SampleAggKMeans", "SampleAggregate"}
+
+FITTED = FEW_PASSES | MANY_PASSES | CERTIFIED | BLOCKS
 
 #: An instance of each variant that is fitted to collections.
 IN_PARTS = [

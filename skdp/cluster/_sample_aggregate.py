@@ -9,6 +9,7 @@ of `DPKMeans`, unless the reference is public.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,10 @@ from sklearn.cluster import KMeans
 
 from ..accounting import PrivacyCost
 from ..checks.params import check_bounds, check_integer, check_positive, real_numbers
-from ..checks.silence import silence
 from ..checks.values import shown
+from ..parts.arrays import count_rows
 from ..release import blocks as _blocks
-from ..release.blocks import attempt, block_labels, block_rows, block_seeds, check_inner, prepared
+from ..release.blocks import attempt, block_labels, block_seeds, check_inner, over_blocks, prepared
 from ..release.estimator import Records, RowsMixin, Shape
 from ..release.progress import CallbackSupportMixin, Phases, Progress
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
@@ -98,7 +99,7 @@ def clipped_differences(centres: Array, reference: Array, radii: Array) -> NDArr
 
 
 def block_sum(
-    X: NDArray,
+    X: Any,
     labels: NDArray[np.intp],
     n_blocks: int,
     estimator: Any,
@@ -108,18 +109,19 @@ def block_sum(
     seeds: list[int],
     progress: Progress | None = None,
 ) -> Array:
-    """Return the sum of clipped differences over blocks, exactly. One block is in memory at a time."""
-    progress = Progress() if progress is None else progress
-    blocks = progress.through(zip(block_rows(labels, n_blocks), seeds, strict=True), n_items=n_blocks)
-    shown = lattice.decode(reference)
-    total = np.zeros(reference.shape, dtype=np.int64)
-    # Warnings are releases as well. Therefore they are suppressed.
-    with silence(), np.errstate(all="ignore"):
-        for chosen, seed in blocks:
-            rows = np.clip(X[chosen], lattice.lower, lattice.upper, dtype=np.float64)
-            centres = lattice.encode(block_centres(estimator, rows, shown, seed))
-            total += clipped_differences(centres, reference, radii)
+    """Return the sum of clipped differences over blocks, exactly."""
+    compute = partial(_differences, estimator, lattice, reference, radii)
+    found = over_blocks(compute, X, None, n_blocks, labels, seeds, progress=progress)
+    total: NDArray[np.int64] = np.sum(found, axis=0, dtype=np.int64)
     return total.astype(np.float64) * 2.0**-SUM_BITS
+
+
+def _differences(
+    estimator: Any, lattice: RowLattice, reference: Array, radii: Array, rows: NDArray, targets: None, seed: int
+) -> NDArray[np.int64]:
+    rows = np.clip(rows, lattice.lower, lattice.upper)
+    centres = lattice.encode(block_centres(estimator, rows, lattice.decode(reference), seed))
+    return clipped_differences(centres, reference, radii)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +222,7 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
     array([0.2, 0.8])
     """
 
+    _takes_parts = True
     _released = frozenset({"cluster_centers_"})
 
     def __init__(
@@ -276,7 +279,7 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
         estimator = self.estimator
         if estimator is None:
             estimator = KMeans(k, init=lattice.decode(reference), n_init=1)
-        labels = block_labels(len(X), n_blocks, session.stream("blocks"))
+        labels = block_labels(count_rows(X), n_blocks, session.stream("blocks"))
         seeds = block_seeds(n_blocks, session.stream("seeds"))
         total = block_sum(X, labels, n_blocks, estimator, lattice, reference, radii, seeds, session.progress)
         released = session.release(BLOCKS, total)

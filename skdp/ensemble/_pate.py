@@ -25,6 +25,7 @@ from ..checks.data import check_quietly, encode_labels, validate_quietly
 from ..checks.params import check_classes, check_integer, check_n_jobs, check_positive
 from ..checks.silence import available_if
 from ..mechanisms import GroupChoices, Mechanism, NoNoise, l2_mechanism, pure_share
+from ..parts.arrays import count_rows
 from ..release.blocks import (
     MOST_BLOCKS,
     block_labels,
@@ -354,6 +355,7 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
     (3,)
     """
 
+    _takes_parts = True
     _released = frozenset({"student_", "answered_", "answers_"})
     _public = frozenset({"n_teachers_"})
 
@@ -420,7 +422,7 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
         mechanism = session.mechanism(VOTES)
         order = np.argsort(session.stream("order of rows").words(len(rows)), kind="stable")
         asked = order[: parameters.n_queries]
-        labels = block_labels(len(records.X), n_teachers, session.stream("blocks"))
+        labels = block_labels(count_rows(records.X), n_teachers, session.stream("blocks"))
         seeds = block_seeds(n_teachers, session.stream("seeds"))
         vote = partial(teacher_votes, self._teacher(), rows[asked], classes)
         answers = over_blocks(vote, records.X, records.y, n_teachers, labels, seeds, self.n_jobs, session.progress)

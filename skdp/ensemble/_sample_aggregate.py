@@ -50,6 +50,7 @@ from ..mechanisms import (
     l2_mechanism,
     pure_share,
 )
+from ..parts.arrays import count_rows, rowwise
 from ..release.blocks import (
     MOST_BLOCKS,
     block_labels,
@@ -408,6 +409,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     (2,)
     """
 
+    _takes_parts = True
     _released = frozenset({"estimator_", "result_"})
     _public = frozenset({"n_blocks_"})
     _many_targets = True
@@ -521,9 +523,9 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     ) -> dict[str, Any]:
         template, region = design
         classes = records.shape.classes
-        targets = records.y if classes is None else classes[records.y]
+        targets = records.y if classes is None else rowwise(partial(np.take, classes), records.y)
         n_blocks = self._number_of_blocks(template.size)
-        labels = block_labels(len(records.X), n_blocks, session.stream("blocks"))
+        labels = block_labels(count_rows(records.X), n_blocks, session.stream("blocks"))
         seeds = block_seeds(n_blocks, session.stream("seeds"))
         compute = self._compute(template, classes)
         found = over_blocks(compute, records.X, targets, n_blocks, labels, seeds, self.n_jobs, session.progress)

@@ -14,7 +14,7 @@ from dask.dataframe.utils import make_meta
 from dask.delayed import Delayed, delayed
 
 from .arrays import PartedArray, Parts
-from .tasks import Failure, Identity, Node, Outcome, combined, keep, run
+from .tasks import Failure, Identity, Node, Outcome, combined, divided, keep, run, united
 
 # Number of outcomes that one task adds up.
 _ADDED = 16
@@ -55,6 +55,13 @@ class DaskParts(Parts):
     def _kept(self, job: bytes, identities: dict[int, Identity]) -> Parts:
         task = delayed(keep, pure=False, traverse=False)
         blocks = dask.persist(*(task(job, i, self.given(i), *block) for i, block in enumerate(self._blocks)))
+        return DaskParts([(block,) for block in blocks], identities)
+
+    def _divided(self, job: bytes, identities: dict[int, Identity]) -> Parts:
+        split, join = delayed(divided, pure=False, traverse=False), delayed(united, pure=False)
+        n = self.n_parts
+        pieces = [split(job, i, self.given(i), n, *block) for i, block in enumerate(self._blocks)]
+        blocks = dask.persist(*(join([own[j] for own in pieces]) for j in range(n)))
         return DaskParts([(block,) for block in blocks], identities)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
@@ -60,6 +61,10 @@ class Parts(ABC):
     @abstractmethod
     def _kept(self, job: bytes, identities: dict[int, Identity]) -> Parts:
         """Return parts with the arrays of a pickled job, which stay on their machines."""
+
+    @abstractmethod
+    def _divided(self, job: bytes, identities: dict[int, Identity]) -> Parts:
+        """Return as many parts, with the arrays of a pickled job but the last, which has the new part of each row."""
 
     def give(self, arrays: Sequence[Any]) -> Node:
         """Send one array to each part with all later jobs."""
@@ -224,6 +229,24 @@ def _picked(positions: NDArray[np.intp], ends: NDArray[np.intp], *arrays: Any) -
 
 def _rows_at(X: Any, positions: NDArray[np.intp]) -> Any:
     return [column[positions] for column in X] if isinstance(X, list) else X[positions]
+
+
+def divided(numbers: NDArray[np.intp], *arrays: Any) -> tuple[Any, ...]:
+    """Return arrays in other parts, and the numbers with them. The part of a row is the remainder of its number."""
+    present = [array for array in arrays if array is not None]
+    parts = _parts_of(present)
+    ends = np.cumsum([0, *_by_part(len, present[0])])
+    node = parts.give([numbers[a:b] for a, b in pairwise(ends)])
+    remainder = Node(partial(_remainder, parts.n_parts), (node,))
+    job = dumps(((*(array.node for array in present), node, remainder), _as_tuple))
+    others = parts._divided(job, parts._identities)
+    metas = [*(array.meta for array in present), numbers[:0]]
+    found = iter([PartedArray(others, Node(i), meta) for i, meta in enumerate(metas)])
+    return tuple(None if array is None else next(found) for array in [*arrays, numbers])
+
+
+def _remainder(n_parts: int, numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+    return numbers % n_parts
 
 
 def column_of(j: int, X: Any) -> Any:

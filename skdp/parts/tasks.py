@@ -57,7 +57,7 @@ class KeptPart:
     """Arrays of a part that stay on their machine."""
 
     arrays: tuple[Any, ...]
-    identity: Identity
+    identities: dict[int, Identity]  # Of the parts whose rows it holds.
 
 
 def run(job: bytes, index: int, given: Sequence[Any], extra: dict[str, Any], *raw: Any) -> Any:
@@ -66,10 +66,10 @@ def run(job: bytes, index: int, given: Sequence[Any], extra: dict[str, Any], *ra
         with np.errstate(all="ignore"):
             if isinstance(raw[0], Failure):
                 return raw[0]
-            arrays, identity = _opened(raw)
+            arrays, identities = _opened(index, raw)
             nodes, task = pickle.loads(job)
             value = task(*evaluated(nodes, arrays, index, given), **extra)
-        return Outcome(value, {index: identity}, frozenset([arithmetic()]))
+        return Outcome(value, identities, frozenset([arithmetic()]))
     except MemoryError:
         return Failure.MEMORY
     except Exception:
@@ -79,7 +79,7 @@ def run(job: bytes, index: int, given: Sequence[Any], extra: dict[str, Any], *ra
 def keep(job: bytes, index: int, given: Sequence[Any], *raw: Any) -> Any:
     """Return the arrays of a pickled job as a `KeptPart`, or a `Failure`."""
     outcome = run(job, index, given, {}, *raw)
-    return outcome if isinstance(outcome, Failure) else KeptPart(outcome.value, outcome.identities[index])
+    return outcome if isinstance(outcome, Failure) else KeptPart(outcome.value, outcome.identities)
 
 
 def combined(outcomes: Iterable[Any]) -> Any:
@@ -97,14 +97,35 @@ def _added(a: Outcome, b: Outcome) -> Outcome:
     return Outcome(a.value + b.value, {**a.identities, **b.identities}, a.arithmetic | b.arithmetic)
 
 
-def _opened(raw: Sequence[Any]) -> tuple[Sequence[Any], Identity]:
+def divided(job: bytes, index: int, given: Sequence[Any], n_parts: int, *raw: Any) -> list[Any]:
+    """Return the rows of a pickled job for each of some new parts. Its last array has their numbers."""
+    found = run(job, index, given, {}, *raw)
+    if isinstance(found, Failure):
+        return [found] * n_parts
+    *arrays, places = found.value
+    return [KeptPart(tuple(array[places == j] for array in arrays), found.identities) for j in range(n_parts)]
+
+
+def united(pieces: Sequence[Any]) -> Any:
+    """Return one new part from the rows of all parts, in their order, or the first failure."""
+    for piece in pieces:
+        if isinstance(piece, Failure):
+            return piece
+    try:
+        arrays = tuple(np.concatenate(own) for own in zip(*(piece.arrays for piece in pieces), strict=True))
+    except MemoryError:
+        return Failure.MEMORY
+    return KeptPart(arrays, {part: own for piece in pieces for part, own in piece.identities.items()})
+
+
+def _opened(index: int, raw: Sequence[Any]) -> tuple[Sequence[Any], dict[int, Identity]]:
     if isinstance(raw[0], KeptPart):
-        return raw[0].arrays, raw[0].identity
+        return raw[0].arrays, raw[0].identities
     checksum = 0
     for data in raw:
         for column in _columns(data):
             checksum = zlib.crc32(np.ascontiguousarray(column).reshape(-1).view(np.uint8).data, checksum)
-    return raw, Identity(len(raw[0]), checksum)
+    return raw, {index: Identity(len(raw[0]), checksum)}
 
 
 def _columns(data: Any) -> Iterable[Any]:

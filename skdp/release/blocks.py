@@ -13,22 +13,28 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from functools import partial
+from operator import itemgetter
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs, parallel_config
 from numpy.typing import NDArray
 from sklearn import config_context
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..checks.silence import parts_of, quieten, silence
 from ..checks.values import shown
 from ..mechanisms import BitStream, global_generators
+from ..parts.arrays import PartedArray, divided, folded
 from .progress import Progress
 
 #: Computes a result from rows, targets and a seed. The targets may be None.
 Computation = Callable[[NDArray, NDArray | None, int], Any]
+
+_ONE_AT_A_TIME = Lock()
 
 
 def block_labels(n_rows: int, n_blocks: int, stream: BitStream) -> NDArray[np.intp]:
@@ -116,8 +122,8 @@ def attempt(compute: Callable[[], Any], seed: int) -> Any:
 
 def over_blocks(
     compute: Computation,
-    X: NDArray,
-    y: NDArray | None,
+    X: Any,
+    y: Any,
     n_blocks: int,
     labels: NDArray[np.intp],
     seeds: list[int],
@@ -128,6 +134,8 @@ def over_blocks(
     # `compute` receives a copy of the block's rows. With several jobs, it must be picklable. `progress` receives the
     # finished blocks: their number is public, and they finish in their order.
     progress = Progress() if progress is None else progress
+    if isinstance(X, PartedArray):
+        return list(progress.through(_in_parts(compute, X, y, n_blocks, labels, seeds), n_items=n_blocks))
 
     def blocks() -> Iterator[tuple[NDArray, NDArray | None, int]]:
         for rows, seed in zip(block_rows(labels, n_blocks), seeds, strict=True):
@@ -143,6 +151,49 @@ def over_blocks(
         pass
     # The message of NumPy holds the number of rows of a block.
     raise MemoryError
+
+
+def _in_parts(
+    compute: Computation, X: PartedArray, y: Any, n_blocks: int, labels: NDArray[np.intp], seeds: list[int]
+) -> list[Any]:
+    """Bring the rows of each block to one part, and compute there."""
+    import cloudpickle
+
+    rows, targets, of_rows = divided(labels, X, y)
+    # The estimator has no accountant (`check_inner`). Its seeds are those of the blocks.
+    sent = cloudpickle.dumps(_unseeded(compute))
+    arrays = [rows, of_rows] if targets is None else [rows, of_rows, targets]
+    extras = [{"blocks": range(j, n_blocks, rows.parts.n_parts)} for j in range(rows.parts.n_parts)]
+    found = folded(partial(_blocks_of_part, sent, seeds), arrays, extras)
+    return [result for _, result in sorted(found, key=itemgetter(0))]
+
+
+def _unseeded(compute: Computation) -> Computation:
+    if not isinstance(compute, partial):
+        return compute
+    given = (prepared(own, 0) if isinstance(own, BaseEstimator) else own for own in compute.args)
+    return partial(compute.func, *given, **compute.keywords)
+
+
+def _blocks_of_part(
+    sent: bytes,
+    seeds: list[int],
+    rows: NDArray,
+    labels: NDArray[np.intp],
+    targets: NDArray | None = None,
+    *,
+    blocks: range,
+) -> list[tuple[int, Any]]:
+    import cloudpickle
+
+    compute, out = cloudpickle.loads(sent), []
+    for b in blocks:
+        own = np.flatnonzero(labels == b)
+        part = np.array(rows[own], dtype=np.float64, order="C"), None if targets is None else targets[own]
+        # Threads share the state that `isolated_process_state` restores.
+        with _ONE_AT_A_TIME:
+            out.append((b, _one_in_silence(compute, *part, seeds[b])))
+    return out
 
 
 def check_sent(compute: Computation, name: str, n_jobs: int | None) -> None:

@@ -11,6 +11,7 @@ from skdp.base import DPEstimatorMixin
 from skdp.exceptions import BudgetError
 from skdp.solvers import certified
 from tests.collections_of_parts import (
+    BLOCKS,
     BY_ROW,
     CERTIFIED,
     FEW_PASSES,
@@ -62,7 +63,7 @@ def _flat(value):
 def test_every_estimator_of_the_library_is_in_one_class():
     public = {name for name in skdp.__all__ if isinstance(getattr(skdp, name), type)}
     private = {name for name in public if issubclass(getattr(skdp, name), DPEstimatorMixin)}
-    listed = [FEW_PASSES, MANY_PASSES, CERTIFIED, REFUSED, BY_ROW]
+    listed = [FEW_PASSES, MANY_PASSES, CERTIFIED, BLOCKS, REFUSED, BY_ROW]
     every = private | {type(estimator).__name__ for estimator in ESTIMATORS}
     assert set().union(*listed) >= every
     assert sum(map(len, listed)) == len(set().union(*listed))

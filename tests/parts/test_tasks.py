@@ -3,18 +3,20 @@
 import io
 import logging
 import pickle
+import time
 
 import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
-from skdp import BudgetAccountant, DPGreedyTree, DPNaiveBayes, DPSGDClassifier
+from skdp import BudgetAccountant, DPGreedyTree, DPNaiveBayes, DPSGDClassifier, SampleAggregate
 from skdp.exceptions import PartitionError
 from skdp.mechanisms import GaussianMechanism, NoiseSource
 from skdp.parts import arrays, pickling, tasks
 from skdp.parts.collections import is_collection
-from tests.collections_of_parts import IN_PARTS, frames, rows_of
+from tests.collections_of_parts import BLOCKS, IN_PARTS, frames, rows_of
 from tests.estimators import data_for, name_of
 
 dask = pytest.importorskip("dask", reason="needs Dask: pip install 'skdp[dask]'")
@@ -43,8 +45,10 @@ def test_no_job_holds_a_secret(estimator, monkeypatch):
         fitted.fit(*frames(*rows_of(fitted)))
     assert jobs
     for job in jobs:
-        for secret in (b"BudgetAccountant", b"NoiseSource", b"random_state", b"Mechanism", b"skdp.accounting"):
+        for secret in (b"BudgetAccountant", b"NoiseSource", b"Mechanism", b"skdp.accounting"):
             assert secret not in job
+        # The model of a block has this parameter, too, without the user's value.
+        assert type(estimator).__name__ in BLOCKS or b"random_state" not in job
         assert SEED.to_bytes(4, "little") not in job
 
 
@@ -166,6 +170,7 @@ def _too_large(rows):
         DPGreedyTree(epsilon=1.0, bounds=(-3, 3), classes=[0, 1], max_depth=3),
         DPNaiveBayes(epsilon=1.0, bounds=(-3, 3), classes=[0, 1]),
         DPSGDClassifier(epsilon=1.0, delta=1e-6, data_norm=3.0, classes=[0, 1], n_steps=3),
+        SampleAggregate(LogisticRegression(), epsilon=1.0, bounds=(-3, 3), classes=[0, 1], n_blocks=5),
     ],
     ids=lambda one: type(one).__name__,
 )
@@ -236,11 +241,39 @@ def test_a_fit_that_fails_leaves_the_estimator_as_it_was():
 
 def test_the_checksum_sees_order_and_the_number_of_rows():
     X, y = data_for(model())
-    found = {tasks._opened(data)[1] for data in ((X, y), (X[::-1].copy(), y), (X[1:], y[1:]), (X, 1 - y))}
+    found = {tasks._opened(0, data)[1][0] for data in ((X, y), (X[::-1].copy(), y), (X[1:], y[1:]), (X, 1 - y))}
     assert len(found) == 4
     text = np.array(["a", "b"] * 200, dtype=object)
-    assert tasks._opened((X, text))[1] != tasks._opened((X, text[::-1]))[1]
-    assert tasks._opened((X, y))[1] == tasks._opened((X.copy(), y.copy()))[1]
+    assert tasks._opened(0, (X, text))[1] != tasks._opened(0, (X, text[::-1]))[1]
+    assert tasks._opened(0, (X, y))[1] == tasks._opened(0, (X.copy(), y.copy()))[1]
+
+
+def test_rows_that_are_moved_to_other_parts_keep_their_order_and_the_identities_of_their_parts():
+    job = pickling.dumps(((tasks.Node(0), tasks.Node(1)), arrays._as_tuple))
+    rows = [np.arange(5), np.arange(5, 8)]
+    places = [np.array([1, 0, 1, 1, 0]), np.array([1, 0, 1])]
+    pieces = [tasks.divided(job, i, (), 2, *own) for i, own in enumerate(zip(rows, places, strict=True))]
+    parts = [tasks.united([own[j] for own in pieces]) for j in range(2)]
+    assert [part.arrays[0].tolist() for part in parts] == [[1, 4, 6], [0, 2, 3, 5, 7]]
+    assert all(part.identities.keys() == {0, 1} for part in parts)
+    outcome = tasks.run(pickling.dumps(((tasks.Node(0),), len)), 0, (), {}, parts[1])
+    assert outcome.value == 5
+    assert outcome.identities[1] == tasks._opened(1, (rows[1], places[1]))[1][1]
+    assert tasks.united([tasks.Failure.ROWS, pieces[0][0]]) is tasks.Failure.ROWS
+
+
+def test_models_of_blocks_see_one_process_state_at_a_time():
+    # Each block draws from NumPy's global generator, which all threads share.
+    X = data_for(model())[0]
+    drawing = SampleAggregate(_drawn, bounds=(0, 1), epsilon=np.inf, n_blocks=40, random_state=0)
+    with dask.config.set(scheduler="threads", num_workers=4):
+        found = [clone(drawing).fit(*frames(X, lengths=(100,) * 4)).result_.tobytes() for _ in range(3)]
+    assert set(found) == {clone(drawing).fit(X).result_.tobytes()}
+
+
+def _drawn(rows):
+    time.sleep(0.001)
+    return np.array([np.random.random()])  # noqa: NPY002
 
 
 def test_bytes_of_a_job_say_what_is_run_and_no_more():
