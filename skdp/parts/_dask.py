@@ -120,7 +120,10 @@ def _blocks(collection: Any, like: Any) -> tuple[list[Delayed], Any]:
     if _is_frame(collection):
         return list(collection.to_delayed()), make_meta(collection)
     if not hasattr(collection, "chunks"):
-        raise TypeError("X and y must be DataFrames, Series or Arrays of Dask. Nothing was charged")
+        raise TypeError(
+            "X and y must be DataFrames, Series or Arrays of Dask. A Bag becomes a DataFrame by to_dataframe. Nothing "
+            "was charged"
+        )
     if collection.ndim > 1 and collection.numblocks[1] > 1:
         collection = collection.rechunk({1: -1})
     if hasattr(like, "chunks") and like.chunks[0] != collection.chunks[0]:
