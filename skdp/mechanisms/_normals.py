@@ -62,7 +62,7 @@ _SHIFTED_STRIP, _RANK, _BELOW = _pieces()
 
 # As arrays, NumPy takes these twice as fast as integers of Python. This counts for few draws.
 _HEAD_MASK, _FIRST_OPEN, _HEAD_SHIFT = np.array(2**_HEAD_BITS - 1), np.array(_BELOW), np.array(_HEAD_BITS)
-_UNIT = np.array(2.0**-UNIT_BITS)
+_UNIT, _HEIGHT_SHIFT = np.array(2.0**-UNIT_BITS), np.array(64 - UNIT_BITS, dtype=np.uint64)
 
 
 class LazyNormals:
@@ -97,11 +97,18 @@ class LazyNormals:
         if not open_.size:
             return prefixes, open_
         heads = open_heads
-        y = (self._stream.words(open_.size) >> np.uint64(11)).astype(np.int64)
-        x = prefixes[open_] * 2.0**-UNIT_BITS
-        room = _PEAK * np.exp(-0.5 * x * x) - _RANK[heads] - y * 2.0**-53
+        y = (self._stream.words(open_.size) >> _HEIGHT_SHIFT).view(np.int64)
+        room = prefixes[open_] * _UNIT
+        room *= room
+        room *= -0.5
+        np.exp(room, out=room)
+        room *= _PEAK
+        room -= _RANK[heads]
+        room -= y * _UNIT
         under = room > 0
-        for i in np.flatnonzero((np.abs(room) < _SLACK) | (heads == _TAIL)).tolist():
+        doubtful = np.abs(room, out=room) < _SLACK
+        doubtful |= heads == _TAIL
+        for i in doubtful.nonzero()[0].tolist():
             at = int(open_[i])
             slot, prefix, base, stair = int(slots[at]), int(prefixes[at]), int(_RANK[heads[i]]), 0
             if heads[i] == _TAIL:
