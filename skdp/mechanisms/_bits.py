@@ -75,11 +75,11 @@ class BitStream(Protocol):
 
 
 class _SystemStream:
-    """Words from the operating system's cryptographic generator."""
+    """Words from the cryptographic generators of the operating system and of OpenSSL."""
 
-    # Many words come from OpenSSL's generator (AES-256 in counter mode, NIST SP 800-90A), which is about ten times as
-    # fast. Fresh bits from the system are mixed into its state before each request. Therefore a copy of the state,
-    # such as that of a fork or of a cloned virtual machine, does not determine later words.
+    # Many words come from OpenSSL's generator (by default AES-256 in counter mode, NIST SP 800-90A), which is about ten
+    # times as fast. Fresh bits from the system are mixed into its state before each request. Therefore a copy of the
+    # state, such as that of a fork or of a cloned virtual machine, does not determine later words.
     def words(self, n: int) -> NDArray[np.uint64]:
         if ssl is None or n < _MANY_WORDS:
             octets = os.urandom(8 * n)
