@@ -36,6 +36,9 @@ GENERATORS = (
 # From this number of words on, a new seed for OpenSSL's generator takes less time than words from the system.
 _MANY_WORDS = 2**8
 
+# OpenSSL's generator gives at most 2 GiB at once.
+_MOST_WORDS = 2**27
+
 # Bytes of a seed: the key of AES-256.
 _SEED_BYTES = 32
 
@@ -81,7 +84,7 @@ class _SystemStream:
     # times as fast. Fresh bits from the system are mixed into its state before each request. Therefore a copy of the
     # state, such as that of a fork or of a cloned virtual machine, does not determine later words.
     def words(self, n: int) -> NDArray[np.uint64]:
-        if ssl is None or n < _MANY_WORDS:
+        if ssl is None or not _MANY_WORDS <= n <= _MOST_WORDS:
             octets = os.urandom(8 * n)
         else:
             ssl.RAND_add(os.urandom(_SEED_BYTES), float(_SEED_BYTES))
