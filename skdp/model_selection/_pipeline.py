@@ -136,7 +136,7 @@ class PrivatePipeline(Pipeline):
                     _release_accountant(step, None)
                 for step, accountant in declared:
                     _release_accountant(step, accountant)
-        self.privacy_ = _composed(Pipeline(self.steps), allocation.total)
+        self.privacy_: PrivacyGuarantee = _composed(Pipeline(self.steps), allocation.total)
         return found
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
