@@ -20,6 +20,7 @@ from ..checks.values import shown
 from ..mechanisms import Mechanism, NoiseSource
 from ..parts.arrays import PartedArray, rowwise, unchecked
 from ..parts.collections import in_parts
+from ..release.laws import combination
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
 from ..release.units import Unit
@@ -27,7 +28,7 @@ from ..schema.declared import Category, Column, Number, cells_of, read_cells, re
 from ..schema.entries import read_column
 from ..schema.mixin import unit_of
 from ..schema.schema import Schema, as_schema, columns_in_order
-from ._noise import Sensitivity, combination, quietest, with_and_without_delta
+from ._noise import Sensitivity, quietest, with_and_without_delta
 
 Array = NDArray[np.float64]
 

@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget
 from ..parts.arrays import column_of, count_rows
+from ..release.estimates import Around, Estimate
+from ..release.laws import Law, combination
 from ..release.session import PrivacyGuarantee
 from ..schema.declared import Category, Number
 from ..schema.schema import as_html, as_text
 from ..sensitivity import sum_over_rows
 from ._call import COUNTS, Call, Cells, Numbers, cells_in, choosing, numbers_of, statistic
 from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances
-from ._noise import Law, Sensitivity, combination, quietest, with_and_without_delta
+from ._noise import Sensitivity, quietest, with_and_without_delta
 from ._ranks import THEOREM as RANKS
 from ._ranks import WHOLE, as_values, edges_of, quantiles_at, rank_counts
-from ._result import Around, Estimate
 
 Array = NDArray[np.float64]
 

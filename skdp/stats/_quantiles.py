@@ -14,6 +14,7 @@ from ..accounting import Budget, PrivacyEvent, PureEvent
 from ..checks.params import check_boolean, real_numbers
 from ..mechanisms import Mechanism, PoissonSampler, pure_share
 from ..parts.arrays import count_rows, taken
+from ..release.estimates import Estimate, check_level
 from ..release.session import Release, ReleaseSession, Reserved
 from ..release.theorems import Theorem
 from ..sensitivity import sum_over_rows
@@ -31,7 +32,6 @@ from ._ranks import (
     rank_scales,
     refined,
 )
-from ._result import Estimate, check_level
 
 Array = NDArray[np.float64]
 

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget, PrivacyEvent
 from ..mechanisms import Mechanism, quantile_mechanism
+from ..release.laws import Law
 from ..release.theorems import Theorem
 from ..schema.declared import Number
 from ..schema.grid import SCALES, check_grid
 from ..sensitivity import PARTS, spread_counts, sum_over_rows
 from ._call import Numbers
-from ._noise import Law
 
 Array = NDArray[np.float64]
 

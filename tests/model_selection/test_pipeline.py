@@ -333,4 +333,4 @@ def test_scores_know_the_schema_inside_a_search():
     frame = pd.DataFrame({"a": [0.1, 0.9] * 20, "who": [1, 2] * 20})
     search = DPGridSearchCV(DPNaiveBayes(schema=GROUPED), {"alpha": [0.5, 1.0]}, random_state=0)
     search.fit(frame, [0, 1] * 20)
-    assert private_score(search, frame, [0, 1] * 20).privacy.unit == "group"
+    assert private_score(search, frame, [0, 1] * 20).privacy_.unit == "group"

@@ -12,8 +12,8 @@ from scipy import stats as laws
 
 from skdp import Number, Schema, stats
 from skdp.mechanisms import DiscreteLaplaceMechanism, NoiseSource, l2_mechanism
-from skdp.stats import _result
-from skdp.stats._noise import Law, combination
+from skdp.release import estimates
+from skdp.release.laws import Law, combination
 from tests.statistics import accept, chi_square_buckets, clopper_pearson, reject
 
 RUNS, ERROR = 120, 1e-9
@@ -46,7 +46,7 @@ def test_intervals_of_a_mean_in_a_range_hold():
 
 
 def test_intervals_that_forget_the_noise_are_refused(monkeypatch):
-    monkeypatch.setattr(_result, "combination", lambda mechanism, own: Law(normal=1e-9))
+    monkeypatch.setattr(estimates, "combination", lambda mechanism, own: Law(normal=1e-9))
     assert coverage("mean", 1000, 0.1, 0.0, "total", method="direct")[1] < 0.93
 
 
