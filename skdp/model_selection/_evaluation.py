@@ -66,7 +66,7 @@ _TABLE_PORTION = Fraction(1, 10)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(Estimate):
-    """The result of a private evaluation: an `Estimate` of :mod:`skdp.stats`, with its table.
+    """The result of a private evaluation: an `Estimate` of ``skdp.stats``, with its table.
 
     ``float(evaluation)`` is the value of a score, and ``evaluation.confidence_interval()`` is a 95 % interval.
 
