@@ -24,6 +24,9 @@ from ._scoring import TABLES, Score, Table
 
 Array = NDArray[np.float64]
 
+#: Up to this number of cells, the law of a sum of their noise is computed exactly.
+_MOST_CELLS = 200
+
 
 def spread_of(measure: Score | Table, released: NDArray, mechanism: Mechanism, rows: int) -> tuple[Any, Any]:
     """Return the standard error by noise of a score or table, and the rule of its intervals."""
@@ -55,10 +58,17 @@ def spread_of(measure: Score | Table, released: NDArray, mechanism: Mechanism, r
         # The counts hold no information, so that the interval is the whole range.
         return math.inf, Around(0.5, Law(normal=math.inf), 0.0, 0.0, 1.0)
     gradient = gradient_of(measure, counts, value)
-    law = combination(mechanism, gradient)
+    law = _law(mechanism, gradient)
     centred = gradient - (counts * gradient).sum() / counts.sum()
     sampling = math.sqrt(rows * float((counts * centred**2).sum()))
     return math.sqrt(law.variance), Around(value, law, sampling, 0.0, 1.0)
+
+
+def _law(mechanism: Mechanism, gradient: Array) -> Law:
+    """Return the law of the noise in a linear combination of counts, which is nearly normal for many counts."""
+    if gradient.size <= _MOST_CELLS:
+        return combination(mechanism, gradient)
+    return Law(normal=float(np.linalg.norm(gradient)) * math.sqrt(combination(mechanism, 1.0).variance))
 
 
 def gradient_of(table: Table, counts: Array, value: float) -> Array:

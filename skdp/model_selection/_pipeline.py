@@ -274,10 +274,8 @@ def _least_budget(stated: list[PrivacyGuarantee], events: tuple[Any, ...]) -> Bu
     largest = max(one.delta for one in stated)
     if largest == 0 or epsilon == math.inf:
         return Budget(epsilon, delta)
-    together = min(
-        renyi_epsilon(events, largest),
-        gaussian_epsilon(PrivacyCost(epsilon, min(delta, 1.0), events).mu(), largest),
-    )
+    mu = math.sqrt(math.fsum(event.mu() ** 2 for event in events)) * (1 + 2.0**-50)
+    together = min(renyi_epsilon(events, largest), gaussian_epsilon(mu, largest))
     return Budget(together, largest) if together <= epsilon else Budget(epsilon, delta)
 
 

@@ -193,3 +193,18 @@ def test_nothing_is_known_of_no_records():
         )
         low, high = found.confidence_interval()
         assert (low, high) == ((-5.0, 0.0) if metric == "neg_log_loss" else (0.0, 1.0)), metric
+
+
+def test_intervals_of_many_bins_are_computed_from_a_normal_law():
+    X, y = drawn(np.random.default_rng(7), 20_000)
+    for mechanism in ({"delta": 0.0}, {"delta": 1e-6}):
+        wide, narrow = (
+            private_score(Given(), X, y, metric="roc_auc", n_bins=bins, epsilon=1.0, random_state=0, **mechanism)
+            for bins in (100, 110)
+        )
+        # The noise of a bin does not depend on the number of bins.
+        assert narrow.standard_error == pytest.approx(wide.standard_error, rel=0.2)
+        assert np.allclose(narrow.confidence_interval(), wide.confidence_interval(), atol=0.02)
+    many = private_score(Given(), X, y, metric="roc_auc", n_bins=200_000, epsilon=1.0)
+    low, high = many.confidence_interval()
+    assert 0 <= low <= many.value <= high <= 1

@@ -159,6 +159,13 @@ def test_a_search_charges_its_own_accountant_once():
     assert private_cross_val_score(pair(), X, Y, cv=2, epsilon=4.0, random_state=0).shape == (2,)
 
 
+@pytest.mark.parametrize("options", [{"strategy": "repeat"}, {"refit": False}, {"strategy": "kfold", "refit": False}])
+def test_searches_without_a_refit_and_without_noise(options):
+    search = searched(pair(), epsilon=math.inf, **options).fit(X, Y)
+    assert not hasattr(search, "best_estimator_") or search.best_estimator_.privacy_.epsilon == math.inf
+    assert hasattr(search, "best_estimator_") == (options.get("strategy") != "kfold")
+
+
 def test_an_inner_private_pipeline_is_not_searched():
     nested = make_private_pipeline(NormClipper(3.0), pair())
     with pytest.raises(ValueError, match="a search cannot take PrivatePipeline"):
