@@ -1,8 +1,9 @@
 """Seed the noise of every test, so that no test fails by chance.
 
 Where the library asks the operating system for random bits (`skdp.mechanisms._bits`), a test run hands it bits that
-depend on the name of the test and on SKDP_NOISE_SEED. SKDP_NOISE_SEED=fresh leaves the operating system's, as does the
-mark ``system_noise`` for a test that is about them. Child processes have the operating system's in any case.
+depend on the name of the test and on SKDP_NOISE_SEED, also in place of OpenSSL's. SKDP_NOISE_SEED=fresh leaves the
+operating system's and OpenSSL's, as does the mark ``system_noise`` for a test that is about them. Child processes
+have the operating system's in any case.
 
 With seeds, a run of the whole suite fails by chance with a probability of at most 1e-9: that of the tests with this
 mark. What the noise of child processes is, decides nothing in any test.
@@ -11,6 +12,7 @@ mark. What the noise of child processes is, decides nothing in any test.
 import hashlib
 import os
 import random
+import ssl
 import types
 
 import numpy as np
@@ -34,6 +36,7 @@ class Plugin:
         seam = types.ModuleType("os")
         seam.urandom = self.urandom
         _bits.os = seam
+        _bits.ssl = None
         self.start("collection")
 
     def start(self, name):
@@ -53,7 +56,9 @@ class Plugin:
     def pytest_runtest_protocol(self, item):
         if self.seed != "fresh":
             self.start(item.nodeid)
-            if item.get_closest_marker("system_noise"):
+            system = item.get_closest_marker("system_noise")
+            _bits.ssl = ssl if system else None
+            if system:
                 self.generator = None
         return (yield)
 

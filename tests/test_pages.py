@@ -87,3 +87,19 @@ def test_the_number_of_mutants_is_that_of_the_table():
         text = page.read_text(encoding="utf-8")
         assert killed in text, page
         assert tried in text, page
+
+
+def directives_without_a_blank_line(text):
+    """Numbers of lines with a directive that continues a paragraph, so that its content is shown as text."""
+    pairs = enumerate(pairwise(text.splitlines()), 2)
+    return [k for k, (above, line) in pairs if re.match(r" *\.\. [a-z:-]+::", line) and re.match(r" *[^. \n]", above)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_directives_begin_after_a_blank_line(page):
+    assert not directives_without_a_blank_line(page.read_text(encoding="utf-8"))
+
+
+def test_directives_without_a_blank_line_are_found():
+    assert directives_without_a_blank_line("text\n.. dropdown:: A\n\n   b\n") == [2]
+    assert not directives_without_a_blank_line("text\n\n.. dropdown:: A\n   :open:\n\n   b\n\n.. image:: a\n")

@@ -135,6 +135,7 @@ class Fitted:
     of: Round
     features: Centred
     ridge: float
+    count: float  # Released number of records.
     theta: Array
 
     def tables(self) -> list[Array]:
@@ -154,10 +155,10 @@ class Fitted:
         """Bound on the size of scores, from released numbers."""
         return abs(self.intercept) + math.fsum(float(np.abs(values).max()) for values in self.tables())
 
-    def next_weights(self, count: float) -> Array:
+    def next_weights(self) -> Array:
         """Return the weights of groups for the next round, from released numbers."""
         noise, weight = self.of.noise / self.ridge, self.of.weight / self.ridge
-        return learned_weights(self.features, self.theta[:-1], noise, weight * count)
+        return learned_weights(self.features, self.theta[:-1], noise, weight * self.count)
 
     def solved(self, session: ReleaseSession, codes: Any, labels: Any, before: Sequence[Fitted]) -> Fitted:
         """Release the minimiser of the perturbed objective after other rounds, with a certified residual."""
@@ -167,7 +168,8 @@ class Fitted:
         largest_start = sum(fit.largest_score for fit in before)
         noise, solution = own.labels
         b = session.release(noise, np.zeros(own.size))
-        make = partial(weighted_objective, self.features, WeightedLogLoss(own.margin), starts, largest_start)
+        loss = WeightedLogLoss(own.margin)
+        make = partial(weighted_objective, self.features, loss, starts, largest_start, self.count)
         objective = objective_over(make, (codes, labels), own.weight, self.ridge, b[None])
         with blas_threads(own.size):
             found = certified_minimizer(objective, own.tau, _MAX_ITER)[0]
@@ -237,7 +239,7 @@ class RoundsEngine:
         for own in self.rounds:
             found.append(self.fitted(own, probabilities, weights, count).solved(session, codes, labels, found))
             if own is not self.rounds[-1]:
-                weights = found[-1].next_weights(count)
+                weights = found[-1].next_weights()
         return found
 
     @property
@@ -257,7 +259,7 @@ class RoundsEngine:
         if self.C is None and self.epsilon < math.inf:
             in_bin = count * gaussian_mu(self.epsilon, self.delta) / self.layout.n_bins
             usual = max(1.0, (MANY / in_bin) ** POWER)
-        return Fitted(own, features, max(usual, own.ridge(features.length_ratio)), np.empty(0))
+        return Fitted(own, features, max(usual, own.ridge(features.length_ratio)), count, np.empty(0))
 
     def restored(
         self, coef: Sequence[Array], weights: Sequence[Array], probabilities: list[Array], count: float

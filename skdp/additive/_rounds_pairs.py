@@ -90,7 +90,7 @@ class PairedRounds:
         reserve.spend_all(last.releases, last.events)
         engine = replace(rounds, layout=layout, given=(first, last))
         fit = replace(engine.fitted(first, shares, fit.features.weights, total), theta=fit.theta)
-        learned = fit.next_weights(total)
+        learned = fit.next_weights()
         weights = default_weights(layout, mean_squares(layout, shares))
         # Groups of pairs keep their default weights.
         weights[: len(learned)] = learned * weights[: len(learned)].sum()

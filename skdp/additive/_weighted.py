@@ -26,9 +26,12 @@ from ._scores import scores_of
 Array = NDArray[np.float64]
 
 # Large groups of indicators are solved by their diagonal and conjugate gradients: groups of more bins than the first
-# number, or than the second number if there would otherwise be more features than `_FEW_FEATURES`.
+# number, or than the second number if there would otherwise be too many features for a factorisation.
 _MOST_BINS = 64, 16
-_FEW_FEATURES = 1000
+
+# There are too many features above the second number, and above the first number if the conjugate gradients take less
+# time than a factorisation: the product of records and terms, over the cube of the features, is below the third number.
+_FEW_FEATURES, _MANY_FEATURES, _TIME = 1000, 2500, 4e-4
 
 # Number of records whose pairs of bins are counted at once.
 _PAIR_ROWS = 2**14
@@ -80,9 +83,10 @@ class WeightedObjective(Objective):
         ridge: float,
         linear: Array,
         largest_start: float = 0.0,
+        count: float = 0.0,
     ) -> None:
-        # `largest_start` is a bound on the offsets of records, from released numbers.
-        self._features, self._largest_start = features, largest_start
+        # `largest_start` is a bound on the offsets of records, and `count` is their released number.
+        self._features, self._largest_start, self._count = features, largest_start, count
         self._cells: Any = codes.astype(np.intp)
         self._prepare(np.empty(len(target), dtype=np.intp), features.raw_norm, loss, C, ridge, linear)
         self.target = target
@@ -99,6 +103,7 @@ class WeightedObjective(Objective):
             self.strong_convexity,
             self.linear,
             self._largest_start,
+            self._count,
         )
 
     def predictor(self, theta: Array) -> Array:
@@ -122,7 +127,8 @@ class WeightedObjective(Objective):
     def _most_bins(self) -> int:
         groups = self._features.layout.groups
         size = sum(group.width for group in groups if group.rows is not None or group.size <= _MOST_BINS[0])
-        return _MOST_BINS[size > _FEW_FEATURES]
+        work = self._count * len(self._features.layout.terms)
+        return _MOST_BINS[size > (_MANY_FEATURES if work > _TIME * size**3 else _FEW_FEATURES)]
 
     def _is_dense(self, group: Group) -> bool:
         return group.rows is not None or group.size <= self._most_bins
@@ -279,6 +285,7 @@ def weighted_objective(
     loss: WeightedLogLoss,
     starts: list[tuple[list[Array], float]],
     largest_start: float,
+    count: float,
     C: float,
     ridge: float,
     linear: Array,
@@ -290,4 +297,4 @@ def weighted_objective(
     target[:, 1] = features.record_weights(codes)
     for tables, intercept in starts:
         target[:, 2] += scores_of(tables, intercept, codes)
-    return WeightedObjective(features, codes, target, loss, C, ridge, linear, largest_start)
+    return WeightedObjective(features, codes, target, loss, C, ridge, linear, largest_start, count)

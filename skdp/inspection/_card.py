@@ -6,10 +6,13 @@ import math
 from collections.abc import Mapping
 from importlib.metadata import version
 
+from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 
 from ..accounting import BudgetAccountant, Relation
+from ..checks.silence import parts_of
 from ..release.session import PrivacyGuarantee
 
 #: Sections that only the authors of a model can write, with the question that each answers.
@@ -79,12 +82,15 @@ def model_card(
 
     Of guesses between two neighbouring data sets that are equally likely, at most a share of
     :math:`(e^\\varepsilon + \\delta) / (e^\\varepsilon + 1)` is right, and a test of level :math:`f` has a power of
-    at most :math:`\\min(e^\\varepsilon f + \\delta, 1 - e^{-\\varepsilon} (1 - \\delta - f))` [1]_.
+    at most :math:`\\min(e^\\varepsilon f + \\delta, 1 - e^{-\\varepsilon} (1 - \\delta - f))` [1]_. If the fit is
+    :math:`\\mu`-Gaussian-DP, these numbers are at most :math:`\\Phi(\\mu/2)` and
+    :math:`\\Phi(\\Phi^{-1}(f) + \\mu)` [3]_. The card states the smaller ones.
 
     References
     ----------
     .. [1] P. Kairouz, S. Oh and P. Viswanath (2015). The composition theorem for differential privacy. ICML.
     .. [2] M. Mitchell et al. (2019). Model cards for model reporting. FAT*.
+    .. [3] J. Dong, A. Roth and W. J. Su (2022). Gaussian differential privacy. JRSS B.
 
     Examples
     --------
@@ -103,11 +109,13 @@ def model_card(
     if not isinstance(guarantee, PrivacyGuarantee):
         raise NotFittedError(
             f"{type(estimator).__name__} has no guarantee. Pass an estimator of skdp after its fit. For a pipeline, "
-            "pass a private step, and state all of them."
+            "use make_private_pipeline, or pass a private step and state all of them."
         )
     notes = dict(notes or {})
     lines = [f"# {title or type(estimator).__name__}", "", _promise(guarantee), ""]
-    seeded = getattr(estimator, "random_state", None) is not None
+    # The steps of a pipeline draw noise of their own. In other estimators, the outer seed determines all noise.
+    own = parts_of(estimator) if isinstance(estimator, Pipeline) else [estimator]
+    seeded = any(getattr(part, "random_state", None) is not None for part in own if hasattr(part, "accountant"))
     lines += ["## Model", "", *_model(estimator), "", "## Privacy", "", *_risk(guarantee, seeded), ""]
     lines += _releases(guarantee)
     if accountant is not None:
@@ -148,15 +156,14 @@ def _risk(guarantee: PrivacyGuarantee, seeded: bool) -> list[str]:
     groups = guarantee.unit == "group"
     whose = "the records of one person" if groups else "one record"
     changed = f"after {whose} was replaced" if guarantee.relation is Relation.REPLACE_RECORD else f"without {whose}"
-    odds = math.exp(min(guarantee.epsilon, 700.0))
-    right = (odds + guarantee.delta) / (1 + odds)
-    found = min(1.0, odds * 0.05 + guarantee.delta, 1 - (0.95 - guarantee.delta) / odds)
+    right, found, mu = _bounds(guarantee)
+    source = "" if mu is None else f" The numbers follow from {mu:.3g}-Gaussian differential privacy."
     lines = [
         f"The guarantee compares this model with a model that is fitted {changed}. Suppose that somebody knows the "
         "program, its parameters and all other records, and guesses from the model which of the two tables it was "
-        f"fitted to. If both tables are equally likely, at most {100 * right:.3g} % of such guesses are right. Suppose "
+        f"fitted to. If both tables are equally likely, at most {_percent(right)} % of such guesses are right. Suppose "
         "that the guess is wrong for the first table in at most 5 % of the cases. Then it is right for the second "
-        f"table in at most {100 * found:.3g} % of the cases.",
+        f"table in at most {_percent(found)} % of the cases.{source}",
         "",
         "The guarantee holds under these conditions:",
         "",
@@ -168,12 +175,29 @@ def _risk(guarantee: PrivacyGuarantee, seeded: bool) -> list[str]:
     return lines
 
 
+def _bounds(guarantee: PrivacyGuarantee) -> tuple[float, float, float | None]:
+    """Return the largest share of right guesses and the largest power at level 5 %, and mu if they follow from it."""
+    odds = math.exp(min(guarantee.epsilon, 700.0))
+    right = (odds + guarantee.delta) / (1 + odds)
+    found = min(1.0, odds * 0.05 + guarantee.delta, 1 - (0.95 - guarantee.delta) / odds)
+    mu = guarantee.cost.mu()
+    of_curve = float(ndtr(mu / 2)), float(ndtr(ndtri(0.05) + mu))
+    if of_curve[0] < right or of_curve[1] < found:
+        return min(right, of_curve[0]), min(found, of_curve[1]), mu
+    return right, found, None
+
+
+def _percent(share: float) -> str:
+    """Return a share in per cent, rounded up to one digit after the point."""
+    return f"{min(math.ceil(1000 * share - 1e-9) / 10, 100.0):g}"
+
+
 def _releases(guarantee: PrivacyGuarantee) -> list[str]:
     lines = ["| release | mechanism | sensitivity | noise scale | theorem |", "|---|---|---|---|---|"]
     for release in guarantee.releases:
         mechanism, norm = release.mechanism.name, release.mechanism.norm
         lines.append(
             f"| {release.label} | {mechanism} | {release.sensitivity:.6g} ({norm}) | {release.mechanism.scale:.6g} "
-            f"| {release.theorem} |"
+            f"| {guarantee._cited(release)} |"
         )
     return lines

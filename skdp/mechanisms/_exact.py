@@ -99,9 +99,11 @@ def uniform_below(bound: int, n: int, stream: BitStream) -> tuple[NDArray[np.int
     """Draw about `n` integers uniform on ``range(bound)``, ``bound <= 2**62``, each with an independent fair bit."""
     bits = max(1, (bound - 1).bit_length())
     words = stream.words(math.ceil(n * 2**bits / bound * 1.02) + 8)
-    value = (words & np.uint64(2**bits - 1)).astype(np.int64)
-    keep = value < bound
-    return value[keep], (words >> np.uint64(63)).astype(bool)[keep]
+    signed = words.view(np.int64)
+    value = signed & (2**bits - 1)
+    # Positions are faster than a mask.
+    keep = (value < bound).nonzero()[0]
+    return value.take(keep), (signed < 0).take(keep)
 
 
 # exp(-v) 2^64, rounded down, for v = 44, ..., 1. The order is ascending, as searchsorted needs it, with a 0 in front.
@@ -109,14 +111,25 @@ with decimal.localcontext(decimal.Context(prec=60)):
     _GEOMETRIC = np.array([0] + [int(Decimal(-v).exp() * 2**64) for v in range(44, 0, -1)], dtype=np.uint64)
 
 
+# The values that follow from the first bits of a word, or -1 if more bits are needed.
+_FIRST_BITS = 12
+_FIRSTS = np.arange(2**_FIRST_BITS, dtype=np.uint64) << np.uint64(64 - _FIRST_BITS)
+_LEAST_RANKS = np.searchsorted(_GEOMETRIC, _FIRSTS)
+_MOST_RANKS = np.searchsorted(_GEOMETRIC, _FIRSTS + np.uint64(2 ** (64 - _FIRST_BITS) - 1), side="right")
+_BY_FIRST_BITS = np.where(_LEAST_RANKS == _MOST_RANKS, len(_GEOMETRIC) - _MOST_RANKS, -1)
+
+
 def geometric(n: int, stream: BitStream) -> NDArray[np.int64]:
     """Draw `n` integers V with P(V >= v) = exp(-v), exactly."""
     words = stream.words(n)
+    count = _BY_FIRST_BITS.take((words >> np.uint64(64 - _FIRST_BITS)).view(np.int64))
+    open_ = (count < 0).nonzero()[0]
+    words = words.take(open_)
     rank = np.searchsorted(_GEOMETRIC, words, side="right")
-    count = (len(_GEOMETRIC) - rank).astype(np.int64)
+    count[open_] = len(_GEOMETRIC) - rank
     # If a word equals a threshold, further bits would decide. A zero may hide a larger value.
     for i in np.flatnonzero(_GEOMETRIC.take(rank - 1) == words):
-        count[i] = _geometric_scalar(int(words[i]), stream)
+        count[open_[i]] = _geometric_scalar(int(words[i]), stream)
     return count
 
 

@@ -100,8 +100,9 @@ def round_to_integers(scale: float, normals: LazyNormals, factor: LazyGamma | No
     value -= nearest
     np.abs(value, out=value)
     rounded = nearest.astype(np.int64)
-    for i in np.flatnonzero(~(value < 0.5 - error)):
-        rounded[i] = _round_scalar(scale, int(i), normals, factor)
+    decided = value < 0.5 - error
+    for i in np.logical_not(decided, out=decided).nonzero()[0].tolist():
+        rounded[i] = _round_scalar(scale, i, normals, factor)
     return rounded
 
 

@@ -72,7 +72,7 @@ def discrete_gaussian(sigma: Fraction | float, size: int, stream: BitStream) -> 
             return (abs(int(candidate[i])) - centre) ** 2 / (2 * variance)
 
         accepted = bernoulli_exp(gamma, error, exact, stream)
-        part = candidate[accepted][:missing]
+        part = candidate.compress(accepted)[:missing]
         parts.append(part)
         missing -= part.size
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)

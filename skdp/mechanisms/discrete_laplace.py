@@ -58,11 +58,20 @@ def discrete_laplace(scale: Fraction | int, size: int, stream: BitStream) -> NDA
         def exact(i: int, low: NDArray[np.int64] = low) -> Fraction:
             return Fraction(int(low[i]), t)
 
-        accepted = bernoulli_exp(low / t, 2.0**-50, exact, stream)
-        low, negative = low[accepted], negative[accepted]
-        magnitude = (low + t * geometric(low.size, stream)) // s
-        keep = ~(negative & (magnitude == 0))
-        part = np.where(negative, -magnitude, magnitude)[keep][:missing]
+        accepted = bernoulli_exp(low / t, 2.0**-50, exact, stream).nonzero()[0]
+        low, negative = low.take(accepted), negative.take(accepted)
+        part = geometric(low.size, stream)
+        part *= t
+        part += low
+        if s > 1:
+            part //= s
+        keep = ~(negative & (part == 0))
+        # In two's complement, -x = ~(x - 1).
+        sign = negative.astype(np.int64)
+        part -= sign
+        np.negative(sign, out=sign)
+        part ^= sign
+        part = part.compress(keep)[:missing]
         parts.append(part)
         missing -= part.size
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)

@@ -206,7 +206,7 @@ def allocation_of(
         raise ValueError("one object is a private step at two places; make one of them a clone")
     check_units(private, accountant)
     check_coded(estimator)
-    parts = _parts(private, weights)
+    parts = parts_of_budget(private, weights)
     budgets, rule = _split(private, parts, Budget(epsilon, delta), accountant)
     if not_private:
         complain(
@@ -261,7 +261,7 @@ def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_featu
 
     else:
         delta = generic.delta if accountant.composition == "basic" else accountant.delta
-        parts = _parts(private, weights)
+        parts = parts_of_budget(private, weights)
         single = len(private) == private[0].n_fits == 1
 
         def costs_at(epsilon: float) -> tuple[CountedCosts, str | None] | None:
@@ -303,7 +303,7 @@ _NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
 _LEAST_EPSILON = 1e-6
 
 
-def _parts(private: list[Place], weights: Mapping[str, float] | None) -> list[Fraction]:
+def parts_of_budget(private: list[Place], weights: Mapping[str, float] | None) -> list[Fraction]:
     """Return the part of the budget of each step. The parts add up to 1."""
     given = dict(weights or {})
     names = [place.name for place in private]

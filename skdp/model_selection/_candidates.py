@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin, clone, is_classifier
+from sklearn.pipeline import Pipeline
 
 from ..accounting import GROUP_SUPPORT_HINT, Budget, PrivacyCost, PureEvent
 from ..checks.params import check_classes
 from ..release.mixin import DPEstimatorMixin
 from ..release.units import ONE_RECORD, Unit
-from ._kinds import is_private
+from ._allocation import parts_of_budget
+from ._kinds import is_private, is_shared
 from ._stateless import check_steps, without_records
 from ._steps import walk
 from ._tables import declared
@@ -23,11 +26,12 @@ _BUDGET = frozenset({"epsilon", "delta", "accountant", "random_state"})
 
 @dataclass(frozen=True)
 class PrivateStep:
-    """A private step of a candidate, and the number of its fits in one fit of the candidate."""
+    """A private step of a candidate, the number of its fits in one fit of the candidate, and their part of a budget."""
 
     name: str  # As in `get_params`. Empty for the estimator itself.
     estimator: Any
     n_fits: int
+    part: Fraction
 
     def cost(self, budget: Budget) -> PrivacyCost:
         """Return the cost of one fit with this budget, as a bare pair if the events depend on the shape of the data."""
@@ -46,11 +50,6 @@ class Candidate:
     parameters: dict[str, Any]
     estimator: Any
     steps: tuple[PrivateStep, ...]
-
-    @property
-    def n_fits(self) -> int:
-        """Number of private fits in one fit."""
-        return sum(step.n_fits for step in self.steps)
 
     def prepared(self, budgets: tuple[Budget, ...], seeds: Iterable[int | None]) -> Any:
         """Return an unfitted copy by `without_records`, with these budgets, its own noise and no accountant."""
@@ -79,7 +78,9 @@ def make_candidates(
             if name.split("__")[-1] in _BUDGET:
                 raise ValueError(f"a search cannot set {name!r}, because it divides the budget and the noise itself")
         model = clone(estimator).set_params(**clone(dict(setting), safe=False))
+        weights = getattr(model, "weights", None) if is_shared(model) else None
         check_steps(model)
+        model = _with_own_budgets(model)
         places = list(walk(model, "", 1, [{}]))
         learned = [place.name or type(place.estimator).__name__ for place in places if not is_private(place.estimator)]
         if learned:
@@ -104,6 +105,7 @@ def make_candidates(
             raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
         if len({id(place.estimator) for place in places}) < len(places):
             raise ValueError("one object is a private step at two places; make one of them a clone")
+        n_fits = [place.n_fits for place in places]
         for place in places:
             if place.estimator.accountant is not None:
                 raise ValueError(
@@ -113,11 +115,26 @@ def make_candidates(
             _check_unit(place.estimator, unit)
             if classes is not None and _wants_classes(place.estimator):
                 place.estimator.set_params(classes=classes)
-        steps = tuple(PrivateStep(place.name, place.estimator, place.n_fits) for place in places)
+        parts = parts_of_budget(places, weights) if weights else [Fraction(n, sum(n_fits)) for n in n_fits]
+        steps = tuple(
+            PrivateStep(place.name, place.estimator, place.n_fits, part)
+            for place, part in zip(places, parts, strict=True)
+        )
         found.append(Candidate(dict(setting), model, steps))
     if not found:
         raise ValueError("there is no candidate to try")
     return tuple(found)
+
+
+def _with_own_budgets(estimator: Any) -> Any:
+    """Return a plain pipeline in the place of a private one, because a search divides the budget itself."""
+    if not is_shared(estimator):
+        return estimator
+    if estimator.accountant is not None:
+        raise ValueError(
+            f"{type(estimator).__name__} has an accountant; pass it to the search, which charges it once for everything"
+        )
+    return Pipeline(estimator.steps)
 
 
 def _check_unit(step: Any, unit: Unit) -> None:
@@ -149,7 +166,8 @@ def _wants_classes(step: Any) -> bool:
 def declared_classes(estimator: Any) -> NDArray | None:
     """Return the label set that the classifier among the private steps declares, or None."""
     check_steps(estimator)
-    for place in walk(clone(estimator), "", 1, [{}]):
+    plain = Pipeline(estimator.steps) if is_shared(estimator) else estimator
+    for place in walk(clone(plain), "", 1, [{}]):
         if is_private(place.estimator) and is_classifier(place.estimator):
             return check_classes(declared(place.estimator, "classes"))
     return None

@@ -13,7 +13,7 @@ If groups count, at most :math:`m` records of each count, and all records of a g
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -35,6 +35,7 @@ from ..checks.data import check_quietly, encode_labels, labels_of
 from ..checks.params import check_classes, check_integer, check_n_jobs
 from ..checks.silence import discreet
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, NoNoise, l2_mechanism
+from ..release.estimates import Estimate
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
 from ..release.units import Unit
@@ -42,6 +43,7 @@ from ..schema.categories import entries_of
 from ..schema.mixin import unit_of
 from ..sensitivity import group_sensitivity
 from ._candidates import declared_classes, make_candidates
+from ._intervals import spread_of
 from ._pricing import Prices, Sequence_, events_of, settle, within
 from ._scoring import (
     CLASSIFICATION,
@@ -62,15 +64,27 @@ from ._tables import bounds_of, rows_of_table, schema_of, with_schema
 _TABLE_PORTION = Fraction(1, 10)
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """The result of a private evaluation.
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Estimate):
+    """The result of a private evaluation: an `Estimate` of ``skdp.stats``, with its table.
+
+    ``float(evaluation)`` is the value of a score, and ``evaluation.confidence_interval()`` is a 95 % interval.
 
     Parameters
     ----------
     value : float or ndarray
         Score or table. For ``"confusion_matrix"``, the table has counts by true and predicted label. For
         ``"histogram"``, it has counts by estimated probability (rows) and by label (columns).
+    standard_error : float or ndarray
+        Standard deviation of the noise alone, estimated from the released table.
+    privacy_ : PrivacyGuarantee
+        Guarantee of the evaluation.
+    names : tuple of str
+        Empty.
+    details : dict
+        Empty.
+    spread : object
+        Object that computes the intervals.
     counts : ndarray
         Noisy table from which the value was computed. For ``"f1"`` and ``"f1_macro"``, it is a confusion matrix with
         one more column, for records without a predicted label.
@@ -78,15 +92,11 @@ class Evaluation:
         Label set.
     edges : ndarray or None
         Edges of the bins of a histogram.
-    privacy : PrivacyGuarantee
-        Guarantee of the evaluation.
     """
 
-    value: Any
-    counts: NDArray[np.int64]
-    classes: NDArray | None
-    edges: NDArray | None
-    privacy: PrivacyGuarantee = field(repr=False)
+    counts: Any = None
+    classes: NDArray | None = None
+    edges: NDArray | None = None
 
 
 def _table_mechanism(whole: Budget, share: float, sensitivity: float, size: int) -> tuple[Mechanism, PrivacyEvent]:
@@ -170,7 +180,8 @@ def private_score(
     Returns
     -------
     evaluation : Evaluation
-        Score or table, with the noisy counts and the guarantee.
+        Score or table, with the noisy counts and the guarantee ``privacy_``. ``float`` returns a score as a number.
+        The method ``confidence_interval`` returns a 95 % interval, which covers noise and the sampling of the records.
 
     Raises
     ------
@@ -183,6 +194,9 @@ def private_score(
     groups of them (:ref:`model selection, theorem 4 <model-selection-theorem-4>`). If the model was trained on the same
     records, the two costs add up, and the score is a score on training records.
 
+    Intervals are post-processing of the released table (:ref:`intervals_of_scores`). The intervals of areas and F1 are
+    linearised. They need counts that are larger than the noise.
+
     Examples
     --------
     >>> from sklearn.datasets import make_classification
@@ -190,7 +204,9 @@ def private_score(
     >>> from skdp.model_selection import private_score
     >>> X, y = make_classification(n_samples=4000, n_features=4, random_state=0)
     >>> model = ObjPertLogReg(data_norm=3.0, classes=[0, 1], epsilon=2.0).fit(X[:2000], y[:2000])
-    >>> private_score(model, X[2000:], y[2000:], epsilon=0.5).value > 0.8
+    >>> accuracy = private_score(model, X[2000:], y[2000:], epsilon=0.5)
+    >>> low, high = accuracy.confidence_interval()
+    >>> 0.8 < low < float(accuracy) < high
     True
     """
     check_metric(metric, (*CLASSIFICATION, *REGRESSION, *TABLES, *FROM_TABLES))
@@ -236,7 +252,16 @@ def private_score(
         X = take(X, rows)
     exact = measure.cells(estimator, X, coded)
     counts = np.rint(session.release("table", exact.astype(np.float64))).astype(np.int64)
-    return Evaluation(measure.value(counts), counts, labels, getattr(measure, "edges", None), plan)
+    error, spread = spread_of(measure, counts, mechanism, unit.rows)
+    return Evaluation(
+        measure.value(counts),
+        error,
+        plan,
+        spread=spread,
+        counts=counts,
+        classes=labels,
+        edges=getattr(measure, "edges", None),
+    )
 
 
 @discreet

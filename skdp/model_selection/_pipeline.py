@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 
-from ..accounting import BudgetAccountant
-from ..release.session import check_accountant
-from ._allocation import Allocation, allocation_of
+from ..accounting import Budget, BudgetAccountant, PrivacyCost, Relation, gaussian_epsilon, renyi_epsilon
+from ..release.session import PrivacyGuarantee, check_accountant
+from ._allocation import Allocation, Step, allocation_of
+from ._candidates import Candidate, join
+from ._kinds import is_private, randomizes_rows
 from ._stateless import check_steps
 from ._steps import units_in
 from ._tables import schema_of
@@ -32,6 +38,8 @@ class PrivatePipeline(Pipeline):
         Positive weights of the private steps by name. Other steps have weight 1.
     accountant : BudgetAccountant, default=None
         Accountant that each private step charges. It must admit all steps together before the first step is fitted.
+        After the fit, the steps no longer hold it. Only steps of the local model keep it, because they charge each
+        prediction.
     verbose : bool, default=False
         Whether to print the time that each step takes.
 
@@ -39,6 +47,9 @@ class PrivatePipeline(Pipeline):
     ----------
     allocation_ : Allocation
         The budget of each private step.
+    privacy_ : PrivacyGuarantee
+        Guarantee of the fit: the composition of the guarantees of its private steps. The label of each release starts
+        with the name of its step.
 
     See Also
     --------
@@ -51,6 +62,12 @@ class PrivatePipeline(Pipeline):
     (:ref:`model selection, theorem 5 <model-selection-theorem-5>`). Steps that learn from the records, such as
     `StandardScaler`, are refused before anything is charged. Functions of your own, for instance in a
     `FunctionTransformer`, must map each row separately. This is not checked.
+
+    If a step belongs to the local model (:mod:`skdp.local`), ``privacy_`` is about replacing one record, because the
+    number of records is then public. The other steps count with ``replace_one`` of their guarantees, so that the
+    epsilon of ``privacy_`` is larger than `epsilon`.
+
+    A private search accepts this pipeline. It divides its own budget over the steps by `weights`.
 
     Examples
     --------
@@ -85,7 +102,7 @@ class PrivatePipeline(Pipeline):
         """Return a step, or a pipeline of several steps."""
         return Pipeline(self.steps)[index]
 
-    def _divide(self) -> None:
+    def _divided(self) -> Allocation:
         """Refuse steps that learn from the data without a charge, and divide the budget."""
         check_accountant(self.accountant)
         plain = Pipeline(self.steps)
@@ -101,9 +118,26 @@ class PrivatePipeline(Pipeline):
                 "the schema declares groups of records, and a step protects single records: give all private steps the "
                 "schema, or rows_per_group"
             )
-        self.allocation_: Allocation = allocation_of(
-            plain, self.epsilon, self.delta, self.weights, self.accountant, _refuse
-        )
+        return allocation_of(plain, self.epsilon, self.delta, self.weights, self.accountant, _refuse)
+
+    def _fit_all(self, fit: Callable[..., Any], *args: Any, **params: Any) -> Any:
+        """Divide the budget, fit all steps by a method of `Pipeline`, and state their guarantees together."""
+        declared = [(step, step.accountant) for _, step in _private_steps(Pipeline(self.steps), "transformers")]
+        allocation = self._divided()
+        if hasattr(self, "privacy_"):
+            del self.privacy_
+        self.allocation_ = allocation
+        try:
+            found = fit(*args, **params)
+        finally:
+            if self.accountant is not None:
+                # A fitted model can be published without the path of its ledger, and a fit does not change parameters.
+                for _, step in _private_steps(Pipeline(self.steps)):
+                    _release_accountant(step, None)
+                for step, accountant in declared:
+                    _release_accountant(step, accountant)
+        self.privacy_: PrivacyGuarantee = _composed(Pipeline(self.steps), allocation.total)
+        return found
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Divide the budget over the private steps, and fit all steps.
@@ -129,8 +163,8 @@ class PrivatePipeline(Pipeline):
         BudgetError
             If the accountant does not admit the whole. Nothing is charged then.
         """
-        self._divide()
-        return super().fit(X, y, **params)
+        self._fit_all(super().fit, X, y, **params)
+        return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Fit as `fit` does, and return the rows that the last step transformed.
@@ -149,8 +183,7 @@ class PrivatePipeline(Pipeline):
         transformed : ndarray of shape (n_samples, n_features_out)
             The transformed rows. They are as sensitive as the rows.
         """
-        self._divide()
-        return super().fit_transform(X, y, **params)
+        return self._fit_all(super().fit_transform, X, y, **params)
 
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Fit as `fit` does, and return the predictions of the last step for the rows.
@@ -169,8 +202,98 @@ class PrivatePipeline(Pipeline):
         predicted : ndarray of shape (n_samples,)
             Predictions.
         """
-        self._divide()
-        return super().fit_predict(X, y, **params)
+        return self._fit_all(super().fit_predict, X, y, **params)
+
+
+def _private_steps(step: Any, parts: str = "transformers_", name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the private steps in order, by name. `parts` are the fitted parts of a ColumnTransformer, or the others."""
+    if is_private(step):
+        yield name, step
+    elif isinstance(step, Pipeline | FeatureUnion | ColumnTransformer):
+        for own in ("steps", "transformer_list", parts, "transformers"):
+            if hasattr(step, own):
+                for part, child, *_ in getattr(step, own):
+                    yield from _private_steps(child, parts, join(name, part))
+                return
+
+
+def _release_accountant(step: Any, accountant: BudgetAccountant | None) -> None:
+    """Set the accountant of a fitted step. Steps that randomise rows still charge predictions, and keep theirs."""
+    if not randomizes_rows(step):
+        step.set_params(accountant=accountant)
+
+
+def _composed(fitted: Pipeline, whole: Budget | None = None) -> PrivacyGuarantee:
+    """Return the composition of the guarantees of the private steps, which together cost `whole` if it is known."""
+    stated = {name: _stated(step) for name, step in _private_steps(fitted)}
+    relations = {guarantee.relation for guarantee in stated.values()}
+    relation = Relation.REPLACE_RECORD if Relation.REPLACE_RECORD in relations else relations.pop()
+    if relation is Relation.REPLACE_RECORD:
+        stated = {name: _replaced(guarantee) for name, guarantee in stated.items()}
+    events = tuple(event for guarantee in stated.values() for event in guarantee.events)
+    if whole is None or relations - {relation}:
+        whole = _least_budget(list(stated.values()), events)
+    limits = {name: guarantee.limit for name, guarantee in stated.items() if guarantee.limit}
+    same = len(set(limits.values())) <= 1
+    return PrivacyGuarantee(
+        *whole,
+        events,
+        tuple(
+            replace(release, label=f"{name}: {release.label}")
+            for name, guarantee in stated.items()
+            for release in guarantee.releases
+        ),
+        relation,
+        tuple(f"{name}: {line}" for name, guarantee in stated.items() for line in guarantee.fits),
+        next(iter(limits.values()), "") if same else ", ".join(f"{limit} in {name}" for name, limit in limits.items()),
+    )
+
+
+def _stated(step: Any) -> PrivacyGuarantee:
+    """Return the guarantee of a fitted step. For a private estimator of another package, it is only a pair."""
+    found = getattr(step, "privacy_", None)
+    if isinstance(found, PrivacyGuarantee):
+        return found
+    cost = PrivacyCost.of_pair(step.epsilon, getattr(step, "delta", 0.0))
+    return PrivacyGuarantee(cost.epsilon, cost.delta, cost.events, ())
+
+
+def _replaced(guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
+    """Return the guarantee for replacing one record."""
+    if guarantee.relation is Relation.REPLACE_RECORD:
+        return guarantee
+    cost = PrivacyCost.of_pair(*guarantee.replace_one)
+    return replace(
+        guarantee, epsilon=cost.epsilon, delta=cost.delta, events=cost.events, relation=Relation.REPLACE_RECORD
+    )
+
+
+def _least_budget(stated: list[PrivacyGuarantee], events: tuple[Any, ...]) -> Budget:
+    """Return a proved guarantee of these releases together: the sum, or the composition at the largest delta."""
+    epsilon, delta = (math.fsum(values) for values in zip(*((one.epsilon, one.delta) for one in stated), strict=True))
+    largest = max(one.delta for one in stated)
+    if largest == 0 or epsilon == math.inf:
+        return Budget(epsilon, delta)
+    together = min(
+        renyi_epsilon(events, largest),
+        gaussian_epsilon(PrivacyCost(epsilon, min(delta, 1.0), events).mu(), largest),
+    )
+    return Budget(together, largest) if together <= epsilon else Budget(epsilon, delta)
+
+
+def private_again(pipeline: PrivatePipeline, candidate: Candidate, fitted: Pipeline) -> PrivatePipeline:
+    """Return a private pipeline with the steps that a search fitted in a plain one, and with their guarantee."""
+    found = clone(pipeline).set_params(**clone(candidate.parameters, safe=False))
+    found.steps = fitted.steps
+    found.privacy_ = _composed(fitted)
+    found.set_params(epsilon=found.privacy_.epsilon, delta=found.privacy_.delta)
+    budgets = {name: Budget(step.epsilon, step.delta) for name, step in _private_steps(fitted)}
+    steps = tuple(
+        Step(step.name, type(step.estimator).__name__, step.n_fits, float(step.part), budgets[step.name])
+        for step in candidate.steps
+    )
+    found.allocation_ = Allocation(steps, Budget(found.epsilon, found.delta), ())
+    return found
 
 
 def _refuse(message: str) -> None:

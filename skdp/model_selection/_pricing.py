@@ -155,7 +155,7 @@ class Prices:
     def budgets(self, candidate: int, portion: Fraction) -> tuple[Budget, ...]:
         """Return the budget of each step in one fit of a candidate that may cost the portion."""
         chosen = self.candidates[candidate]
-        return tuple(self._share(portion / chosen.n_fits) for _ in chosen.steps)
+        return tuple(self._share(portion * step.part / step.n_fits) for step in chosen.steps)
 
     def fit(self, candidate: int, portion: Fraction) -> Sequence_:
         """Return the costs of one fit of a candidate that may cost the portion."""

@@ -35,7 +35,8 @@ from ..schema.categories import entries_of
 from ..schema.mixin import unit_of
 from ..sensitivity import group_sensitivity
 from ._candidates import Candidate, declared_classes, make_candidates
-from ._kinds import is_private
+from ._kinds import is_private, is_shared
+from ._pipeline import private_again
 from ._pricing import Prices, events_of
 from ._scoring import FROM_TABLES, LEVELS, Score, Table, make_measure, take
 from ._stateless import check_entries, check_rows, with_groups, without_na
@@ -177,7 +178,12 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         self.best_index_ = outcome.index
         self.best_params_ = settings[outcome.index]
         if outcome.estimator is not None:
-            self.best_estimator_ = outcome.estimator
+            shared = is_shared(self.estimator)
+            self.best_estimator_ = (
+                private_again(self._model(), candidates[outcome.index], outcome.estimator)
+                if shared
+                else outcome.estimator
+            )
         if classes is not None:
             self.classes_ = classes
         self.strategy_ = strategy.name
@@ -619,7 +625,8 @@ class DPGridSearchCV(PrivateSearch):
     Parameters
     ----------
     estimator : estimator
-        Private classifier or regressor, or a pipeline of private steps and of listed steps for single rows.
+        Private classifier or regressor, or a pipeline of private steps and of listed steps for single rows. The
+        `weights` of a `PrivatePipeline` divide the budget of each of its fits. Other pipelines divide it equally.
     param_grid : dict or list of dict
         Settings to try, as in scikit-learn.
 {_PARAMETERS}
@@ -710,7 +717,8 @@ class DPRandomizedSearchCV(PrivateSearch):
     Parameters
     ----------
     estimator : estimator
-        Private classifier or regressor, or a pipeline of private steps and of listed steps for single rows.
+        Private classifier or regressor, or a pipeline of private steps and of listed steps for single rows. The
+        `weights` of a `PrivatePipeline` divide the budget of each of its fits. Other pipelines divide it equally.
     param_distributions : dict or list of dict
         Lists, or distributions with a method ``rvs``, as in scikit-learn.
     n_iter : int, default=10

@@ -90,9 +90,11 @@ def rounder(step: float) -> float:
 
 def project(weights: Array) -> Array:
     """Clip public weights to [-LARGEST_WEIGHT, LARGEST_WEIGHT] in place, and replace NaN by 0."""
-    np.minimum(weights, LARGEST_WEIGHT, out=weights)
-    np.maximum(weights, -LARGEST_WEIGHT, out=weights)
-    np.copyto(weights, 0.0, where=np.isnan(weights))
+    # Almost always, two comparisons are enough. NaN is in no box.
+    if not (weights.max() <= LARGEST_WEIGHT and weights.min() >= -LARGEST_WEIGHT):
+        np.minimum(weights, LARGEST_WEIGHT, out=weights)
+        np.maximum(weights, -LARGEST_WEIGHT, out=weights)
+        np.copyto(weights, 0.0, where=np.isnan(weights))
     return weights
 
 
@@ -215,7 +217,7 @@ class GradientSums:
         for i in range(self._last, -1, -1):
             part = parts[i]
             own = self._weights[i][:, : part.shape[1]]
-            largest = max(float(np.abs(part).max()), _LEAST)
+            largest = max(float(part.max()), -float(part.min()), _LEAST)
             number = rounder(step_of(largest, self._weight_bits[i]))
             np.add(part, number, out=own)
             own -= number
@@ -355,4 +357,4 @@ class GradientSums:
 
 
 def _power(exponents: NDArray[np.int32]) -> Array:
-    return np.ldexp(1.0, np.clip(exponents, -_MOST_EXPONENT, _MOST_EXPONENT))
+    return np.ldexp(1.0, np.minimum(np.maximum(exponents, -_MOST_EXPONENT), _MOST_EXPONENT))

@@ -32,6 +32,9 @@ from ..mechanisms import BitStream, Mechanism, NoiseSource, SampledGaussianMecha
 from .progress import Attributes, Phases, Progress
 from .theorems import Theorem
 
+#: The theorem about the sensitivity of sums over at most `rows_per_group` rows of each group.
+GROUPS = Theorem("Units", 1)
+
 
 @dataclass(frozen=True)
 class Release:
@@ -184,10 +187,14 @@ class PrivacyGuarantee:
             lines.append(replaced)
         return lines
 
+    def _cited(self, release: Release) -> str:
+        """Return the theorems that prove the sensitivity of a release, with the theorem about rows of groups."""
+        return f"{release.theorem}; {GROUPS}" if self.unit == "group" else str(release.theorem)
+
     def __repr__(self) -> str:
         lines = self._lines() + [f"  {line}" for line in self.fits]
         for release in self.releases:
-            lines.append(f"  {release.record()}, share {release.share:.3g} [{release.theorem}]")
+            lines.append(f"  {release.record()}, share {release.share:.3g} [{self._cited(release)}]")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -195,7 +202,7 @@ class PrivacyGuarantee:
         rows = "".join(
             f"<tr><td>{escape(r.label)}</td><td>{escape(r.mechanism.name)}</td>"
             f"<td>{r.sensitivity:.6g} ({escape(r.mechanism.norm)})</td><td>{r.mechanism.scale:.6g}</td>"
-            f"<td>{r.share:.3g}</td><td>{escape(str(r.theorem))}</td></tr>"
+            f"<td>{r.share:.3g}</td><td>{escape(self._cited(r))}</td></tr>"
             for r in self.releases
         )
         return (

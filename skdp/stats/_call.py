@@ -20,14 +20,15 @@ from ..checks.values import shown
 from ..mechanisms import Mechanism, NoiseSource
 from ..parts.arrays import PartedArray, rowwise, unchecked
 from ..parts.collections import in_parts
+from ..release.laws import combination
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
 from ..release.units import Unit
 from ..schema.declared import Category, Column, Number, cells_of, read_cells, read_numbers
-from ..schema.entries import read_column
+from ..schema.entries import read_column, table_columns
 from ..schema.mixin import unit_of
 from ..schema.schema import Schema, as_schema, columns_in_order
-from ._noise import Sensitivity, combination, quietest, with_and_without_delta
+from ._noise import Sensitivity, quietest, with_and_without_delta
 
 Array = NDArray[np.float64]
 
@@ -151,6 +152,25 @@ class Call:
     accountant: BudgetAccountant | None
     source: NoiseSource
     members: Any
+    # The last column of the schema, if it is not in the table.
+    target: Any = None
+
+    def with_target(self, y: Any) -> Call:
+        """Return the call with the target of the schema as a further column, if X has its column or y is given."""
+        assert self.schema is not None
+        name, table = self.schema.target_name, getattr(self.table, "meta", self.table)
+        is_column = name is not None and name in (table_columns(table)[0] or ())
+        if y is None and not is_column:
+            return self
+        if self.schema.target is None:
+            raise ValueError("y is given, and the schema declares no target. Declare it, or leave out y")
+        if y is not None and is_column:
+            raise ValueError(f"y is given, and X has the column {shown(name)} of the target. Leave out one of them")
+        if y is not None and isinstance(self.table, PartedArray):
+            raise TypeError("y is not supported for a collection of Dask. Make the target a column of X, with its name")
+        name = name or ("target" if "target" not in self.schema else "(target)")
+        schema = Schema({**self.schema, name: self.schema.target}, None, self.schema.group, self.schema.rows_per_group)
+        return replace(self, schema=schema, target=y)
 
     def plan(
         self, budget: Budget, *parts: tuple[str, Mechanism, float, Theorem], events: Sequence[PrivacyEvent]
@@ -213,13 +233,17 @@ class Call:
     def read(self, read: Callable[..., NDArray], names: Sequence[str]) -> Any:
         """Return columns of the table as one array, by a function of the declaration and the entries of a column."""
         assert self.schema is not None
-        return rowwise(partial(_read_columns, read, self.schema, tuple(names)), self.table)
+        return rowwise(partial(_read_columns, read, self.schema, tuple(names), self.target), self.table)
 
 
-def _read_columns(read: Callable[..., NDArray], schema: Schema, names: tuple[str, ...], table: Any) -> NDArray:
-    if len(schema) == 1 and np.ndim(table) == 1 and not hasattr(table, "keys"):
-        table = {next(iter(schema)): table}
-    every = dict(zip(schema, columns_in_order(schema, table), strict=True))
+def _read_columns(
+    read: Callable[..., NDArray], schema: Schema, names: tuple[str, ...], target: Any, table: Any
+) -> NDArray:
+    own = schema if target is None else schema.drop(list(schema)[-1])
+    if len(own) == 1 and np.ndim(table) == 1 and not hasattr(table, "keys"):
+        table = {next(iter(own)): table}
+    columns = columns_in_order(own, table)
+    every = dict(zip(schema, columns if target is None else [*columns, target], strict=True))
     found = [read_column(every[name], name) for name in names]
     if len({len(entries) for entries in found}) > 1:
         raise ValueError("the columns of X must all have the same length")

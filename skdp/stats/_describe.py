@@ -11,21 +11,29 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget
 from ..parts.arrays import column_of, count_rows
+from ..release.estimates import Around, Estimate
+from ..release.laws import Law, combination
 from ..release.session import PrivacyGuarantee
 from ..schema.declared import Category, Number
 from ..schema.schema import as_html, as_text
 from ..sensitivity import sum_over_rows
 from ._call import COUNTS, Call, Cells, Numbers, cells_in, choosing, numbers_of, statistic
 from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances
-from ._noise import Law, Sensitivity, combination, quietest, with_and_without_delta
+from ._noise import Sensitivity, quietest, with_and_without_delta
+from ._quantiles import ENDS, errors_of, neighbours, reserved_ends
 from ._ranks import THEOREM as RANKS
-from ._ranks import WHOLE, as_values, edges_of, quantiles_at, rank_counts
-from ._result import Around, Estimate
+from ._ranks import WHOLE, as_values, edges_of, quantiles_at, rank_counts, rank_scales, refined
 
 Array = NDArray[np.float64]
 
 
 QUARTILES = (WHOLE // 4, WHOLE // 2, 3 * WHOLE // 4)
+
+# Part of the share of the quartiles for the ends of their intervals.
+_OF_ENDS = 0.2
+
+# Level at which the intervals of quartiles are most accurate.
+_LEVEL = 0.95
 
 _NAMES = ("count", "missing", "mean", "std", "25%", "50%", "75%")
 
@@ -73,25 +81,36 @@ class Description:
     def _tables(self) -> list[list[tuple[str, ...]]]:
         found = []
         if self.numbers:
-            rows = [(key, *(f"{own[key].value:.6g}" for own in self.numbers.values())) for key in _NAMES]
+            rows = [(key, *(_with_error(own[key], ".6g") for own in self.numbers.values())) for key in _NAMES]
             found.append([("", *self.numbers), *rows])
         if self.categories:
             rows = []
             for name, own in self.categories.items():
                 total = max(float(np.sum(np.maximum(own.value, 0))), 1.0)
-                for label, one in zip(own.names, own.value.tolist(), strict=True):
-                    rows.append((name, label, f"{one:d}", f"{max(one, 0) / total:.1%}"))
+                for label, one, error in zip(own.names, own.value.tolist(), own.standard_error.tolist(), strict=True):
+                    rows.append((name, label, f"{one:d}{_plus_minus(error)}", f"{max(one, 0) / total:.1%}"))
             found.append([("column", "category", "count", "share"), *rows])
         return found
 
     def _line(self) -> str:
-        return f"about {self.count.value} records; {str(self.privacy_).splitlines()[0]}"
+        return (
+            f"{_with_error(self.count, 'd')} records; the number after ± is the standard error by noise\n"
+            f"{str(self.privacy_).splitlines()[0]}"
+        )
 
     def __repr__(self) -> str:
         return "\n\n".join([*map(as_text, self._tables()), self._line()])
 
     def _repr_html_(self) -> str:
         return "".join(map(as_html, self._tables())) + f"<p>{self._line()}</p>"
+
+
+def _plus_minus(error: float) -> str:
+    return f" ± {error:.2g}" if error > 0 else ""
+
+
+def _with_error(one: Estimate, form: str) -> str:
+    return f"{one.value:{form}}{_plus_minus(one.standard_error)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +138,10 @@ def _parts(budget: Budget, numbers: Numbers | None, cells: Cells | None, rows: i
     power = 2.0 if budget.delta > 0 else 1.0
     total = math.fsum(cost**power for cost in costs.values())
     shares = {name: (cost**power / total if total else 1 / len(costs)) * (1 - 2.0**-40) for name, cost in costs.items()}
+    if numbers is not None:
+        shares[ENDS] = _OF_ENDS * shares["quartiles"]
+        shares["quartiles"] *= 1 - _OF_ENDS
+        makers[ENDS] = lambda share: reserved_ends(budget, share, QUARTILES, width, rows)
     return _Parts(budget, shares, {name: make(shares[name]) for name, make in makers.items()}, total ** (1 / power))
 
 
@@ -135,24 +158,27 @@ def _noise_in_records(part: Any) -> float:
 
 
 @statistic(bounds=False)
-def describe(call: Call) -> Description:
+def describe(call: Call, y: Any = None) -> Description:
     r"""Describe all columns of a table with one privacy budget.
 
     Parameters
     ----------
     X : table
-        A table with the columns of `schema`.
+        A table with the columns of `schema`, and possibly with the column of its target.
+    y : array-like of shape (n_samples,), default=None
+        Labels or targets, if they are not a column of `X`. If given, the target of `schema` is described as well.
     columns : list of str, default=None
-        Names of the columns to describe. If None, all columns of the schema are described.
+        Names of the columns to describe, possibly with the name of the target (``"target"`` if it has none). If None,
+        all columns of the schema are described. The target is then described if it is in `X`, or if `y` is given.
     %(shared)s
 
     Returns
     -------
     description : Description
         For columns of numbers: the numbers of values and of missing values, the mean, the standard deviation and the
-        quartiles. For columns of categories: the number of records in each cell. The description prints as a table. If
-        a column has ``missing="cell"``, missing values are counted in ``"missing"`` for numbers, and in a cell of this
-        name for categories. The target is described if it is a column of the schema.
+        quartiles. For columns of categories: the number of records in each cell. The description prints as a table
+        with standard errors. Each statistic has an interval. If a column has ``missing="cell"``, missing values are
+        counted in ``"missing"`` for numbers, and in a cell of this name for categories.
 
     See Also
     --------
@@ -161,11 +187,12 @@ def describe(call: Call) -> Description:
 
     Notes
     -----
-    **Privacy.** There are three releases: the moments of all numbers (:ref:`statistics, theorem 1
-    <statistics-theorem-1>`), their quartiles (:ref:`preprocessing, theorem 2 <preprocessing-theorem-2>`), and the
-    number of records with the counts of all categories (:ref:`statistics, theorem 2 <statistics-theorem-2>`). The
-    budget is divided so that the noise of counts, sums and ranks is about equal in numbers of records. The division
-    depends only on the schema and the budget.
+    **Privacy.** There are four releases: the moments of all numbers (:ref:`statistics, theorem 1
+    <statistics-theorem-1>`), their quartiles and the ends of the intervals of the quartiles (:ref:`preprocessing,
+    theorem 2 <preprocessing-theorem-2>`), and the number of records with the counts of all categories
+    (:ref:`statistics, theorem 2 <statistics-theorem-2>`). The budget is divided so that the noise of counts, sums and
+    ranks is about equal in numbers of records. The division depends only on the schema and the budget. Whether `X` has
+    a column of the target is public, as all names of columns are.
 
     Examples
     --------
@@ -177,9 +204,14 @@ def describe(call: Call) -> Description:
     (40, 40.0)
     >>> found.categories["sex"].names
     ('f', 'm', 'other', 'missing')
+    >>> low, high = found.numbers["age"]["25%"].confidence_interval()
+    >>> low <= 30 <= high
+    True
     """
     if call.schema is None:
         raise ValueError("schema must be given, because it declares the columns of numbers and of categories")
+    call = call.with_target(y)
+    assert call.schema is not None
     chosen = call.schema if call.chosen is None else call.schema.select(*_names(call.chosen))
     kinds = {kind: [name for name in chosen if isinstance(chosen[name], kind)] for kind in (Number, Category)}
     numbers = numbers_of(choosing(call, kinds[Number])) if kinds[Number] else None
@@ -190,7 +222,7 @@ def describe(call: Call) -> Description:
     pairs = {
         name: (one.mechanism, one.event) if hasattr(one, "mechanism") else one for name, one in parts.found.items()
     }
-    theorems = {"counts": COUNTS, LABEL: THEOREM, "quartiles": RANKS}
+    theorems = {"counts": COUNTS, LABEL: THEOREM, "quartiles": RANKS, ENDS: RANKS}
     releases = [(name, pairs[name][0], parts.shares[name], theorems[name]) for name in pairs]
     plan = call.plan(parts.budget, *releases, events=[event for _, event in pairs.values()])
     # If all columns are of one type, one array stands for both arrays.
@@ -206,7 +238,7 @@ def describe(call: Call) -> Description:
     for name, labels in zip(() if cells is None else cells.names, () if cells is None else cells.labels, strict=True):
         categories[name] = _counted(counts[start : start + len(labels)], law, plan, labels)
         start += len(labels)
-    described = {} if numbers is None else _describe_numbers(session, parts, numbers, values, n, plan)
+    described = {} if numbers is None else _describe_numbers(session, parts, call.unit.rows, numbers, values, n, plan)
     return Description(described, categories, n, plan)
 
 
@@ -233,12 +265,18 @@ def _counted(value: Any, law: Law, plan: PrivacyGuarantee, names: tuple[str, ...
 
 
 def _describe_numbers(
-    session: Any, parts: _Parts, numbers: Numbers, values: NDArray, n: Estimate, plan: PrivacyGuarantee
+    session: Any, parts: _Parts, rows: int, numbers: Numbers, values: NDArray, n: Estimate, plan: PrivacyGuarantee
 ) -> dict[str, dict[str, Estimate]]:
     design, half = parts.found[LABEL], numbers.half
     sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
-    edges = edges_of(numbers, 4096)
-    quartiles = as_values(edges, session.release("quartiles", rank_counts(edges, values)), numbers)
+    present = np.maximum(sums[:, 0] if numbers.may_lack else np.full(numbers.width, float(n.value)), 1.0)
+    levels = np.array(QUARTILES, dtype=np.intp)
+    ends = neighbours(session, parts.budget, parts.shares[ENDS], rows, numbers, _LEVEL, levels, present, values)
+    edges = refined(edges_of(numbers, 4096), ends.ends)
+    scales = rank_scales(session.mechanism("quartiles"), QUARTILES)
+    quartiles = as_values(edges, session.release("quartiles", rank_counts(edges, values)), numbers).T
+    ends = ends.about(quartiles, scales, quartiles.shape)
+    errors = errors_of(ends, numbers)
     own_law = combination(design.mechanism, design.powers[0])
     shape = (numbers.width,)
     every = {
@@ -253,8 +291,8 @@ def _describe_numbers(
         own["missing"] = Estimate(lacking, both, plan, (), {}, Around(lacking, Law(normal=both), None, 0))
         for key, (value, error, spread) in every.items():
             own[key] = Estimate(float(value[j]), float(error[j]), plan, (), {}, spread.rules[j])
-        for key, one in zip(_NAMES[-3:], quartiles[j].tolist(), strict=True):
-            own[key] = Estimate(one, math.nan, plan)
+        for i, key in enumerate(_NAMES[-3:]):
+            own[key] = Estimate(float(quartiles[i, j]), float(errors[i, j]), plan, (), {}, ends.of_one(i, j))
         found[name] = own
     return found
 

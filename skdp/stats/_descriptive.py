@@ -14,11 +14,13 @@ from ..accounting import Budget, PrivacyEvent
 from ..checks.params import check_choice
 from ..mechanisms import within_reach
 from ..parts.arrays import rowwise
+from ..release.estimates import Around, Estimate
+from ..release.laws import combination
 from ..release.session import Release, Reserved
 from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic
 from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances
-from ._noise import Sensitivity, combination, with_and_without_delta
+from ._noise import Sensitivity, with_and_without_delta
 from ._quantiles import (
     LEAST_RECORDS,
     RangePart,
@@ -28,7 +30,6 @@ from ._quantiles import (
     width_of_counts,
 )
 from ._ranks import WHOLE
-from ._result import Around, Estimate
 
 Array = NDArray[np.float64]
 

@@ -17,13 +17,14 @@ from ..checks.silence import discreet
 from ..checks.values import shown
 from ..parts.arrays import PartedArray, rowwise
 from ..parts.collections import is_collection
+from ..release.estimates import Around, Estimate
+from ..release.laws import combination
 from ..release.session import PrivacyGuarantee, Release, Reserved
 from ..release.theorems import Theorem
 from ._call import Call, Numbers, begin, cells_in, choosing, label_names, numbers_of, private_labels
 from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances
-from ._noise import combination, with_and_without_delta
+from ._noise import with_and_without_delta
 from ._ranks import WHOLE, as_values, edges_of, quantiles_at, rank_counts
-from ._result import Around, Estimate
 from ._tables import OCCURRING, occurring_mechanism, released_labels
 
 Array = NDArray[np.float64]

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget, PrivacyEvent
 from ..mechanisms import Mechanism, within_reach
+from ..release.estimates import Each, Quotient
+from ..release.laws import combination
 from ..release.theorems import Theorem
 from ..schema.grid import scaled
 from ..sensitivity import (
@@ -33,8 +35,7 @@ from ..sensitivity import (
     polynomial_sums,
 )
 from ._call import Numbers
-from ._noise import Sensitivity, combination, norm_mechanism, pure_mechanism
-from ._result import Each, Quotient
+from ._noise import Sensitivity, norm_mechanism, pure_mechanism
 
 Array = NDArray[np.float64]
 

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget
 from ..mechanisms import Mechanism, within_reach
+from ..release.estimates import Each, Estimate, Quotient
+from ..release.laws import combination
 from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
 from ..schema.grid import scaled
 from ..sensitivity import exact_sum, moments_l1, moments_l2, rounded_norm
 from ._call import Call, Numbers, numbers_of, statistic
-from ._noise import Sensitivity, combination, norm_mechanism, pure_mechanism, with_and_without_delta
-from ._result import Each, Estimate, Quotient
+from ._noise import Sensitivity, norm_mechanism, pure_mechanism, with_and_without_delta
 
 Array = NDArray[np.float64]
 

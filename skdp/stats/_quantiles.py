@@ -14,6 +14,7 @@ from ..accounting import Budget, PrivacyEvent, PureEvent
 from ..checks.params import check_boolean, real_numbers
 from ..mechanisms import Mechanism, PoissonSampler, pure_share
 from ..parts.arrays import count_rows, taken
+from ..release.estimates import Estimate, check_level
 from ..release.session import Release, ReleaseSession, Reserved
 from ..release.theorems import Theorem
 from ..sensitivity import sum_over_rows
@@ -31,13 +32,15 @@ from ._ranks import (
     rank_scales,
     refined,
 )
-from ._result import Estimate, check_level
 
 Array = NDArray[np.float64]
 
 
 # Shares of the budget for the number of records, and for the ends of intervals.
 _OF_COUNT, _OF_ENDS = 0.04, 0.11
+
+#: Label of the release that encloses quantiles.
+ENDS = "ends of intervals"
 
 # A range leaves out about this many records at each end, divided by the epsilon of a cut. The exponent is then 18 at
 # the last records, so that the thousands of edges beyond are hardly ever drawn.
@@ -138,13 +141,12 @@ def _quantiles(call: Call, q: Any, interval: bool, level: float) -> Estimate:
         own = [quantiles_at(budget, main, sought, numbers.width, call.unit.rows)]
         if interval:
             own.append(count_mechanism(budget, _OF_COUNT, width_of_counts(numbers), call.unit.rows))
-            event = quantiles_at(budget, _OF_ENDS, sought, numbers.width, call.unit.rows)[1]
-            own.append((Reserved(event), event))  # type: ignore[arg-type]
+            own.append(reserved_ends(budget, _OF_ENDS, sought, numbers.width, call.unit.rows))
         return budget, own
 
     budget, own = with_and_without_delta(call.budget, build, lambda found: found[1][0][0].scale)
     shares = (main, _OF_COUNT, _OF_ENDS)
-    labels, theorems = ("quantiles", "number of records", "ends of intervals"), (THEOREM, COUNTS, THEOREM)
+    labels, theorems = ("quantiles", "number of records", ENDS), (THEOREM, COUNTS, THEOREM)
     parts = [
         (label, mechanism, share, theorem)
         for label, (mechanism, _), share, theorem in zip(labels, own, shares, theorems, strict=False)
@@ -156,12 +158,12 @@ def _quantiles(call: Call, q: Any, interval: bool, level: float) -> Estimate:
     spread: Any = None
     if interval:
         n = np.maximum(session.release("number of records", counted(numbers, values)), 1.0)
-        spread = _neighbours(session, call, budget, numbers, level, np.ravel(levels), n, values)
+        spread = neighbours(session, budget, _OF_ENDS, call.unit.rows, numbers, level, np.ravel(levels), n, values)
         edges = refined(edges, spread.ends)
     found = as_values(edges, session.release("quantiles", rank_counts(edges, values)), numbers).T
     if spread is not None:
-        spread = spread.about(found, shape)
-    error: Any = np.full(shape, np.nan) if spread is None else spread.standard_error.reshape(shape)
+        spread = spread.about(found, rank_scales(own[0][0], sought), shape)
+    error: Any = np.full(shape, np.nan) if spread is None else errors_of(spread, numbers).reshape(shape)
     value: Any = found.reshape(shape)
     if not shape:
         value, error = float(value), float(error)
@@ -211,10 +213,25 @@ def _levels(q: Any) -> NDArray[np.intp]:
     return np.rint(array * WHOLE).astype(np.intp)
 
 
-def _neighbours(
+def reserved_ends(
+    budget: Budget, share: float, levels: tuple[int, ...], width: int, rows: int
+) -> tuple[Reserved, PrivacyEvent]:
+    """Return the part of a plan for the ends of intervals, whose levels follow from earlier releases."""
+    event = quantiles_at(budget, share, levels, width, rows)[1]
+    return Reserved(event), event  # type: ignore[arg-type]
+
+
+def errors_of(spread: Neighbours, numbers: Numbers) -> Array:
+    """Return standard errors of quantiles of shape (n_levels, n_columns), with rounding to declared steps."""
+    steps = [float(getattr(column, "step", None) or 0.0) for column in numbers.scales] or [0.0] * numbers.width
+    return np.hypot(spread.standard_error, np.array(steps) / math.sqrt(12))
+
+
+def neighbours(
     session: ReleaseSession,
-    call: Call,
     budget: Budget,
+    share: float,
+    rows: int,
     numbers: Numbers,
     level: float,
     levels: NDArray[np.intp],
@@ -224,7 +241,7 @@ def _neighbours(
     """Release two quantiles around each quantile, which enclose it with the given probability."""
     least, q, width = float(n.min()), levels / WHOLE, numbers.width
     signs = np.array([-1, 1])
-    scales = np.full((len(q), 2), 2 * quantiles_at(budget, _OF_ENDS, (1, 2), width, call.unit.rows)[0].scale)
+    scales = np.full((len(q), 2), 2 * quantiles_at(budget, share, (1, 2), width, rows)[0].scale)
     spread = np.sqrt(least * q * (1 - q))[:, None] * np.ones(2)
     # The distance of the ends depends on the noise of the cuts, which depends on the levels of the ends.
     wanted, inside, places, mechanism, event = (None,) * 5  # type: Any, Any, Any, Any, Any
@@ -233,11 +250,11 @@ def _neighbours(
         at = np.rint((q[:, None] + signs * wanted / least) * WHOLE)
         inside = (at > 0) & (at < WHOLE)
         sought, places = np.unique(np.where(inside, at, WHOLE // 2).astype(np.intp), return_inverse=True)
-        mechanism, event = quantiles_at(budget, _OF_ENDS, tuple(sought.tolist()), width, call.unit.rows)
+        mechanism, event = quantiles_at(budget, share, tuple(sought.tolist()), width, rows)
         scales = rank_scales(mechanism, tuple(sought.tolist()))[places].reshape(scales.shape)
-    session.refine("ends of intervals", [Release("ends of intervals", mechanism, _OF_ENDS, THEOREM)], [event])
+    session.refine(ENDS, [Release(ENDS, mechanism, share, THEOREM)], [event])
     edges = edges_of(numbers)
-    released = as_values(edges, session.release("ends of intervals", rank_counts(edges, values)), numbers)
+    released = as_values(edges, session.release(ENDS, rank_counts(edges, values)), numbers)
     ends = released[:, places.ravel()].reshape(width, len(q), 2).transpose(1, 0, 2)
     ends = np.where(inside[:, None, :], ends, np.stack([numbers.lower, numbers.upper], axis=1))
     ns = np.broadcast_to(n, (len(q), width))

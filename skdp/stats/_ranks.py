@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget, PrivacyEvent
 from ..mechanisms import Mechanism, quantile_mechanism
+from ..release.laws import Law
 from ..release.theorems import Theorem
 from ..schema.declared import Number
 from ..schema.grid import SCALES, check_grid
 from ..sensitivity import PARTS, spread_counts, sum_over_rows
 from ._call import Numbers
-from ._noise import Law
 
 Array = NDArray[np.float64]
 
@@ -106,12 +106,28 @@ class Neighbours:
     reach: Array  # Distances of the ends from the quantile in records, of the shape of `ends`.
     least: Array
     most: Array
+    own: Array | None = None  # Scales of the noise of the quantiles' ranks, of shape (n_levels, 1).
     shape: tuple[int, ...] = (-1,)
 
-    def about(self, value: Array, shape: tuple[int, ...]) -> Neighbours:
-        """Return the intervals of quantiles that were released afterwards."""
+    def about(self, value: Array, own: Array, shape: tuple[int, ...]) -> Neighbours:
+        """Return the intervals of quantiles that were released afterwards, with these scales of their ranks."""
         ends = np.stack([np.minimum(self.ends[..., 0], value), np.maximum(self.ends[..., 1], value)], axis=2)
-        return replace(self, value=value, ends=ends, shape=shape)
+        return replace(self, value=value, ends=ends, own=own[:, None], shape=shape)
+
+    def of_one(self, level: int, column: int) -> Neighbours:
+        """Return the interval of one quantile of one column."""
+        rows, columns = slice(level, level + 1), slice(column, column + 1)
+        return Neighbours(
+            self.value[rows, columns],
+            self.ends[rows, columns],
+            self.scales[rows],
+            self.sampled[rows, columns],
+            self.reach[rows, columns],
+            self.least[columns],
+            self.most[columns],
+            None if self.own is None else self.own[rows],
+            (),
+        )
 
     def interval(self, level: float, total: bool) -> tuple[Array, Array]:
         """Return both ends of the intervals, in proportion to the distance in ranks."""
@@ -123,9 +139,10 @@ class Neighbours:
 
     @property
     def standard_error(self) -> Array:
-        """Standard deviation of the noise alone, in proportion to the distance in ranks."""
-        low, high = self.interval(0.6827, False)
-        return (high - low) / 2
+        """Standard deviation of the noise of the quantiles alone, by the mean distance of values in ranks."""
+        assert self.own is not None
+        slope = (self.ends[..., 1] - self.ends[..., 0]) / np.maximum(self.reach.sum(axis=-1), 1e-300)
+        return math.sqrt(2) * self.own * slope
 
 
 def rank_half_widths(scales: Array, sampled: Array, level: float) -> Array:

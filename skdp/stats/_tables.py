@@ -15,14 +15,15 @@ from ..checks.params import check_integer, increasing_edges, is_list
 from ..checks.values import shown
 from ..mechanisms import Mechanism, NoNoise, StabilityCounts
 from ..parts.arrays import column_of, rowwise
+from ..release.estimates import Around, Estimate, Quotient
+from ..release.laws import combination
 from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
 from ..schema.declared import Category, cells_of, read_cells
 from ..schema.entries import read_column
 from ..sensitivity import sum_over_rows
 from ._call import COUNTS, Call, Numbers, cells_in, choosing, label_names, numbers_of, private_labels, statistic
-from ._noise import Sensitivity, combination
-from ._result import Around, Estimate, Quotient
+from ._noise import Sensitivity
 
 Array = NDArray[np.float64]
 

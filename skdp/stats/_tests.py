@@ -16,12 +16,12 @@ from ..checks.params import check_integer, check_positive
 from ..checks.values import shown
 from ..mechanisms import rounded_normal
 from ..parts.arrays import rowwise
+from ..release.laws import Law, combination, drawn_noise
 from ..release.session import PrivacyGuarantee
 from ..schema.declared import Category, Number
 from ._call import Call, cells_in, choosing, numbers_of, statistic
 from ._groups import group_releases
 from ._moments import SAFE, Design, means
-from ._noise import Law, combination, drawn_noise
 from ._ranks import edges_of
 from ._tables import released_table
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
@@ -457,7 +458,7 @@ def test_the_bound_on_scores_is_a_function_of_released_numbers():
     class Watched(_weighted.WeightedObjective):
         def __init__(self, *args):
             super().__init__(*args)
-            seen.append((args[-1], np.abs(self.target[:, 2]).max()))
+            seen.append((self._largest_start, np.abs(self.target[:, 2]).max()))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_weighted, "WeightedObjective", Watched)
@@ -467,3 +468,18 @@ def test_the_bound_on_scores_is_a_function_of_released_numbers():
     (first, none), (second, largest) = seen[0], seen[-1]
     assert first == none == 0
     assert second >= largest > 0
+
+
+def test_solutions_by_factorisations_and_by_conjugate_gradients_are_equal(monkeypatch):
+    rng = np.random.default_rng(4)
+    X = rng.random((4000, 3))
+    y = (X.sum(axis=1) + rng.logistic(scale=0.2, size=4000) > 1.5).astype(int)
+    model = DPAdditiveClassifier(bounds=(0, 1), n_bins=40, classes=[0, 1], epsilon=4.0, delta=1e-6, random_state=0)
+    found = []
+    for few, time in ((1000, 4e-4), (50, np.inf), (50, 0.0)):
+        monkeypatch.setattr(_weighted, "_FEW_FEATURES", few)
+        monkeypatch.setattr(_weighted, "_TIME", time)
+        found.append(np.concatenate([*clone(model).fit(X, y).terms_]))
+    np.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(found[2], found[0])
+    assert np.any(found[1] != found[0]), "conjugate gradients have other rounding errors"

@@ -1,12 +1,15 @@
 """Model cards: their numbers are those of the guarantee, and nothing in them depends on rows that were not released."""
 
 import math
+import re
+from statistics import NormalDist
 
+import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from skdp import BudgetAccountant, DPNaiveBayes, Number, Schema
+from skdp import DPPCA, BudgetAccountant, DPNaiveBayes, Number, ObjPertLogReg, Schema, make_private_pipeline
 from skdp.inspection import model_card
 from tests.estimators import ESTIMATORS, data_for, declared, name_of, needs_y
 
@@ -42,12 +45,54 @@ def test_odds_and_power_are_those_of_the_guarantee():
     assert "records of one person" not in card
 
 
+def gaussian(**parameters):
+    X, _ = data_for(ObjPertLogReg(data_norm=1.0))
+    return DPPCA(2, data_norm=3.0, **parameters).fit(X)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_numbers_of_gaussian_noise_are_those_of_its_curve(epsilon):
+    model = gaussian(epsilon=epsilon, delta=1e-5)
+    (release,) = model.privacy_.releases
+    # Two normal laws, and the best test between them, apart from the functions of the card.
+    law, distance = NormalDist(), release.sensitivity / release.mechanism.scale
+    card = model_card(model)
+    right, found = (float(number) for number in re.findall(r"at most ([0-9.]+) %", card)[::2])
+    assert re.search(r"from [0-9.]+-Gaussian differential privacy", card)
+    for shown, exact in ((right, law.cdf(distance / 2)), (found, law.cdf(law.inv_cdf(0.05) + distance))):
+        # The numbers are rounded up to a tenth of a per cent.
+        assert 100 * exact - 1e-9 <= shown < 100 * exact + 0.11
+    # The pair alone gives larger numbers.
+    assert right < 100 * (math.exp(epsilon) + 1e-5) / (1 + math.exp(epsilon)) - 1
+
+
+def test_a_pure_guarantee_names_no_curve():
+    assert "Gaussian differential privacy" not in model_card(fitted(epsilon=1.0))
+
+
+def test_the_card_of_a_pipeline():
+    X, y = data_for(ObjPertLogReg(data_norm=1.0))
+    seeded = ObjPertLogReg(data_norm=3.0, classes=np.unique(y).tolist(), random_state=0)
+    model = make_private_pipeline(DPPCA(2, data_norm=3.0), seeded, epsilon=2.0, delta=1e-6)
+    card = model_card(model.fit(X, y))
+    assert "| dppca: second moments" in card
+    assert "| objpertlogreg: objective" in card
+    assert "`random_state`" in card
+    assert "`random_state`" not in model_card(model.set_params(objpertlogreg__random_state=None))
+
+
 def test_groups_and_seeds_are_named():
     schema = Schema({"age": Number(18, 95)}, target={"repaid": ["no", "yes"]}, group="person", rows_per_group=2)
     table = schema.sample(200)
     model = DPNaiveBayes(schema=schema, random_state=0)
     card = model_card(model.fit(table, table["repaid"]))
     assert "without the records of one person" in card
+    lines = [line for line in card.splitlines() if "theorem" in line and line.startswith("| ")][1:]
+    assert lines
+    assert all(line.endswith("; Units, theorem 1 |") for line in lines)
+    assert repr(model.privacy_).count("; Units, theorem 1]") == len(lines)
+    assert model.privacy_._repr_html_().count("; Units, theorem 1</td>") == len(lines)
+    assert "Units" not in model_card(fitted())
     assert "`random_state`" in card
 
 

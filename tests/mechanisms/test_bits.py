@@ -4,6 +4,11 @@ False-alarm probability of every stochastic test: 1e-6 over the choice of its fi
 operating system, 1e-9 a run, all of them together.
 """
 
+import os
+import subprocess
+import sys
+import types
+
 import numpy as np
 import pytest
 
@@ -14,8 +19,10 @@ from skdp.mechanisms import (
     GaussianMechanism,
     NoiseSource,
     PermuteAndFlip,
+    _bits,
     discrete_gaussian,
 )
+from skdp.mechanisms._bits import _MANY_WORDS
 from tests.statistics import FALSE_ALARM, accept, binomial, chi_square, reject
 
 SEEDS = [0, 7, np.int64(7), 2**70]
@@ -85,10 +92,66 @@ def test_no_words():
         assert NoiseSource(seed).stream("none").words(0).shape == (0,)
 
 
-def test_operating_system_words_are_not_shared_with_a_fork():
-    # Nothing is buffered: two streams never hand out the same words, whenever they were made.
-    a, b = NoiseSource().stream("a"), NoiseSource().stream("a")
-    assert vars(a) == vars(b) == {}
+FORK = """
+import os, warnings
+from skdp.mechanisms import NoiseSource
+warnings.simplefilter("ignore")
+stream = NoiseSource().stream("a")
+stream.words({size})
+reader, writer = os.pipe()
+child = os.fork()
+words = stream.words({size})
+if not child:
+    os.write(writer, words.tobytes())
+    os._exit(0)
+os.close(writer)
+with os.fdopen(reader, "rb") as file:
+    theirs = file.read()
+os.waitpid(child, 0)
+print(len(theirs), len(set(words.tobytes()[i : i + 8] for i in range(0, len(theirs), 8))
+    & set(theirs[i : i + 8] for i in range(0, len(theirs), 8))))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a fork")
+@pytest.mark.parametrize("size", [_MANY_WORDS - 1, _MANY_WORDS])
+def test_a_fork_does_not_repeat_words(size):
+    # Two of so many independent words are equal with a probability below 1e-13.
+    run = subprocess.run([sys.executable, "-c", FORK.format(size=size)], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == [str(8 * size), "0"]
+
+
+@pytest.mark.parametrize("size", [0, 1, _MANY_WORDS - 1, _MANY_WORDS, 10 * _MANY_WORDS])
+@pytest.mark.parametrize("openssl", [True, False])
+def test_each_request_depends_on_fresh_bits_of_the_system(size, openssl, monkeypatch):
+    calls = []
+
+    def urandom(n):
+        calls.append(("system", n))
+        return bytes(range(n % 256)).ljust(n, b"s")
+
+    fake = types.ModuleType("ssl")
+    fake.RAND_add = lambda octets, entropy: calls.append(("seed", octets, entropy))
+    fake.RAND_bytes = lambda n: calls.append(("drawn", n)) or b"d" * n
+    monkeypatch.setattr(_bits, "os", types.SimpleNamespace(urandom=urandom))
+    monkeypatch.setattr(_bits, "ssl", fake if openssl else None)
+    stream = NoiseSource().stream("a")
+    for _ in range(3):
+        calls.clear()
+        words = stream.words(size)
+        assert words.shape == (size,)
+        if openssl and size >= _MANY_WORDS:
+            # 256 bits, before the words are drawn.
+            assert calls == [("system", 32), ("seed", bytes(range(32)), 32.0), ("drawn", 8 * size)]
+            assert words.tobytes() == b"d" * (8 * size)
+        else:
+            assert calls == [("system", 8 * size)]
+
+
+@pytest.mark.system_noise
+def test_openssl_is_used():
+    pytest.importorskip("ssl")
+    assert _bits.ssl is sys.modules["ssl"]
 
 
 @pytest.mark.parametrize("seed", [True, 1.0, "1", [1], np.random.SeedSequence(1), np.array([1, 2]), 1j])

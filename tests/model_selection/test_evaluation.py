@@ -78,7 +78,7 @@ def test_areas_and_f1_follow_from_tables(model):
         )
         if table == "histogram":
             np.testing.assert_array_equal(noisy.counts, released.value)
-            assert noisy.privacy == released.privacy
+            assert noisy.privacy_ == released.privacy_
         # F1 has a further column, for records that the model refuses.
         assert noisy.counts.shape == (20, 2) if table == "histogram" else (2, 3)
         assert 0 <= noisy.value <= 1
@@ -227,11 +227,11 @@ def test_each_is_charged_and_close(model, metric, delta):
     found = private_score(model, X, Y, metric=metric, epsilon=2.0, delta=delta, accountant=accountant)
     assert accountant.total() == (2.0, delta)
     (record,) = accountant.records
-    assert record.cost == found.privacy.cost
+    assert record.cost == found.privacy_.cost
     exact = private_score(model, X, Y, metric=metric, epsilon=math.inf)
     assert found.counts.dtype == np.int64
     # Noise of a table is a few records a cell; twenty standard deviations.
-    scale = found.privacy.releases[0].mechanism.scale
+    scale = found.privacy_.releases[0].mechanism.scale
     assert np.abs(found.counts - exact.counts).max() <= 28 * scale + 1
     with pytest.raises(BudgetError):
         private_score(model, X, Y, accountant=accountant)
@@ -256,7 +256,7 @@ def test_one_record_changes_the_table_by_no_more_than_is_claimed(model, metric, 
         tables.clear()
         for each in data:
             found = private_score(model, *each, metric=metric, label_weights=WEIGHT)
-            claims.append(found.privacy.releases[0].mechanism.sensitivity)
+            claims.append(found.privacy_.releases[0].mechanism.sensitivity)
         change = np.abs(tables[1] - tables[0]).sum()
         assert change <= claims[-1]
         largest = max(largest, change)

@@ -1,6 +1,7 @@
 """A private pipeline divides its budget at each fit, and refuses steps that learn without paying."""
 
 import math
+import pickle
 
 import pandas as pd
 import pytest
@@ -27,8 +28,10 @@ from skdp import (
     make_private_pipeline,
     private_score,
 )
-from skdp.exceptions import BudgetError, PrivacyAssumptionWarning
-from skdp.model_selection import PrivatePipeline
+from skdp.accounting import Relation, gaussian_mu
+from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
+from skdp.inspection import model_card
+from skdp.model_selection import PrivatePipeline, private_cross_val_score
 from skdp.preprocessing import BoundsScaler, NormClipper
 from tests.linear_model.data import blobs
 
@@ -101,10 +104,149 @@ def test_it_is_a_pipeline():
     assert set(labels) <= {0, 1}
 
 
-def test_a_search_fits_it_as_one_private_step():
-    search = DPGridSearchCV(pair(), {"objpertlogreg__C": [0.1, 1.0]}, epsilon=4.0, delta=1e-6, random_state=0)
-    with pytest.raises(ValueError, match="PrivatePipeline"):
-        search.fit(X, Y)
+WEIGHTS = {"dppca": 1, "objpertlogreg": 3}
+
+
+def searched(model, **parameters):
+    return DPGridSearchCV(model, {"objpertlogreg__C": [0.1, 1.0]}, **{"random_state": 0, **parameters})
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 4.0, "delta": 1e-6}, {"epsilon": 4.0}])
+@pytest.mark.parametrize("strategy", ["holdout", "split", "kfold"])
+def test_a_search_divides_its_budget_by_the_weights(budget, strategy):
+    search = searched(pair(weights=WEIGHTS), strategy=strategy, **budget).fit(X, Y)
+    plain = searched(Pipeline(pair().steps), strategy=strategy, **budget).fit(X, Y)
+    best = search.best_estimator_
+    assert isinstance(best, PrivatePipeline)
+    assert best.predict(X).shape == (400,)
+    assert search.privacy_.epsilon == plain.privacy_.epsilon == 4.0
+    # The guarantee of the best model is proved anew from its events.
+    one, three = best.privacy_.epsilon, best[-1].epsilon
+    assert three < one <= search.epsilon
+    assert best.epsilon == best.allocation_.total.epsilon == one
+    assert (best[0].epsilon, best[1].epsilon) == tuple(share.epsilon for share in best.allocation_.values())
+    assert search.privacy_plan(n_features=4) == search.privacy_
+    if budget.get("delta"):
+        squares = [gaussian_mu(step.epsilon, step.delta) ** 2 for step in (best[0], best[1])]
+        assert math.isclose(squares[1] / squares[0], 3, rel_tol=1e-4)
+    else:
+        assert math.isclose(best[1].epsilon / best[0].epsilon, 3, rel_tol=1e-9)
+        assert math.isclose(one, best[0].epsilon + best[1].epsilon)
+    # Without weights, the steps of a plain pipeline have equal parts.
+    assert plain.best_estimator_[0].epsilon == plain.best_estimator_[1].epsilon
+
+
+def test_a_search_without_weights_releases_the_same_as_in_a_plain_pipeline():
+    private, plain = (searched(model, epsilon=4.0, delta=1e-6).fit(X, Y) for model in (pair(), Pipeline(pair().steps)))
+    assert private.best_params_ == plain.best_params_
+    assert (private.best_estimator_[-1].coef_ == plain.best_estimator_[-1].coef_).all()
+
+
+def test_a_search_charges_its_own_accountant_once():
+    budget = BudgetAccountant(5.0, 1e-5)
+    with pytest.warns(SeededNoiseWarning):
+        search = searched(pair(), epsilon=4.0, delta=1e-6, accountant=budget).fit(X, Y)
+    assert len(budget.records) == 1
+    assert search.best_estimator_.accountant is None
+    with pytest.raises(ValueError, match="PrivatePipeline has an accountant; pass it to the search"):
+        searched(pair(accountant=budget)).fit(X, Y)
+    # Weights are public parameters, which a search may set, and budgets are not.
+    found = DPGridSearchCV(pair(), {"weights": [WEIGHTS]}, epsilon=4.0, random_state=0).fit(X, Y)
+    assert found.best_estimator_.weights == WEIGHTS
+    assert found.best_estimator_[1].epsilon == 3.0
+    with pytest.raises(ValueError, match="cannot set 'epsilon'"):
+        DPGridSearchCV(pair(), {"epsilon": [1.0]}).fit(X, Y)
+    assert private_cross_val_score(pair(), X, Y, cv=2, epsilon=4.0, random_state=0).shape == (2,)
+
+
+def test_an_inner_private_pipeline_is_not_searched():
+    nested = make_private_pipeline(NormClipper(3.0), pair())
+    with pytest.raises(ValueError, match="a search cannot take PrivatePipeline"):
+        DPGridSearchCV(nested, {}, epsilon=4.0).fit(X, Y)
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 2.0, "delta": 1e-6}, {"epsilon": 2.0, "delta": 0.0}])
+def test_the_guarantee_is_the_composition_of_the_steps(budget):
+    model = pair(weights=WEIGHTS, **budget)
+    assert not hasattr(model, "privacy_")
+    model.fit(X, Y)
+    first, second = (step.privacy_ for step in (model[0], model[1]))
+    found = model.privacy_
+    assert (found.epsilon, found.delta) == (2.0, budget["delta"])
+    assert found.events == (*first.events, *second.events)
+    assert found.unit == "record"
+    assert found.relation is first.relation
+    assert [release.label for release in found.releases] == [
+        *(f"dppca: {release.label}" for release in first.releases),
+        *(f"objpertlogreg: {release.label}" for release in second.releases),
+    ]
+    # The stated pair holds for the events, by an accountant that knows nothing of the division.
+    budget_of_two = BudgetAccountant(2.0, budget["delta"])
+    budget_of_two.charge(found.cost)
+    assert found.cost.events == found.events
+
+
+def test_the_guarantee_of_groups_and_of_inner_steps():
+    frame = pd.DataFrame({"a": [0.1, 0.9] * 40, "b": [0.2, 0.8] * 40, "who": list(range(40)) * 2})
+    schema = Schema({"a": (0, 1)}, target=[0, 1], group="who", rows_per_group=2)
+    by_group = make_private_pipeline(DPNaiveBayes(schema=schema)).fit(frame[["a", "who"]], [0, 1] * 40)
+    assert by_group.privacy_.unit == "group"
+    assert by_group.privacy_.limit == by_group[0].privacy_.limit == "of which at most 2 count"
+    inner = ColumnTransformer(
+        [("p", DPPCA(1, data_norm=2.0), [0, 1]), ("rest", NormClipper(3.0), [2, 3])], sparse_threshold=0
+    )
+    budget = BudgetAccountant(3.0, 1e-6)
+    model = make_private_pipeline(inner, make_private_pipeline(classifier()), epsilon=2.0, accountant=budget)
+    model.fit(X, Y)
+    starts = {release.label.split(": ")[0] for release in model.privacy_.releases}
+    assert starts == {"columntransformer__p", "privatepipeline"}
+    assert math.isclose(math.fsum(event.pure_epsilon() for event in model.privacy_.events), 2.0)
+    assert len(budget.records) == 2
+    assert b"BudgetAccountant" not in pickle.dumps(model.set_params(accountant=None))
+
+
+def test_the_local_model_makes_it_a_guarantee_for_replaced_records():
+    budget = BudgetAccountant(50.0, 1e-6)
+    model = make_private_pipeline(LocalLaplace(bounds=(-1, 1)), classifier(), epsilon=4.0, accountant=budget).fit(X, Y)
+    found = model.privacy_
+    assert found.relation is Relation.REPLACE_RECORD
+    assert math.isclose(found.epsilon, model[0].privacy_.epsilon + 2 * model[1].privacy_.epsilon)
+    assert found.epsilon > 4.0
+    # Each prediction randomises rows, and is charged.
+    before = len(budget.records)
+    model.predict(X[:2])
+    assert len(budget.records) == before + 1
+
+
+def test_a_fitted_pipeline_is_published_without_the_path_of_its_ledger(tmp_path):
+    path = tmp_path / "budget-of-the-clinic.db"
+    budget = BudgetAccountant(5.0, 1e-5, ledger=path)
+    model = pair(accountant=budget).fit(X, Y)
+    assert [step.accountant for step in (model[0], model[1])] == [None, None]
+    assert model.accountant is budget
+    # A fitted model with its accountant charges after it is loaded, as every estimator does.
+    again = pickle.loads(pickle.dumps(model))
+    again.fit(X, Y)
+    assert len(budget.records) == 4
+    published = pickle.dumps(model.set_params(accountant=None))
+    assert b"budget-of-the-clinic" not in published
+    assert (pickle.loads(published).predict(X) == model.predict(X)).all()
+    assert "budget-of-the-clinic" not in model_card(model)
+
+
+def test_a_refused_or_broken_fit_leaves_no_accountant_in_the_steps():
+    budget = BudgetAccountant(2.5, 1e-5)
+    model = pair(accountant=budget).fit(X, Y)
+    stated, allocation = model.privacy_, model.allocation_
+    with pytest.raises(BudgetError):
+        model.fit(X, Y)
+    assert model.privacy_ is stated
+    assert model.allocation_ is allocation
+    broken = pair(accountant=BudgetAccountant(5.0, 1e-5))
+    with pytest.raises(ValueError, match=r"inconsistent|same number"):
+        broken.fit(X, Y[:-1])
+    assert [step.accountant for step in (broken[0], broken[1])] == [None, None]
+    assert not hasattr(broken, "privacy_")
 
 
 @pytest.mark.parametrize("composition", ["auto", "basic", "gdp", "rdp"])
@@ -191,4 +333,4 @@ def test_scores_know_the_schema_inside_a_search():
     frame = pd.DataFrame({"a": [0.1, 0.9] * 20, "who": [1, 2] * 20})
     search = DPGridSearchCV(DPNaiveBayes(schema=GROUPED), {"alpha": [0.5, 1.0]}, random_state=0)
     search.fit(frame, [0, 1] * 20)
-    assert private_score(search, frame, [0, 1] * 20).privacy.unit == "group"
+    assert private_score(search, frame, [0, 1] * 20).privacy_.unit == "group"

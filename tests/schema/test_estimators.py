@@ -344,7 +344,7 @@ def test_searches_and_scores_take_the_schema():
     assert inner.best_params_ == search.best_params_
     assert np.array_equal(released(inner.best_estimator_), released(search.best_estimator_))
     assert search.predict(X.drop(columns="person")).shape == (80,)
-    assert private_score(search, X, y, epsilon=1.0, random_state=0).privacy.unit == "group"
+    assert private_score(search, X, y, epsilon=1.0, random_state=0).privacy_.unit == "group"
     scores = private_cross_val_score(DPNaiveBayes(), X, y, schema=schema, cv=2, epsilon=4.0, random_state=0)
     assert scores.shape == (2,)
     with pytest.raises(ValueError, match="schema is not the same as that of DPNaiveBayes"):

@@ -335,6 +335,66 @@ def test_results_are_shown(name):
         assert found._repr_html_().startswith("<table>")
 
 
+def test_a_description_shows_standard_errors():
+    found = stats.describe(TABLE, schema=SCHEMA, epsilon=0.5, random_state=0)
+    lines = repr(found).splitlines()
+    own = found.numbers["age"]
+    assert all(f"{own[name].value:.6g} ± {own[name].standard_error:.2g}" in repr(found) for name in own)
+    assert all(math.isfinite(one.standard_error) and one.standard_error > 0 for one in own.values())
+    assert lines[-2].endswith("the number after ± is the standard error by noise")
+    assert lines[-2].startswith(f"{found.count.value} ± ")
+    assert sum("±" in line for line in lines) == 7 + sum(len(one.names) for one in found.categories.values()) + 1
+    # Without noise, only the errors of rounding to a declared step remain.
+    exact = repr(stats.describe(TABLE, schema=SCHEMA, epsilon=math.inf)).splitlines()
+    assert not any("±" in line for line in exact[:5])
+    assert found._repr_html_().count("±") > 7
+
+
+def test_the_target_is_described():
+    schema = Schema({name: SCHEMA[name] for name in ("age", "sex")}, target={"work": SCHEMA["work"]})
+    rows, y = TABLE[["age", "sex"]], TABLE["work"]
+    given = {"schema": schema, "epsilon": 2.0, "random_state": 0}
+    beside, inside = stats.describe(rows, y, **given), stats.describe(TABLE[["age", "sex", "work"]], **given)
+    assert list(beside.categories) == ["sex", "work"]
+    assert repr(beside) == repr(inside) == repr(stats.describe(rows, y.tolist(), **given))
+    # The order of columns does not matter, and the target is one more column in the sensitivity.
+    assert repr(stats.describe(TABLE[["work", "sex", "age"]], **given)) == repr(inside)
+    assert beside.privacy_.releases[0].sensitivity == 3
+    without = stats.describe(rows, **given)
+    assert list(without.categories) == ["sex"]
+    assert without.privacy_.releases[0].sensitivity == 2
+    exact = stats.describe(rows, y, schema=schema, epsilon=math.inf)
+    own = exact.categories["work"]
+    assert dict(zip(own.names, own.value, strict=True))["a"] == (y == "a").sum()
+    only = stats.describe(rows, y, columns=["work", "age"], schema=schema)
+    assert (list(only.numbers), list(only.categories)) == (["age"], ["work"])
+
+
+def test_a_numeric_target_without_a_name_is_described():
+    schema = Schema({"age": SCHEMA["age"]}, target=SCHEMA["income"])
+    ages, y = TABLE[["age"]], TABLE["income"].to_numpy()
+    found = stats.describe(ages, y, schema=schema, epsilon=math.inf)
+    assert found.numbers["target"]["mean"].value == pytest.approx(y.mean(), rel=1e-3)
+    assert list(stats.describe(ages.to_numpy()[:, 0], y, schema=schema).numbers) == ["age", "target"]
+    budget = BudgetAccountant(1.0)
+    for arguments, message in (
+        ((ages, y[:-1]), "same length"),
+        ((ages, np.where(y > 0, np.nan, y)), "target"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            stats.describe(*arguments, schema=schema, accountant=budget)
+    with pytest.raises(ValueError, match="declares no target"):
+        stats.describe(ages, y, schema={"age": SCHEMA["age"]}, accountant=budget)
+    with pytest.raises(ValueError, match="column 'income' of the target"):
+        stats.describe(
+            TABLE[["age", "income"]],
+            y,
+            schema=Schema({"age": SCHEMA["age"]}, target={"income": SCHEMA["income"]}),
+            accountant=budget,
+        )
+    assert len(budget) == 0
+
+
 def test_displays_draw_all_columns():
     plt = pytest.importorskip("matplotlib.pyplot")
     found = stats.describe(TABLE, schema=SCHEMA, epsilon=1.0)

@@ -12,9 +12,9 @@ from scipy.special import ndtri, stdtrit
 
 from ..checks.params import check_choice, check_positive
 from ..mechanisms import Mechanism
-from ..release.session import PrivacyGuarantee
 from ..schema.schema import as_html, as_text
-from ._noise import Law, combination
+from .laws import Law, combination
+from .session import PrivacyGuarantee
 
 Array = NDArray[np.float64]
 
@@ -62,6 +62,10 @@ class Estimate:
     names: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
     spread: Any = field(default=None, repr=False)
+
+    def __float__(self) -> float:
+        """Return the value of a single statistic as a float."""
+        return float(self.value)
 
     def confidence_interval(self, level: float = 0.95, *, of: str = "total") -> tuple[Any, Any]:
         """Return an interval that contains the true value with probability `level`.

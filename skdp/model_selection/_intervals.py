@@ -1,0 +1,106 @@
+r"""Intervals of scores that are computed from released tables.
+
+A score that is a sum of gains is a quotient of two noisy sums. Its interval inverts a test of the quotient. A record
+with a weight :math:`w\in[0,1]` and a relative gain :math:`x\in[0,1]` adds :math:`w(x-q)` to the tested sum, whose mean
+is 0 at the true quotient :math:`q`. By :math:`w^2\le w` and :math:`x^2\le x`, the variance is at most
+:math:`E[w]\,q(1-q)`, as that of a proportion. If :math:`m` records of each group count, the square of their sum is at
+most :math:`m` times the sum of their squares.
+
+Areas and F1 are smooth functions of the counts. Their intervals use the gradient at the released counts.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..mechanisms import Mechanism
+from ..release.estimates import Around, Quotient
+from ..release.laws import Law, combination
+from ._scoring import TABLES, Score, Table
+
+Array = NDArray[np.float64]
+
+
+def spread_of(measure: Score | Table, released: NDArray, mechanism: Mechanism, rows: int) -> tuple[Any, Any]:
+    """Return the standard error by noise of a score or table, and the rule of its intervals."""
+    # `rows` is the largest number of counted records of a group. `released` holds the noisy sums or counts.
+    if isinstance(measure, Score):
+        # Sums are measured in the largest change by one group.
+        unit = float(measure.most) * rows
+        gained, missed = (float(each) / unit for each in released)
+        quotient = Quotient(
+            gained,
+            gained + missed,
+            mechanism,
+            np.array([1.0, 0.0]) / unit,
+            np.array([1.0, 1.0]) / unit,
+            0.0,
+            0.0,
+            1.0,
+            "binomial",
+            shift=-measure.unit if measure.loss else 0.0,
+            scale=measure.unit,
+        )
+        return quotient.standard_error, quotient
+    counts = np.maximum(released, 0).astype(np.float64)
+    if measure.metric in TABLES:
+        law = combination(mechanism, 1.0)
+        return np.full(counts.shape, math.sqrt(law.variance)), Around(released, law, np.sqrt(rows * counts), 0.0)
+    value = measure.value(released)
+    if math.isnan(value):
+        # The counts hold no information, so that the interval is the whole range.
+        return math.inf, Around(0.5, Law(normal=math.inf), 0.0, 0.0, 1.0)
+    gradient = gradient_of(measure, counts, value)
+    law = combination(mechanism, gradient)
+    centred = gradient - (counts * gradient).sum() / counts.sum()
+    sampling = math.sqrt(rows * float((counts * centred**2).sum()))
+    return math.sqrt(law.variance), Around(value, law, sampling, 0.0, 1.0)
+
+
+def gradient_of(table: Table, counts: Array, value: float) -> Array:
+    """Return the derivatives of a score by the counts, which are not negative."""
+    with np.errstate(all="ignore"):
+        if table.edges is None:
+            return np.nan_to_num(_gradient_of_f1(counts, table.metric))
+        # By decreasing estimated probability.
+        negative, positive = counts[::-1].T
+        slopes = _gradient_of_area if table.metric == "roc_auc" else _gradient_of_precision
+        return np.nan_to_num(np.stack(slopes(negative, positive, value), axis=1))[::-1]
+
+
+def _gradient_of_f1(counts: Array, metric: str) -> Array:
+    k = len(counts)
+    totals = counts.sum(axis=0)[:k] + counts.sum(axis=1)
+    scores = 2 * np.diagonal(counts) / totals
+    weights = np.array([0.0, 1.0]) if metric == "f1" else np.full(k, 1 / k)
+    # A label without any count has a score of 0, which does not change at once.
+    shares = np.where(totals > 0, weights / totals, 0.0)
+    loss = np.nan_to_num(shares * scores)
+    gradient: Array = np.zeros(counts.shape) - loss[:, None]
+    gradient[:, :k] -= loss
+    gradient[np.arange(k), np.arange(k)] += 2 * shares
+    return gradient
+
+
+def _gradient_of_area(negative: Array, positive: Array, value: float) -> tuple[Array, Array]:
+    below = negative.sum() - np.cumsum(negative) + negative / 2
+    above = np.cumsum(positive) - positive / 2
+    pairs = positive.sum() * negative.sum()
+    return (above - value * positive.sum()) / pairs, (below - value * negative.sum()) / pairs
+
+
+def _gradient_of_precision(negative: Array, positive: Array, value: float) -> tuple[Array, Array]:
+    true, false = np.cumsum(positive), np.cumsum(negative)
+    precision = np.nan_to_num(true / (true + false))
+    share = positive / true[-1]
+    each = np.nan_to_num(share / (true + false) ** 2)
+
+    def later(slopes: Array) -> Array:
+        found: Array = np.cumsum(slopes[::-1])[::-1]
+        return found
+
+    return -later(each * true), (precision - value) / true[-1] + later(each * false)
