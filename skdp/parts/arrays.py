@@ -25,8 +25,8 @@ _ELSEWHERE = "the rows are divided into partitions, but this operation needs all
 
 _INVALID = (
     "At least one partition of X, y, groups or sample_weight cannot be used. Either it cannot be read, or it holds "
-    "NaN, infinity, negative weights, missing labels or groups, or entries that are not numbers, or its types differ from "
-    "the types that the collection declares, or X, y, groups and sample_weight have different rows. Inspect the "
+    "NaN, infinity, negative weights, missing labels or groups, or entries that are not numbers, or its types differ "
+    "from the types that the collection declares, or X, y, groups and sample_weight have different rows. Inspect the "
     "partitions one by one to find the cause. "
 )
 _MEMORY = "A partition does not fit into the memory of a worker. Use smaller partitions. "

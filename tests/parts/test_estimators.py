@@ -395,32 +395,35 @@ def test_a_bag_becomes_a_frame_by_its_own_method(group):
     assert_same(clone(model).fit({name: columns[name] for name in names}, columns["sick"]), fitted)
 
 
+def arguments_of_records(estimator):
+    """The arguments of fit, one value for each record, that are not in the data."""
+    return [name for name in ("sample_weight", "groups") if name in signature(estimator.fit).parameters]
+
+
 #: One of each class and kind of noise that takes weights or groups.
-WITH_WEIGHTS = list({(type(one), one.get_params().get("delta", 0) > 0): one for one in IN_PARTS}.values())
+WITH_ARGUMENTS = {
+    (type(one), one.get_params().get("delta", 0) > 0): one for one in WITHOUT_CATEGORIES if arguments_of_records(one)
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("estimator", WITH_WEIGHTS, ids=name_of)
-def test_every_estimator_takes_the_weights_and_groups_of_partitions_that_it_takes_in_memory(estimator, kind):
+@pytest.mark.parametrize("estimator", WITH_ARGUMENTS.values(), ids=name_of)
+def test_weights_and_groups_are_those_in_memory_for_each_estimator(estimator, kind):
     arrays, rng = rows_of(estimator), np.random.default_rng(5)
-    given, parameters = {}, {}
-    if "sample_weight" in signature(estimator.fit).parameters:
-        given["sample_weight"], parameters["max_weight"] = 2 * rng.random(400), 1.5
-    if "groups" in signature(estimator.fit).parameters:
-        given["groups"], parameters["rows_per_group"] = rng.integers(130, size=400), 2
-    if not given:
-        pytest.skip("takes neither")
-    model = clone(estimator).set_params(**parameters)
-    n = len(arrays)
-    for lengths in ((400,), (1, 0, 137, 262)):
-        collections = KINDS[kind](*arrays, *given.values(), lengths=lengths)
-        fitted = clone(model).fit(*collections[:n], **dict(zip(given, collections[n:], strict=True)))
-        assert_same(clone(model).fit(*arrays, **given), fitted)
+    n, names = len(arrays), arguments_of_records(estimator)
+    values = {"sample_weight": 2 * rng.random(400), "groups": rng.integers(130, size=400)}
+    bounds = {"sample_weight": ("max_weight", 1.5), "groups": ("rows_per_group", 2)}
+    model = clone(estimator).set_params(**dict(bounds[name] for name in names))
+
+    def fitted(values):
+        collections = KINDS[kind](*arrays, *(values[name] for name in names))
+        return clone(model).fit(*collections[:n], **dict(zip(names, collections[n:], strict=True)))
+
+    found = fitted(values)
+    assert_same(clone(model).fit(*arrays, **{name: values[name] for name in names}), found)
     # A control: with weights in another order, and all records in one group, the fit differs.
-    values = [a[::-1].copy() if name == "sample_weight" else 0 * a for name, a in given.items()]
-    others = KINDS[kind](*arrays, *values)
-    other = clone(model).fit(*others[:n], **dict(zip(given, others[n:], strict=True)))
-    assert not np.array_equal(released(fitted), released(other))
+    other = fitted({"sample_weight": values["sample_weight"][::-1].copy(), "groups": 0 * values["groups"]})
+    assert not np.array_equal(released(found), released(other))
 
 
 ADDITIVE = [one for one in IN_PARTS if type(one).__name__.startswith("DPAdditive")]
