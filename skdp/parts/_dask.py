@@ -54,15 +54,23 @@ class DaskParts(Parts):
 
     def _kept(self, job: bytes, identities: dict[int, Identity]) -> Parts:
         task = delayed(keep, pure=False, traverse=False)
-        blocks = dask.persist(*(task(job, i, self.given(i), *block) for i, block in enumerate(self._blocks)))
-        return DaskParts([(block,) for block in blocks], identities)
+        return _persisted([task(job, i, self.given(i), *block) for i, block in enumerate(self._blocks)], identities)
 
     def _divided(self, job: bytes, identities: dict[int, Identity]) -> Parts:
         split, join = delayed(divided, pure=False, traverse=False), delayed(united, pure=False)
         n = self.n_parts
         pieces = [split(job, i, self.given(i), n, *block) for i, block in enumerate(self._blocks)]
-        blocks = dask.persist(*(join([own[j] for own in pieces]) for j in range(n)))
-        return DaskParts([(block,) for block in blocks], identities)
+        return _persisted([join([own[j] for own in pieces]) for j in range(n)], identities)
+
+
+def _persisted(todo: Sequence[Delayed], identities: dict[int, Identity]) -> DaskParts:
+    """Return the results of tasks, which are computed once, as parts."""
+    try:
+        blocks = dask.persist(*todo)
+    except Exception:
+        # The message of the exception may contain rows. The next sum over the parts raises an error without it.
+        blocks = (Failure.ROWS,) * len(todo)
+    return DaskParts([(block,) for block in blocks], identities)
 
 
 def parted(*collections: Any) -> tuple[PartedArray, ...]:

@@ -24,9 +24,10 @@ from .tasks import GIVEN, PART, Failure, Identity, Node, Outcome, Task, arithmet
 _ELSEWHERE = "the rows are divided into partitions, but this operation needs all rows in one place"
 
 _INVALID = (
-    "At least one partition of X or y cannot be used. Either it cannot be read, or it holds NaN, infinity, missing "
-    "labels or entries that are not numbers, or its types differ from the types that the collection declares, or X and "
-    "y have different rows. Inspect the partitions one by one to find the cause. "
+    "At least one partition of X, y, groups or sample_weight cannot be used. Either it cannot be read, or it holds "
+    "NaN, infinity, negative weights, missing labels or groups, or entries that are not numbers, or its types differ "
+    "from the types that the collection declares, or X, y, groups and sample_weight have different rows. Inspect the "
+    "partitions one by one to find the cause. "
 )
 _MEMORY = "A partition does not fit into the memory of a worker. Use smaller partitions. "
 _CHANGED = (

@@ -70,10 +70,12 @@ def run(job: bytes, index: int, given: Sequence[Any], extra: dict[str, Any], *ra
             nodes, task = pickle.loads(job)
             value = task(*evaluated(nodes, arrays, index, given), **extra)
         return Outcome(value, identities, frozenset([arithmetic()]))
-    except MemoryError:
-        return Failure.MEMORY
-    except Exception:
-        return Failure.ROWS
+    except Exception as error:
+        return _failure(error)
+
+
+def _failure(error: Exception) -> Failure:
+    return Failure.MEMORY if isinstance(error, MemoryError) else Failure.ROWS
 
 
 def keep(job: bytes, index: int, given: Sequence[Any], *raw: Any) -> Any:
@@ -88,8 +90,11 @@ def combined(outcomes: Iterable[Any]) -> Any:
     for outcome in todo:
         if isinstance(outcome, Failure):
             return outcome
-    while len(todo) > 1:
-        todo = [todo[i] if i + 1 == len(todo) else _added(todo[i], todo[i + 1]) for i in range(0, len(todo), 2)]
+    try:
+        while len(todo) > 1:
+            todo = [todo[i] if i + 1 == len(todo) else _added(todo[i], todo[i + 1]) for i in range(0, len(todo), 2)]
+    except Exception as error:
+        return _failure(error)
     return todo[0]
 
 
@@ -102,8 +107,11 @@ def divided(job: bytes, index: int, given: Sequence[Any], n_parts: int, *raw: An
     found = run(job, index, given, {}, *raw)
     if isinstance(found, Failure):
         return [found] * n_parts
-    *arrays, places = found.value
-    return [KeptPart(tuple(array[places == j] for array in arrays), found.identities) for j in range(n_parts)]
+    try:
+        *arrays, places = found.value
+        return [KeptPart(tuple(array[places == j] for array in arrays), found.identities) for j in range(n_parts)]
+    except Exception as error:
+        return [_failure(error)] * n_parts
 
 
 def united(pieces: Sequence[Any]) -> Any:
@@ -113,8 +121,8 @@ def united(pieces: Sequence[Any]) -> Any:
             return piece
     try:
         arrays = tuple(np.concatenate(own) for own in zip(*(piece.arrays for piece in pieces), strict=True))
-    except MemoryError:
-        return Failure.MEMORY
+    except Exception as error:
+        return _failure(error)
     return KeptPart(arrays, {part: own for piece in pieces for part, own in piece.identities.items()})
 
 

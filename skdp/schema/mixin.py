@@ -169,12 +169,14 @@ def groups_column(schema: Schema, X: Any) -> Any:
     """Return the column of groups that a schema declares, or None."""
     if schema.group is None:
         return None
-    if is_collection(X):
-        return X[schema.group]
-    names, columns = table_columns(X)
+    in_parts = is_collection(X)
+    if in_parts and not hasattr(X, "ndim"):
+        # A Bag has no columns. It is refused later.
+        return None
+    names, columns = (list(getattr(X, "columns", [])), []) if in_parts else table_columns(X)
     if names is None or schema.group not in names:
         raise ValueError(f"the schema declares the column {schema.group!r} of groups: X lacks it, and groups is None")
-    return columns[names.index(schema.group)]
+    return X[schema.group] if in_parts else columns[names.index(schema.group)]
 
 
 def unit_of(schema: Schema | None, rows_per_group: int | None, groups: Any, X: Any) -> tuple[int | None, Any]:

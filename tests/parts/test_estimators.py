@@ -1,5 +1,7 @@
 """Fits to collections of Dask are those to rows in memory, and other estimators say that they are not."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
@@ -358,3 +360,88 @@ def test_columns_that_lack_are_refused_at_the_client():
 
 def _failing(part):
     raise AssertionError("nothing is read")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_collection_without_the_column_of_groups_is_refused(kind):
+    schema = Schema({"x0": Number(-3, 3)}, target=Category([0, 1]), group="person", rows_per_group=2)
+    X, y = data_for(DPNaiveBayes())
+    Z, z = KINDS[kind](X[:, :1], y)
+    accountant = BudgetAccountant(epsilon=2.0, unit="group")
+    model = DPNaiveBayes(schema=schema, accountant=accountant)
+    with pytest.raises(ValueError, match="the schema declares the column 'person' of groups"):
+        model.fit(Z, z)
+    with pytest.raises(ValueError, match="the schema declares the column 'person' of groups"):
+        skdp.stats.mean(Z[:, 0] if kind == "Array" else Z["x0"], schema=schema, accountant=accountant)
+    assert not accountant.records
+
+
+@pytest.mark.parametrize("group", [None, "person"])
+def test_a_bag_becomes_a_frame_by_its_own_method(group):
+    bags = pytest.importorskip("dask.bag")
+    rng = np.random.default_rng(0)
+    columns = {"age": rng.uniform(18, 90, 200), "person": np.arange(200) % 70, "sick": rng.integers(2, size=200)}
+    records = [
+        dict(zip(columns, row, strict=True)) for row in zip(*map(np.ndarray.tolist, columns.values()), strict=True)
+    ]
+    bag = bags.from_sequence(records, npartitions=7)
+    groups = {} if group is None else {"group": group, "rows_per_group": 2}
+    model = DPNaiveBayes(schema=Schema({"age": Number(18, 90)}, target=Category([0, 1]), **groups), random_state=0)
+    with pytest.raises(TypeError, match="A Bag becomes a DataFrame by to_dataframe"):
+        clone(model).fit(bag, bag)
+    table = bag.to_dataframe(meta={"age": float, "person": int, "sick": int})
+    names = ["age", *groups.values()][: 1 + bool(groups)]
+    fitted = clone(model).fit(table[names], table["sick"])
+    assert_same(clone(model).fit({name: columns[name] for name in names}, columns["sick"]), fitted)
+
+
+def arguments_of_records(estimator):
+    """The arguments of fit, one value for each record, that are not in the data."""
+    return [name for name in ("sample_weight", "groups") if name in signature(estimator.fit).parameters]
+
+
+#: One of each class and kind of noise that takes weights or groups.
+WITH_ARGUMENTS = {
+    (type(one), one.get_params().get("delta", 0) > 0): one for one in WITHOUT_CATEGORIES if arguments_of_records(one)
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("estimator", WITH_ARGUMENTS.values(), ids=name_of)
+def test_weights_and_groups_are_those_in_memory_for_each_estimator(estimator, kind):
+    arrays, rng = rows_of(estimator), np.random.default_rng(5)
+    n, names = len(arrays), arguments_of_records(estimator)
+    values = {"sample_weight": 2 * rng.random(400), "groups": rng.integers(130, size=400)}
+    bounds = {"sample_weight": ("max_weight", 1.5), "groups": ("rows_per_group", 2)}
+    model = clone(estimator).set_params(**dict(bounds[name] for name in names))
+
+    def fitted(values):
+        collections = KINDS[kind](*arrays, *(values[name] for name in names))
+        return clone(model).fit(*collections[:n], **dict(zip(names, collections[n:], strict=True)))
+
+    found = fitted(values)
+    assert_same(clone(model).fit(*arrays, **{name: values[name] for name in names}), found)
+    # A control: with weights in another order, and all records in one group, the fit differs.
+    other = fitted({"sample_weight": values["sample_weight"][::-1].copy(), "groups": 0 * values["groups"]})
+    assert not np.array_equal(released(found), released(other))
+
+
+ADDITIVE = [one for one in IN_PARTS if type(one).__name__.startswith("DPAdditive")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lengths", [(400,), (57, 57, 57, 57, 57, 57, 58), (1, 1, 0, 0, 398), (0, 400)], ids=str)
+@pytest.mark.parametrize("estimator", ADDITIVE[::3], ids=name_of)
+def test_additive_models_do_not_depend_on_partitions(estimator, lengths, kind):
+    arrays = rows_of(estimator)
+    assert_same(clone(estimator).fit(*arrays), clone(estimator).fit(*KINDS[kind](*arrays, lengths=lengths)))
+
+
+@pytest.mark.parametrize("estimator", ADDITIVE, ids=name_of)
+def test_an_additive_model_of_one_row_less_differs(estimator):
+    # At this budget, the counts of cells show each record.
+    arrays = rows_of(estimator)
+    model = clone(estimator).fit(*arrays)
+    fewer = [np.delete(a, 137, axis=0) for a in arrays]
+    other = clone(estimator).fit(*frames(*fewer, lengths=(1, 0, 136, 262)))
+    assert not np.array_equal(released(model), released(other))

@@ -4,6 +4,7 @@ import io
 import logging
 import pickle
 import time
+import traceback
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from skdp.exceptions import PartitionError
 from skdp.mechanisms import GaussianMechanism, NoiseSource
 from skdp.parts import arrays, pickling, tasks
 from skdp.parts.collections import is_collection
-from tests.collections_of_parts import BLOCKS, IN_PARTS, frames, rows_of
+from tests.collections_of_parts import BLOCKS, CERTIFIED, IN_PARTS, MANY_PASSES, frames, rows_of
 from tests.estimators import data_for, name_of
 
 dask = pytest.importorskip("dask", reason="needs Dask: pip install 'skdp[dask]'")
@@ -111,6 +112,35 @@ def test_errors_in_partitions_have_one_message_without_values():
     assert "SECRET" not in messages.pop()
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [one for one in IN_PARTS if type(one).__name__ in MANY_PASSES | CERTIFIED | BLOCKS][::3],
+    ids=name_of,
+)
+def test_errors_of_any_reading_have_no_values(estimator):
+    # Without the pass that validates, partitions may be read first when their rows are prepared and kept.
+    def fitted(after):
+        calls = []
+        Z, *z = frames(*rows_of(estimator))
+        with config_context(assume_finite=True):
+            clone(estimator).fit(Z.map_partitions(_raising_after, after, calls, meta=Z._meta), *z)
+        return len(calls)
+
+    readings = fitted(np.inf)
+    assert readings >= 4
+    for after in range(readings):
+        with pytest.raises(ValueError, match="The budget was charged") as error:
+            fitted(after)
+        assert "SECRET" not in "".join(traceback.format_exception(error.value))
+
+
+def _raising_after(part, after, calls):
+    calls.append(0)
+    if len(calls) > after:
+        raise ValueError("SECRET")
+    return part
+
+
 def _raising(part):
     raise ValueError("SECRET")
 
@@ -150,8 +180,28 @@ def _failing(rows):
     raise ValueError(f"{rows}")
 
 
+@pytest.mark.parametrize(("error", "mark"), [(ValueError, tasks.Failure.ROWS), (MemoryError, tasks.Failure.MEMORY)])
+def test_sums_and_moved_rows_return_failures(error, mark):
+    class Raising:
+        def __add__(self, other):
+            raise error("SECRET")
+
+        __getitem__ = __add__
+
+    assert tasks.combined([_outcome_of(0, Raising()), _outcome_of(1, 1.0)]) is mark
+    part = tasks.KeptPart((Raising(), np.zeros(3)), {0: tasks.Identity(3, 1)})
+    job = pickling.dumps(((tasks.Node(0), tasks.Node(1)), lambda *arrays: arrays))
+    assert tasks.divided(job, 0, (), 2, part) == [mark, mark]
+    unlike = [tasks.KeptPart((np.zeros(shape),), {}) for shape in (1, (1, 2))]
+    assert tasks.united(unlike) is tasks.Failure.ROWS
+
+
 def _outcome(value):
-    return tasks.Outcome(value, {value: tasks.Identity(1, 1)}, frozenset([tasks.arithmetic()]))
+    return _outcome_of(value, value)
+
+
+def _outcome_of(part, value):
+    return tasks.Outcome(value, {part: tasks.Identity(1, 1)}, frozenset([tasks.arithmetic()]))
 
 
 def test_memory_has_a_message_of_its_own():
