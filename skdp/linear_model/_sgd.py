@@ -38,7 +38,7 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
 
     In each step, the gradients of the records are clipped, added up, and released with noise. The classifier is often
     more accurate than :class:`~skdp.linear_model.ObjPertLogReg` for few records, for several classes, or for many
-    columns that are mostly zero. It takes as long as some hundred passes over the data.
+    columns that are mostly zero. It takes as long as 50 to 100 passes over the data.
 
     Parameters
     ----------
@@ -71,7 +71,9 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         have the same effect as that gradient.
     batch_size : float, int or None, default=None
         A float is the probability that a record is in the sample of a step. An integer is the expected size of the
-        sample, and needs `expected_n`. If None, each step takes all records, or a fifth of them beyond 2e10 products.
+        sample, and needs `expected_n`. If None, a public rule chooses the probability from `epsilon`, `delta` and
+        `n_steps`, for example 0.11 for ``epsilon=1``. With `epochs`, or with ``epsilon=inf``, each step takes all
+        records.
     n_steps : int, default=None
         Number of steps, at most 1e9. If None, it is 500, unless `epochs` is given.
     epochs : float, default=None

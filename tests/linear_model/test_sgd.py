@@ -504,7 +504,7 @@ def test_labels_of_courses():
 
 
 def test_events():
-    model = DPSGDClassifier(data_norm=1.0, classes=[0, 1])
+    model = DPSGDClassifier(data_norm=1.0, classes=[0, 1], batch_size=1.0)
     count, steps = model.privacy_plan(n_features=3).events
     assert isinstance(count, GaussianEvent)
     assert isinstance(steps, GaussianEvent)
@@ -534,11 +534,22 @@ def test_parameters_are_checked(parameters, message):
         DPSGDClassifier(**{"data_norm": 3.0, "classes": [0, 1], **parameters}).fit(X, y)
 
 
-def test_default_rate_is_public():
-    model = DPSGDClassifier(data_norm=1.0, classes=[0, 1], expected_n=1e7)
-    assert model.privacy_plan(n_features=2).releases[-1].mechanism.rate == 1
-    assert model.privacy_plan(n_features=100).releases[-1].mechanism.rate == 0.2
-    assert model._fixed_cost() is None
+def test_default_rate_limits_the_loss_by_sampling():
+    model = DPSGDClassifier(data_norm=1.0, classes=[0, 1], expected_n=1e6)
+    for epsilon in (0.01, 0.1, 1.0, 3.0, 10.0, 100.0):
+        for n_steps in (None, 1, 60, 5000):
+            model.set_params(epsilon=epsilon, n_steps=n_steps)
+            (sampled,) = model.set_params(batch_size=None).privacy_plan(n_features=2).releases
+            (whole,) = model.set_params(batch_size=1.0).privacy_plan(n_features=2).releases
+            noise = [release.mechanism.scale / release.mechanism.rate for release in (sampled, whole)]
+            assert noise[0] <= 1.08 * noise[1]
+            assert n_steps == 1 or epsilon > 10 or sampled.mechanism.rate < 0.6
+
+
+def test_default_rate_with_epochs_or_without_noise():
+    model = DPSGDClassifier(data_norm=1.0, classes=[0, 1])
+    for parameters in ({"epochs": 10, "epsilon": 1.0}, {"epochs": None, "epsilon": math.inf}):
+        assert model.set_params(**parameters).privacy_plan(n_features=2).releases[-1].mechanism.rate == 1
 
 
 # --- callbacks ------------------------------------------------------------------------------------------------------
