@@ -52,7 +52,7 @@ class CellGradients(ClippedGradients):
         self._of_term = [slice(a, b) for a, b in pairwise(ends)]
         # Products of rows and of parts of so many bits are exact. Rows of centred indicators have two parts.
         self._part_bits = bits_left(ROW_BITS, 2 * ends[-1])
-        self._rows = targets
+        self._n_rows = len(targets)
         self._targets = None if loss.signed else targets
         self._signs = np.where(targets == 1, -1.0, 1.0) if loss.signed else None
         # The derivative of Huber's loss is the clipped residual. It is clipped once, in units of its step.

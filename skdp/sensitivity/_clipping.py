@@ -16,23 +16,57 @@ from ._sparse import clip_sparse, with_constant
 # Number of columns, fewer than the entries that NumPy buffers.
 _COLUMNS = 4096
 
+# Beyond these limits, squared norms overflow or lose digits.
+_LEAST_SQUARE, _LARGEST_SQUARE = 1e-280, 1e300
+
 
 @dataclass(frozen=True, eq=False)
 class ClippedRows:
-    """Rows of bounded L2 norm, together with the bound.
+    """Rows of bounded L2 norm, together with the bound. They are computed when they are read.
 
     Noise is calibrated by `norm`, and never by a number that was typed again.
 
     Parameters
     ----------
-    array : ndarray or csr_array of shape (n_rows, n_columns)
-        Rows.
+    source : ndarray or csr_array of shape (n_rows, n_columns)
+        Rows before they are scaled. They are not copied.
     norm : float
-        Clipping bound. The L2 norm of each row is at most `norm`.
+        Clipping bound. The L2 norm of each row, with its constant feature, is at most `norm`.
+    factors : ndarray of shape (n_rows,), default=None
+        Factors by which the rows of `source` are scaled. If None, the rows are not scaled.
+    constant : float, default=0.0
+        Value of the appended feature. If 0, none is appended.
     """
 
-    array: Any
+    source: Any
     norm: float
+    factors: NDArray[np.float64] | None = None
+    constant: float = 0.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows, and number of columns with the constant feature."""
+        n_rows, n_columns = self.source.shape
+        return n_rows, n_columns + (self.constant != 0.0)
+
+    @property
+    def array(self) -> Any:
+        """All rows, as an ndarray or csr_array."""
+        return self.source if issparse(self.source) else self[:]
+
+    def __getitem__(self, part: Any) -> NDArray[np.float64]:
+        """Return some of the rows, which are dense, in doubles."""
+        rows = np.asarray(self.source[part], dtype=np.float64)
+        if self.factors is None and self.constant == 0.0:
+            return rows
+        n_columns = rows.shape[1]
+        out = np.empty((len(rows), n_columns + (self.constant != 0.0)))
+        if self.factors is None:
+            out[:, :n_columns] = rows
+        else:
+            np.multiply(rows, self.factors[part][:, None], out=out[:, :n_columns])
+        out[:, n_columns:] = self.constant
+        return out
 
 
 def augmented_norm(norm: float, constant: float) -> float:
@@ -71,27 +105,44 @@ def clip_rows(X: Any, norm: float, constant: float = 0.0) -> ClippedRows:
     Returns
     -------
     clipped : ClippedRows
-        Copy of the rows, with its bound.
+        The rows, with their bound. `X` is not copied, unless squares of its entries are no doubles.
     """
-    n_rows, n_columns = X.shape
-    target = norm * (1 - max(2.0**-40, n_columns * 2.0**-50))
+    target = norm * (1 - max(2.0**-40, X.shape[1] * 2.0**-50))
+    bound = augmented_norm(norm, constant)
     if issparse(X):
-        return ClippedRows(with_constant(clip_sparse(X, target), constant), augmented_norm(norm, constant))
-    out = np.empty((n_rows, n_columns + (constant != 0.0)), dtype=np.float64)
-    for start in range(0, n_rows, BLOCK_ROWS):
-        rows = np.asarray(X[start : start + BLOCK_ROWS], dtype=np.float64)
-        block = out[start : start + BLOCK_ROWS, :n_columns]
+        return ClippedRows(with_constant(clip_sparse(X, target), constant), bound)
+    factors = np.empty(X.shape[0])
+    for start in range(0, len(factors), BLOCK_ROWS):
+        part = slice(start, start + BLOCK_ROWS)
+        with np.errstate(over="ignore", under="ignore"):
+            squared = squared_norms(np.asarray(X[part], dtype=np.float64))
+        if _are_extreme(squared, target).any():
+            return ClippedRows(_scaled(X, target), bound, None, constant)
+        factors[part] = _factors(squared, target)
+    return ClippedRows(X, bound, factors, constant)
+
+
+def _factors(squared: NDArray[np.float64], target: float) -> NDArray[np.float64]:
+    return np.minimum(1.0, target / np.sqrt(np.maximum(squared, _LEAST_SQUARE)))
+
+
+def _are_extreme(squared: NDArray[np.float64], target: float) -> NDArray[np.bool_]:
+    """Return the rows whose squares overflow, or lose digits and matter."""
+    return (squared > _LARGEST_SQUARE) | ((squared < _LEAST_SQUARE) & (target**2 < 4 * _LEAST_SQUARE))
+
+
+def _scaled(X: Any, target: float) -> NDArray[np.float64]:
+    """Return a copy of all rows, scaled down. Rows of extreme size are first divided by their largest entry."""
+    out = np.empty(X.shape)
+    for start in range(0, len(out), BLOCK_ROWS):
+        part = slice(start, start + BLOCK_ROWS)
+        rows = np.asarray(X[part], dtype=np.float64)
         with np.errstate(over="ignore", under="ignore"):
             squared = squared_norms(rows)
-            # Beyond these limits, squares overflow or lose digits. Rows are first divided by their largest entry.
-            extreme = (squared > 1e300) | (squared < 1e-280)
-            factor = np.minimum(1.0, target / np.sqrt(np.maximum(squared, 1e-280)))
-            np.multiply(rows, factor[:, None], out=block)
-            if np.any(extreme):
-                block[extreme] = _clip_extreme(rows[extreme], target)
-    if constant != 0.0:
-        out[:, -1] = constant
-    return ClippedRows(out, augmented_norm(norm, constant))
+            np.multiply(rows, _factors(squared, target)[:, None], out=out[part])
+            extreme = _are_extreme(squared, target)
+            out[part][extreme] = _clip_extreme(rows[extreme], target)
+    return out
 
 
 def squared_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -134,12 +134,12 @@ def _integers(values: NDArray[np.float64], scale: NDArray[np.intc], bits: int) -
     return coarse, np.rint(np.ldexp(scaled - coarse, bits))
 
 
-def weighted_gram(X: NDArray, weights: NDArray) -> NDArray[np.float64]:
+def weighted_gram(X: Any, weights: NDArray) -> NDArray[np.float64]:
     """Return ``X.T @ diag(weights) @ X`` for non-negative weights, from blocks of rows.
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_columns)
+    X : ndarray or ClippedRows of shape (n_rows, n_columns)
         Rows.
     weights : ndarray of shape (n_rows,)
         Non-negative weights.

@@ -12,7 +12,7 @@ time, nothing visible depends on a private quantity.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ Bends = list[tuple[int, int, Array]]
 
 _UNIT = 2.0**-53
 INNER_ROWS = 128
+_BLOCK_ROWS = 8192
 _PRECISE_ROWS = 2048
 DENSE_LIMIT = 2500
 _COARSE_RATIO = 16
@@ -55,7 +56,7 @@ class Objective:
         strong_convexity: float,
         linear: Array,
     ) -> None:
-        self.X = rows.array
+        self.rows = rows
         self._prepare(codes, rows.norm, loss, C, strong_convexity, linear)
 
     def _prepare(
@@ -75,30 +76,51 @@ class Objective:
 
     def subsample(self, ratio: int) -> Objective:
         """Return the weighted objective of every `ratio`-th row, to compute a starting point."""
-        part = ClippedRows(np.ascontiguousarray(self.X[::ratio]), self.norm)
+        part = ClippedRows(self.rows[::ratio], self.norm)
         return Objective(part, self.codes[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear)
 
     def predictor(self, theta: Array) -> Array:
         """Return the predictors of all rows, of shape (n_rows, outputs)."""
-        return self.X @ theta.T
+        out = np.empty((self.n_rows, len(theta)))
+        columns = np.ascontiguousarray(theta[:, : self.rows.source.shape[1]].T)
+        for part, rows in self._blocks():
+            np.dot(rows, columns, out=out[part])
+        if self.rows.factors is not None:
+            out *= self.rows.factors[:, None]
+        if self.rows.constant:
+            out += self.rows.constant * theta[:, -1]
+        return out
 
     def adjoint(self, weights: Array) -> Array:
         """Return the sums of rows, weighted by each column of `weights`."""
-        out: Array = weights.T @ self.X
-        return out
+        total = np.zeros((weights.shape[1], self.rows.shape[1]))
+        if self.rows.constant:
+            total[:, -1] = self.rows.constant * weights.sum(axis=0)
+        of_source = total[:, : self.rows.source.shape[1]]
+        for part, rows in self._blocks():
+            own = weights[part]
+            of_source += (own if self.rows.factors is None else own * self.rows.factors[part, None]).T @ rows
+        return total
 
     def gram(self, weights: Array, positive: bool) -> Array:
         """Return the sum of weighted products of rows with themselves, for non-negative weights or for any weights."""
         if positive:
-            return weighted_gram(self.X, weights)
-        return sum_over_rows(lambda rows, w: rows.T @ (rows * w[:, None]), self.X, weights)
+            return weighted_gram(self.rows, weights)
+        return sum_over_rows(lambda rows, w: rows.T @ (rows * w[:, None]), self.rows, weights)
+
+    def _blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Yield blocks of the rows before they are scaled, in doubles."""
+        for start in range(0, self.n_rows, _BLOCK_ROWS):
+            part = slice(start, start + _BLOCK_ROWS)
+            yield part, np.asarray(self.rows.source[part], dtype=np.float64)
 
     def dense(self, part: slice) -> Array:
         """Return some of the rows."""
-        return self.X[part]
+        return self.rows[part]
 
     def value(self, theta: Array, z: Array) -> float:
-        cost = float(np.sum(self.loss.value(z, self.target)))
+        parts = [slice(start, start + _BLOCK_ROWS) for start in range(0, self.n_rows, _BLOCK_ROWS)]
+        cost = sum(float(np.sum(self.loss.value(z[part], self.target[part]))) for part in parts)
         ridge = 0.5 * self.strong_convexity * float(np.vdot(theta, theta))
         return self.C * cost + ridge + float(np.vdot(self.linear, theta))
 
@@ -187,7 +209,7 @@ class Objective:
             x = rows[:whole].reshape(-1, INNER_ROWS, self.shape[1])
             return (d @ x).sum(axis=0) + derivative[whole:].T @ rows[whole:]
 
-        return sum_over_rows(block, self.X, self.target)
+        return sum_over_rows(block, self.rows, self.target)
 
     def certified(self, theta: Array, total: Array) -> tuple[Array, float]:
         """Return the gradient, and a bound on its error, from the sum of the gradients of the losses."""

@@ -11,12 +11,12 @@ sum does not depend on other records.
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..sensitivity import ClippedRows, ExactTotal, bits_left, round_to, squared_norms, step_of, truncate
+from ..sensitivity import ClippedRows, ExactTotal, bits_left, round_to, squared_norms, step_of
 from .losses import GradientLoss
 
 Array = NDArray[np.float64]
@@ -62,36 +62,43 @@ class Gradients(Protocol):
 class ClippedGradients:
     """Sum clipped gradients over records. A record adds at most `max_norm` to a sum, in L2 norm."""
 
-    # The rows are overwritten. If `whole`, all sums are over all rows. Blocks are then stored by columns, because
-    # products take less time.
+    _constant: float
+
+    # Rounded rows in units of their step are integers that single precision holds. They are stored so, and a sample is
+    # converted to doubles. If `whole`, all sums are over all rows. These are then stored by columns and in doubles,
+    # because products take less time.
 
     def __init__(
         self, rows: ClippedRows, targets: NDArray, loss: GradientLoss, max_norm: float, whole: bool = False
     ) -> None:
-        self._rows = rows.array
-        self._prepare(rows.norm, rows.array.shape[1], loss)
+        n_rows, n_columns = rows.source.shape
+        self._n_rows = n_rows
+        self._prepare(rows.norm, rows.shape[1], loss)
         self._targets = None if loss.signed else targets
+        self._constant = math.trunc(rows.constant / self._row_step)
         entries = _BLOCK_ENTRIES if whole else _SAMPLE_ENTRIES
         self._block = min(max(entries // self._n_columns, 64), EXACT_ROWS)
-        self._bounds = np.empty(len(self._rows))
-        for start in range(0, len(self._rows), EXACT_ROWS):
-            part = slice(start, start + EXACT_ROWS)
-            block = truncate(self._rows[part], self._row_step)
-            if loss.signed:
-                block *= np.where(targets[part] == 1, -1.0, 1.0)[:, None]
-            lengths = np.sqrt(squared_norms(block * (1 / self._row_step))) * self._row_step
-            self._bounds[part] = self._bounds_of(lengths, max_norm)
-
+        size = 0 if whole else min(self._block, n_rows)
+        self._read = np.empty((size, n_columns), dtype=np.float32)
+        self._integers = np.empty((size, n_columns))
+        self._stored = np.empty((0 if whole else n_rows, n_columns), dtype=np.float32)
         self._blocks: list[Array] = []
-        for start in range(0, len(self._rows) if whole else 0, self._block):
-            block = self._rows[start : start + self._block]
-            by_columns = block.reshape(block.shape[::-1])
-            by_columns[:] = block.T.copy()
-            self._blocks.append(by_columns.T)
-        self._buffer = np.empty((0 if whole else self._block, self._n_columns))
+        # For a signed loss, the sign of a bound is that of the derivative in the predictor.
+        self._bounds = np.where(targets == 1, -1.0, 1.0) if loss.signed else np.ones(n_rows)
+        for start in range(0, n_rows, self._block):
+            part = slice(start, start + self._block)
+            block = rows[part][:, :n_columns] * (1 / self._row_step)
+            np.trunc(block, out=block)
+            lengths = np.sqrt(squared_norms(block) + self._constant**2) * self._row_step
+            self._bounds[part] *= self._bounds_of(lengths, max_norm)
+            if whole:
+                self._blocks.append(np.asfortranarray(block))
+            else:
+                self._stored[part] = block
         self._predictors = np.empty(self._block * loss.outputs)
         self._few = np.empty((3, self._block))
         self._part = np.empty((loss.outputs, self._n_columns))
+        self._of_source = np.empty((loss.outputs, n_columns))
 
     def _prepare(self, norm: float, n_columns: int, loss: GradientLoss) -> None:
         """Set everything that follows from the norm and the number of columns of rows, and from the loss."""
@@ -113,7 +120,7 @@ class ClippedGradients:
     @property
     def n_rows(self) -> int:
         """Number of records. Private."""
-        return int(self._rows.shape[0])
+        return self._n_rows
 
     def at(self, weights: Array) -> Array:
         """Round public weights to few bits, in a copy. Gradients are computed at this point."""
@@ -125,7 +132,7 @@ class ClippedGradients:
         """Sum the clipped gradients of some records at a rounded point (see `at`), or of all if `rows` is None."""
         # A sum that exceeds doubles is rounded to multiples of `lattice`, a power of two, or to doubles if it is None.
         # All other sums are exact.
-        n_rows = len(self._rows) if rows is None else len(rows)
+        n_rows = self.n_rows if rows is None else len(rows)
         if n_rows > EXACT_ROWS:
             return self.rounded(self.exact(weights, rows), n_rows, lattice)
         total = np.zeros((self._loss.outputs, self._n_columns))
@@ -143,7 +150,7 @@ class ClippedGradients:
 
     def exact(self, weights: Array, rows: NDArray[np.intp] | None = None) -> ExactTotal:
         """Sum the clipped gradients of some records without rounding, in units of their step."""
-        n_rows = len(self._rows) if rows is None else len(rows)
+        n_rows = self.n_rows if rows is None else len(rows)
         total = np.zeros((self._loss.outputs, self._n_columns))
         unit = self._unit * self._row_step
         exact = ExactTotal(total.size)
@@ -162,26 +169,45 @@ class ClippedGradients:
         return exact
 
     def _block_total(self, weights: Array, start: int, count: int, rows: NDArray[np.intp] | None) -> Array:
-        outputs = self._loss.outputs
-        if rows is None:
-            part = slice(start, start + count)
-            block = self._blocks[start // self._block] if self._blocks else self._rows[part]
-            bounds = self._bounds[part]
-            targets = None if self._targets is None else self._targets[part]
+        outputs, n_columns = self._loss.outputs, self._of_source.shape[1]
+        chosen: Any = slice(start, start + count)
+        bounds, signs = self._few[0, :count], self._few[1, :count]
+        if self._blocks:
+            block = self._blocks[start // self._block]
+            bounds[:] = self._bounds[chosen]
         else:
-            chosen = rows[start : start + count]
-            block = self._rows.take(chosen, axis=0, out=self._buffer[:count], mode="clip")
-            bounds = self._bounds.take(chosen, out=self._few[0, :count], mode="clip")
-            targets = None if self._targets is None else self._targets.take(chosen)
+            chosen = np.arange(start, start + count) if rows is None else rows[chosen]
+            block = self._integer_rows(chosen)
+            self._bounds.take(chosen, out=bounds, mode="clip")
+        if self._loss.signed:
+            np.copysign(1.0, bounds, out=signs)
+            np.abs(bounds, out=bounds)
+        # The factors are powers of two.
+        point = weights * self._row_step
         z = self._predictors[: outputs * count].reshape(outputs, count)
         if outputs == 1:
-            np.dot(block, weights[0], out=z[0])
+            np.dot(block, point[0, :n_columns], out=z[0])
         else:
-            np.dot(weights, block.T, out=z)
-        self._differentiate(z, bounds, targets)
-        np.dot(z, block, out=self._part)
-        self._part *= self._unit
+            np.dot(np.ascontiguousarray(point[:, :n_columns]), block.T, out=z)
+        if self._constant:
+            z += self._constant * point[:, -1:]
+        if self._loss.signed:
+            z *= signs
+        self._differentiate(z, bounds, None if self._targets is None else self._targets[chosen])
+        if self._loss.signed:
+            z *= signs
+        self._part[:, :n_columns] = np.dot(z, block, out=self._of_source)
+        if self._constant:
+            self._part[:, -1] = self._constant * z.sum(axis=1)
+        self._part *= self._unit * self._row_step
         return self._part
+
+    def _integer_rows(self, chosen: NDArray[np.intp]) -> Array:
+        """Return some rows, clipped and rounded, in units of their step, without the constant feature."""
+        read = self._stored.take(chosen, axis=0, out=self._read[: len(chosen)], mode="clip")
+        block = self._integers[: len(chosen)]
+        block[:] = read
+        return block
 
     def _differentiate(self, z: Array, bounds: Array, targets: NDArray | None) -> None:
         """Replace predictors by clipped derivatives, in units of their step."""

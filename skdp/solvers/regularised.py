@@ -150,7 +150,7 @@ def solve(
             own_problem = None if geometry.n_problems == 1 else problem
             thetas.append(certified_minimizer(rows.objective(own_problem, geometry.loss, C, b), tau, max_iter))
             continue
-        kind = SparseObjective if issparse(rows.array) else Objective
+        kind = SparseObjective if issparse(rows.source) else Objective
         own = codes if geometry.n_problems == 1 else (codes == problem).astype(np.intp)
         objective = kind(rows, own, geometry.loss, C, 1.0, b)
         thetas.append(certified_minimizer(objective, tau, max_iter))

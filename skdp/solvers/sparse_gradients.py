@@ -21,7 +21,7 @@ def clipped_gradients(
     rows: ClippedRows, targets: NDArray, loss: GradientLoss, max_norm: float, whole: bool = False
 ) -> ClippedGradients:
     """Return an object that sums clipped gradients over dense or sparse rows (see `ClippedGradients`)."""
-    kind = SparseGradients if issparse(rows.array) else ClippedGradients
+    kind = SparseGradients if issparse(rows.source) else ClippedGradients
     return kind(rows, targets, loss, max_norm, whole)
 
 
@@ -34,7 +34,8 @@ class SparseGradients(ClippedGradients):
     def __init__(
         self, rows: ClippedRows, targets: NDArray, loss: GradientLoss, max_norm: float, whole: bool = False
     ) -> None:
-        X = rows.array
+        X = rows.source
+        self._n_rows = X.shape[0]
         self._prepare(rows.norm, X.shape[1], loss)
         self._targets = None if loss.signed else targets
         data = np.trunc(X.data * (1 / self._row_step))

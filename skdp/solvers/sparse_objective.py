@@ -29,15 +29,15 @@ class SparseObjective(Objective):
     """Sum the losses of clipped sparse rows, plus a regulariser and a linear term of shape (outputs, n_columns)."""
 
     def subsample(self, ratio: int) -> SparseObjective:
-        part = ClippedRows(self.X[::ratio], self.norm)
+        part = ClippedRows(self.rows.source[::ratio], self.norm)
         return SparseObjective(part, self.codes[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear)
 
     def predictor(self, theta: Array) -> Array:
-        out: Array = self.X @ np.ascontiguousarray(theta.T)
+        out: Array = self.rows.source @ np.ascontiguousarray(theta.T)
         return out
 
     def adjoint(self, weights: Array) -> Array:
-        return _weighted_sum(self.X, weights)
+        return _weighted_sum(self.rows.source, weights)
 
     def gram(self, weights: Array, positive: bool) -> Array:
         def block(rows: Any, w: Array) -> Array:
@@ -46,7 +46,7 @@ class SparseObjective(Objective):
             weighted: Array = (rows.T @ with_data(rows, rows.data * by_entry(rows, w))).toarray()
             return weighted
 
-        return sum_over_rows(block, self.X, weights, block_rows=_BLOCK_ROWS)
+        return sum_over_rows(block, self.rows.source, weights, block_rows=_BLOCK_ROWS)
 
     def certified_gradient(self, theta: Array) -> tuple[Array, float]:
         """Return the gradient in double precision and a bound on the norm of its error."""
@@ -55,8 +55,8 @@ class SparseObjective(Objective):
         q, p = self.shape
         block_rows = min(max(p // 8, _LEAST_ROWS), _MOST_ROWS)
         derivative = self.loss.derivative(self.predictor(theta), self.target).reshape(-1, q)
-        total = sum_over_rows(_weighted_sum, self.X, derivative, block_rows=block_rows)
-        longest = int(np.diff(self.X.indptr).max(initial=0))
+        total = sum_over_rows(_weighted_sum, self.rows.source, derivative, block_rows=block_rows)
+        longest = int(np.diff(self.rows.source.indptr).max(initial=0))
         margin_error = (longest + 2 + q**1.5) * self.norm * float(np.linalg.norm(theta))
         return self._finish(theta, total, self.loss.curvature * margin_error, block_rows + 64)
 
@@ -64,7 +64,7 @@ class SparseObjective(Objective):
         high, low = np.zeros(self.shape), np.zeros(self.shape)
         for start in range(0, self.n_rows, _BLOCK_ROWS):
             part = slice(start, start + _BLOCK_ROWS)
-            rows = self.X[part]
+            rows = self.rows.source[part]
             z = [precise_products(rows, own) for own in theta]
             derivative = self.derivative_of_pairs(
                 np.stack([own for own, _ in z], axis=1), np.stack([own for _, own in z], axis=1), self.target[part]

@@ -250,7 +250,7 @@ def test_predictors_are_those_of_integers():
         X[1] = np.abs(X[1])
         gradients = sums(LogLoss(), X.copy(), np.zeros(3, dtype=int), 0.3)
         point = gradients.at(rng.uniform(0.5, 1, size=(1, n_columns)))
-        rows = gradients._rows
+        rows = gradients._integer_rows(np.arange(3)) * gradients._row_step
         seen = rows @ point[0]
         exact = [sum(Fraction(a) * Fraction(b) for a, b in zip(row, point[0], strict=True)) for row in rows.tolist()]
         assert [Fraction(value) for value in seen.tolist()] == exact
@@ -542,7 +542,7 @@ def test_default_rate_limits_the_loss_by_sampling():
             (sampled,) = model.set_params(batch_size=None).privacy_plan(n_features=2).releases
             (whole,) = model.set_params(batch_size=1.0).privacy_plan(n_features=2).releases
             noise = [release.mechanism.scale / release.mechanism.rate for release in (sampled, whole)]
-            assert noise[0] <= 1.08 * noise[1]
+            assert noise[0] <= (1.07 if epsilon <= 10 else 1.1) * noise[1]
             assert n_steps == 1 or epsilon > 10 or sampled.mechanism.rate < 0.6
 
 

@@ -102,7 +102,7 @@ def test_lines_of_a_window_are_lines_of_predictions(window):
 def test_what_it_costs():
     common = {"epsilon": 0.8, "bounds_y": (0, 1)}
     for expected_n in (None, 500):
-        plan = DPSGDRegressor(**common, data_norm=1.0, expected_n=expected_n).privacy_plan(n_features=3)
+        plan = DPSGDRegressor(**common, data_norm=1.0, batch_size=1.0, expected_n=expected_n).privacy_plan(n_features=3)
         last = plan.releases[-1]
         assert (last.label, last.share) == (LABEL, SHARE)
         assert last.mechanism.scale * math.sqrt(SHARE) * gaussian_mu(0.8, 1e-5) == pytest.approx(1, rel=1e-3)

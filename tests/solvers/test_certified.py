@@ -28,7 +28,7 @@ def exact_huber_gradient(problem, theta):
     h = Fraction(1, 2)
     w = [Fraction(float(v)) for v in theta[0]]
     total = [Fraction(float(b)) + v for b, v in zip(problem.linear[0], w, strict=True)]
-    for row, sign in zip(problem.X, problem.target[:, 0], strict=True):
+    for row, sign in zip(problem.rows.array, problem.target[:, 0], strict=True):
         x = [Fraction(float(v)) for v in row]
         margin = int(sign) * sum(a * b for a, b in zip(x, w, strict=True))
         slope = -int(sign) * min(Fraction(1), max(Fraction(0), (1 + h - margin) / (2 * h)))

@@ -132,7 +132,7 @@ def realised_mean():
 
     def mean(total):
         def of_rows(self, weights, rows=None, lattice=None):
-            return total(self, weights, rows, lattice) * (50 / max(len(self._rows), 1))
+            return total(self, weights, rows, lattice) * (50 / max(self.n_rows, 1))
 
         return of_rows
 
