@@ -22,7 +22,7 @@ from skdp.checks.sparse import MOST_DENSE_COLUMNS, canonical_rows
 from skdp.exceptions import PrivacyAssumptionWarning
 from skdp.linear_model import DPSGDClassifier, ObjPertLogReg
 from skdp.naive_bayes import DPNaiveBayes
-from skdp.sensitivity import ClippedRows, clip_rows, row_products
+from skdp.sensitivity import ClippedRows, clip_rows, exact_row_products, row_products
 from skdp.solvers import sparse_gradients
 from skdp.solvers.certified import Objective, certified_minimizer
 from skdp.solvers.clipped_gradients import ClippedGradients
@@ -298,7 +298,9 @@ def test_products_are_those_of_dense_rows(n_columns):
     X, matrix = scattered(5000, n_columns), np.random.default_rng(1).normal(size=(n_columns, 3))
     X[0] *= 1e300
     X[1] *= 1e-310
-    np.testing.assert_array_equal(row_products(sparse.csr_array(X), matrix), row_products(X, matrix))
+    for products in (row_products(sparse.csr_array(X), matrix), row_products(X, matrix)):
+        np.testing.assert_allclose(products[1:], exact_row_products(X, matrix)[1:], rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(exact_row_products(sparse.csr_array(X), matrix), exact_row_products(X, matrix))
     assert row_products(sparse.csr_array(X[:0]), matrix).shape == (0, 3)
 
 

@@ -471,14 +471,15 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         """Return the products of rows, clipped to the bounds, with the coefficients."""
         lower, upper = self._units.features.lower, self._units.features.upper
         coef = np.atleast_2d(self.coef_).T
-        if not issparse(X):
-            return row_products(np.clip(X, lower, upper), coef)
-        if np.all((lower <= 0) & (upper >= 0)):
+        if issparse(X) and np.all((lower <= 0) & (upper >= 0)):
             return row_products(with_data(X, np.clip(X.data, lower[X.indices], upper[X.indices])), coef)
-        # If the bounds do not contain 0, centred rows have no zeros. Therefore blocks of rows are made dense.
-        starts = range(0, max(X.shape[0], 1), BLOCK_ROWS)
-        blocks = (np.clip(X[start : start + BLOCK_ROWS].toarray(), lower, upper) for start in starts)
-        return np.concatenate([row_products(block, coef) for block in blocks])
+        # If the bounds do not contain 0, centred rows have no zeros. Therefore blocks of sparse rows are made dense.
+        out = np.empty((X.shape[0], coef.shape[1]))
+        for start in range(0, len(out), BLOCK_ROWS):
+            rows = X[start : start + BLOCK_ROWS]
+            rows = np.clip(rows.toarray() if issparse(X) else rows, lower, upper)
+            out[start : start + BLOCK_ROWS] = row_products(rows, coef)
+        return out
 
 
 def _adassp_release(

@@ -19,7 +19,7 @@ from ..parts.arrays import rowwise
 from ..release.estimator import PrivateEstimator, Records, Shape
 from ..release.progress import CallbackSupportMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..sensitivity import row_products
+from ..sensitivity import exact_row_products
 from ..solvers.calibration import Window
 from ..solvers.descent import GRADIENTS, SamplingSchedule
 from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, rule_of, weights_of
@@ -167,7 +167,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
 
 
 def _predictions(coef: Array, intercept: Array, X: Any) -> Array:
-    return (row_products(X, coef.T) + intercept)[:, 0]
+    return (exact_row_products(X, coef.T) + intercept)[:, 0]
 
 
 def together(guarantees: list[PrivacyGuarantee]) -> PrivacyGuarantee:

@@ -30,7 +30,7 @@ from ._polynomials import (
     chebyshev_matrix,
     polynomial_sums,
 )
-from ._rows import BLOCK_ROWS, row_products, sum_over_rows, weighted_gram
+from ._rows import BLOCK_ROWS, exact_products_error, exact_row_products, row_products, sum_over_rows, weighted_gram
 from ._sparse import EXACT_ROWS, by_entry, sparse_gram, sparse_squared_norms, with_constant, with_data
 from ._variances import centred_moments_l2, energies_l1, energies_l2, row_sum_l2
 
@@ -69,6 +69,8 @@ __all__ = [
     "energies_l2",
     "entry_step",
     "exact_moments",
+    "exact_products_error",
+    "exact_row_products",
     "exact_sum",
     "group_sensitivity",
     "minimizer_sensitivity",

@@ -10,11 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from ._rows import BLOCK_ROWS
+from ._rows import BLOCK_ROWS, parts_of_columns, two_or_more
 from ._sparse import clip_sparse, with_constant
-
-# Number of columns, fewer than the entries that NumPy buffers.
-_COLUMNS = 4096
 
 # Beyond these limits, squared norms overflow or lose digits.
 _LEAST_SQUARE, _LARGEST_SQUARE = 1e-280, 1e300
@@ -148,9 +145,6 @@ def _scaled(X: Any, target: float) -> NDArray[np.float64]:
 def squared_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return squared L2 norms of rows. The bits of a norm do not depend on other rows.
 
-    NumPy adds up a single long row in another order than one of several rows. To avoid both cases, columns are
-    processed by the thousand, and a row is never processed alone.
-
     Parameters
     ----------
     rows : ndarray of shape (n_rows, n_columns)
@@ -161,11 +155,10 @@ def squared_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     squares : ndarray of shape (n_rows,)
         Squared norms. Infinite if they overflow.
     """
-    several = np.ascontiguousarray(rows if len(rows) != 1 else np.concatenate([rows, rows]))
+    several = two_or_more(rows)
     total = np.zeros(len(several))
-    for start in range(0, several.shape[1], _COLUMNS):
-        part = several[:, start : start + _COLUMNS]
-        total += np.einsum("ij,ij->i", part, part)
+    for part in parts_of_columns(several.shape[1]):
+        total += np.einsum("ij,ij->i", several[:, part], several[:, part])
     return total[: len(rows)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,12 @@ from ..parts.arrays import PartedArray, folded
 from ._sparse import by_entry, largest_entries, with_data
 
 BLOCK_ROWS = 2048
+
+# Number of columns, fewer than the entries that NumPy buffers.
+_COLUMNS = 4096
+
+# For more products, exact ones take less time.
+_MOST_PRODUCTS = 24
 
 
 def sum_over_rows(
@@ -71,19 +77,68 @@ def _sum_of_part(statistic: Callable[..., NDArray], block_rows: int, *arrays: An
 
 
 def row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""Return ``X @ matrix`` such that no bit of a row depends on other rows.
+    """Return ``X @ matrix`` such that no bit of a row depends on other rows.
 
     A library for linear algebra chooses the order of its additions by the number of rows. Then one more record could
-    change the last bits of all others. Here, the order has no effect. Each row of `X`, and each column of `matrix`, is
-    scaled by a power of two to entries of at most 1. These are written as :math:`a 2^{-b} + a' 2^{-2b}` with integers
-    :math:`|a| \le 2^b` and :math:`|a'| \le 2^{b-1}`. With :math:`n` columns and :math:`n 2^{2b} \le 2^{53}`, the sums
-    of products of these integers, and all partial sums, are integers that doubles hold exactly. The remaining
-    operations are on single numbers.
+    change the last bits of all others. Here, the products of a dense row are added by `numpy.einsum`, in an order that
+    depends on the number of columns only, and the products of a sparse row in the order of its entries.
 
     Parameters
     ----------
     X : ndarray or csr_array of shape (n_rows, n_columns)
-        Finite rows. Sparse and dense rows have the same products, to the last bit.
+        Finite rows.
+    matrix : ndarray of shape (n_columns, n_products)
+        Finite public numbers.
+
+    Returns
+    -------
+    products : ndarray of shape (n_rows, n_products)
+        Products, with the usual error of a sum of doubles. Numbers beyond doubles are infinite.
+    """
+    if not issparse(X) and matrix.shape[1] > _MOST_PRODUCTS:
+        return exact_row_products(X, matrix)
+    with np.errstate(all="ignore"):
+        if issparse(X):
+            out: NDArray[np.float64] = with_data(X, X.data.astype(np.float64)) @ matrix
+        else:
+            out = np.zeros((X.shape[0], matrix.shape[1]))
+            columns = np.ascontiguousarray(matrix.T)
+            for start in range(0, len(out), BLOCK_ROWS):
+                block, own = two_or_more(X[start : start + BLOCK_ROWS]), out[start : start + BLOCK_ROWS]
+                for part in parts_of_columns(X.shape[1]):
+                    for k, column in enumerate(columns):
+                        own[:, k] += np.einsum("ij,j->i", block[:, part], column[part])[: len(own)]
+    if not np.isfinite(out.sum()):
+        # Intermediate results beyond doubles.
+        (open_,) = np.nonzero(~np.isfinite(out).all(axis=1))
+        out[open_] = exact_row_products(X[open_], matrix)
+    return out
+
+
+def two_or_more(rows: NDArray) -> NDArray[np.float64]:
+    """Return dense rows in doubles, one after the other in memory, and a single row twice."""
+    # NumPy's einsum adds up a single row in another order than one of several rows.
+    return np.ascontiguousarray(rows if len(rows) != 1 else np.concatenate([rows, rows]), dtype=np.float64)
+
+
+def parts_of_columns(n_columns: int) -> Iterator[slice]:
+    """Yield parts of the columns that fit into NumPy's buffers. In longer ones, it adds up in parts of its own."""
+    for start in range(0, n_columns, _COLUMNS):
+        yield slice(start, start + _COLUMNS)
+
+
+def exact_row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Return the same as `row_products`, with equal bits for dense and sparse rows, and for any order of columns.
+
+    Each row of `X`, and each column of `matrix`, is scaled by a power of two to entries of at most 1. These are written
+    as :math:`a 2^{-b} + a' 2^{-2b}` with integers :math:`|a| \le 2^b` and :math:`|a'| \le 2^{b-1}`. With :math:`n`
+    columns and :math:`n 2^{2b} \le 2^{53}`, the sums of products of these integers, and all partial sums, are integers
+    that doubles hold exactly. The remaining operations are on single numbers.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_rows, n_columns)
+        Finite rows.
     matrix : ndarray of shape (n_columns, n_products)
         Finite public numbers.
 
@@ -93,7 +148,7 @@ def row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
         Products. The error is about :math:`2^{-2b}` of the products of largest entries. Numbers beyond doubles are
         infinite.
     """
-    bits = (53 - (max(X.shape[1], 1) - 1).bit_length()) // 2
+    bits = _bits(X.shape[1])
     coarse, fine, scale = _slices(matrix.T, bits)
     columns = np.hstack([fine, coarse]).T
     fine, coarse = fine.T, coarse.T
@@ -110,6 +165,15 @@ def row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
             product += own @ coarse
             out[rows] = np.ldexp(product, own_scale[:, None] + scale - 2 * bits)
     return out
+
+
+def exact_products_error(n_columns: int) -> float:
+    """Return the relative error of one product in `exact_row_products`, for rows with this number of columns."""
+    return 2.0 ** (-2 * _bits(n_columns))
+
+
+def _bits(n_columns: int) -> int:
+    return (53 - (max(n_columns, 1) - 1).bit_length()) // 2
 
 
 def _slices(rows: NDArray[np.float64], bits: int) -> tuple[NDArray, NDArray, NDArray[np.intc]]:
