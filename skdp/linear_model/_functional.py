@@ -473,6 +473,8 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         coef = np.atleast_2d(self.coef_).T
         if issparse(X) and np.all((lower <= 0) & (upper >= 0)):
             return row_products(with_data(X, np.clip(X.data, lower[X.indices], upper[X.indices])), coef)
+        # Numbers are faster than equal arrays.
+        lower, upper = (end[0] if np.all(end == end[0]) else end for end in (lower, upper))
         # If the bounds do not contain 0, centred rows have no zeros. Therefore blocks of sparse rows are made dense.
         out = np.empty((X.shape[0], coef.shape[1]))
         for start in range(0, len(out), BLOCK_ROWS):
