@@ -129,6 +129,10 @@ class Routes:
         self._bins: dict[int, Bins] = {}
         # For each tree, its table, and for each of its features the part of an entry's position from the bin.
         self._tables: dict[int, tuple[NDArray[np.intp], list[tuple[int, NDArray[np.intp]]]]] = {}
+        split = np.isfinite(forest.thresholds)
+        self._features = np.unique(np.take_along_axis(forest.features, forest.slots, axis=1)[split]).tolist()
+        # For each tree, its features that are split somewhere, and their positions in this list, by node.
+        self._walked: dict[int, tuple[list[int], NDArray[np.intp]]] = {}
         if tables and forest.depth:
             self._prepare()
 
@@ -136,7 +140,7 @@ class Routes:
         """Yield for each tree the leaf of each row, or the inner node in which the row stays."""
         # Values beyond the bounds go where the bounds go. The caller may overwrite the arrays.
         forest = self._forest
-        across = np.ascontiguousarray(X.T)
+        across = {feature: np.ascontiguousarray(X[:, feature]) for feature in self._features}
         known: dict[int, NDArray[np.intp]] = {}
 
         def code(feature: int) -> NDArray[np.intp]:
@@ -147,7 +151,7 @@ class Routes:
 
         for t in range(forest.n_trees):
             if t not in self._tables:
-                yield self._walk(t, across, code)
+                yield self._walk(t, len(X), across, code)
                 continue
             table, parts = self._tables[t]
             if not parts:
@@ -162,18 +166,27 @@ class Routes:
         # The last place is for other values.
         return cells_of_codes(values, np.intp(self._forest.places[feature].shape[1] - 1))
 
-    def _walk(self, t: int, across: NDArray, code: Callable[[int], NDArray[np.intp]]) -> NDArray[np.intp]:
-        forest, n_rows = self._forest, across.shape[1]
-        seen = [
-            forest.places[f][t].take(code(f)) if f in forest.places else across[f]
-            for f in forest.features[t, : forest.n_seen[t]].tolist()
-        ]
+    def _walk(
+        self, t: int, n_rows: int, across: dict[int, NDArray], code: Callable[[int], NDArray[np.intp]]
+    ) -> NDArray[np.intp]:
+        forest = self._forest
+        if t not in self._walked:
+            split = np.isfinite(forest.thresholds[t])
+            used, positions = np.unique(forest.slots[t][split], return_inverse=True)
+            nodes = np.zeros(forest.slots.shape[1], dtype=np.intp)
+            nodes[split] = positions
+            self._walked[t] = forest.features[t, used].tolist(), nodes[None]
+        features, nodes = self._walked[t]
+        if not features:
+            return np.zeros(n_rows, dtype=np.intp)
+        seen = [forest.places[f][t].take(code(f)) if f in forest.places else across[f] for f in features]
         values = np.concatenate(seen) if len(seen) > 1 else seen[0]
         rows = np.arange(n_rows)
         node = np.zeros(n_rows, dtype=np.intp)
-        stays = np.full(n_rows, -1) if np.isnan(values).any() else None
+        unknown = any(f in forest.places for f in features) and np.isnan(values).any()
+        stays = np.full(n_rows, -1) if unknown else None
         for level in range(forest.depth):
-            slots = forest.level(forest.slots, level)[t]
+            slots = forest.level(nodes, level)[0]
             thresholds = forest.level(forest.thresholds, level)[t]
             if level == 0 or len(seen) == 1:
                 start = int(slots[0]) * n_rows
