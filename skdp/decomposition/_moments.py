@@ -34,11 +34,11 @@ def second_moments(X: Any, centre: Array, norm: float, private: bool) -> Sums:
         # Entries are rounded towards zero to a lattice, so that no norm grows and sums are exact for any number and
         # order of the rows.
         step = entry_step(norm)
-        total = exact_sum(lambda rows: _gram(_counted(rows, centre, norm, step)), X, block_rows=block_rows)
+        total = exact_sum(lambda rows: _gram(_in_steps(rows, centre, norm, step)), X, block_rows=block_rows)
     else:
         step = 1.0
         total = sum_over_rows(
-            lambda rows: _gram(clip_rows(_centred(rows, centre), norm, constant=1.0).array), X, block_rows=block_rows
+            lambda rows: _gram(clip_rows(_centred(rows, centre), norm).array), X, block_rows=block_rows
         )
     return Sums(total[:d, :d] * step**2, total[:d, d] * step, float(total[d, d]))
 
@@ -47,9 +47,9 @@ def row_sums(X: Any, norm: float, private: bool) -> tuple[Array, float]:
     """Scale each row down to `norm`, and return the sum of the rows and their number, on a lattice as above."""
     if private:
         step = entry_step(norm)
-        total = exact_sum(lambda rows: _sums(_counted(rows, None, norm, step)), X)
+        total = exact_sum(lambda rows: _sums(_in_steps(rows, None, norm, step)), X)
         return total[:-1] * step, float(total[-1])
-    total = sum_over_rows(lambda rows: _sums(clip_rows(rows, norm, constant=1.0).array), X)
+    total = sum_over_rows(lambda rows: _sums(clip_rows(rows, norm).array), X)
     return total[:-1], float(total[-1])
 
 
@@ -64,25 +64,29 @@ def _centred(rows: Any, centre: Array | None) -> Any:
         # Rows that are centred by a public or released vector are not sparse. Therefore a block of rows is made dense.
         rows = rows.toarray()
     with np.errstate(over="ignore"):
-        # Twice the largest double would be infinite.
-        return np.clip(rows - centre, -np.finfo(float).max, np.finfo(float).max)
+        centred = rows - centre
+        if not np.isfinite(centred.sum()):
+            # Twice the largest double would be infinite.
+            np.clip(centred, -np.finfo(float).max, np.finfo(float).max, out=centred)
+    return centred
 
 
-def _counted(rows: Any, centre: Array | None, norm: float, step: float) -> Any:
-    """Return rows in steps of the lattice, with a column of ones. Sparse rows are integers."""
-    counted = clip_rows(_centred(rows, centre), norm, constant=step).array
-    if issparse(counted):
-        return with_data(counted, np.trunc(counted.data / step).astype(np.int64))
-    counted /= step
-    return np.trunc(counted, out=counted)
+def _in_steps(rows: Any, centre: Array | None, norm: float, step: float) -> Any:
+    """Return rows in steps of the lattice. Sparse rows are integers."""
+    clipped = clip_rows(_centred(rows, centre), norm)
+    if issparse(clipped.source):
+        return with_data(clipped.source, np.trunc(clipped.source.data / step).astype(np.int64))
+    return clipped.in_steps(slice(None), step)
 
 
 def _gram(rows: Any) -> NDArray:
-    if issparse(rows):
-        return sparse_gram(rows)
-    gram: Array = rows.T @ rows
-    return gram
+    """Return the sums of products of rows, bordered by the sum of the rows and their number."""
+    gram = sparse_gram(rows) if issparse(rows) else rows.T @ rows
+    sums = _sums(rows)
+    return np.vstack([np.column_stack([gram, sums[:-1]]), sums])
 
 
 def _sums(rows: Any) -> NDArray:
-    return np.asarray(rows.sum(axis=0))
+    """Return the sum of the rows, followed by their number."""
+    sums = rows.sum(axis=0) if issparse(rows) else np.ones(rows.shape[0]) @ rows
+    return np.append(sums, np.array(rows.shape[0], dtype=sums.dtype))

@@ -65,6 +65,20 @@ class ClippedRows:
         out[:, n_columns:] = self.constant
         return out
 
+    def in_steps(self, part: slice, step: float) -> NDArray[np.float64]:
+        """Return some dense rows in units of a power of two, rounded towards zero, without the constant feature."""
+        rows = np.asarray(self.source[part], dtype=np.float64)
+        out = np.multiply(rows, 1 / step, order="C")
+        if self.factors is not None:
+            # It takes less time to scale few rows by themselves.
+            factors = self.factors[part] * (1 / step)
+            (long,) = np.nonzero(factors < 1 / step)
+            if 2 * len(long) > len(rows):
+                np.multiply(rows, factors[:, None], out=out)
+            else:
+                out[long] = rows[long] * factors[long, None]
+        return np.trunc(out, out=out)
+
 
 def augmented_norm(norm: float, constant: float) -> float:
     """Return an L2 bound of rows of norm at most `norm` with a constant feature.

@@ -87,8 +87,7 @@ class ClippedGradients:
         self._bounds = np.where(targets == 1, -1.0, 1.0) if loss.signed else np.ones(n_rows)
         for start in range(0, n_rows, self._block):
             part = slice(start, start + self._block)
-            block = rows[part][:, :n_columns] * (1 / self._row_step)
-            np.trunc(block, out=block)
+            block = rows.in_steps(part, self._row_step)
             lengths = np.sqrt(squared_norms(block) + self._constant**2) * self._row_step
             self._bounds[part] *= self._bounds_of(lengths, max_norm)
             if whole:
