@@ -31,6 +31,7 @@ class CellObjective(Objective):
 
     # The norm of a row is at most `norm`, which includes the constant, because each term adds a row of norm at most 1
     # (see `Layout`).
+    _rows_of_matrix = 0
 
     def __init__(
         self,

@@ -47,6 +47,9 @@ _DESCENT_STEPS = 100_000
 class Objective:
     """Sum the losses of clipped rows, plus a regulariser and a linear term of shape (outputs, n_columns)."""
 
+    # The number of rows for each parameter from which a matrix takes less time than products with directions.
+    _rows_of_matrix = 25
+
     def __init__(
         self,
         rows: ClippedRows,
@@ -141,7 +144,9 @@ class Objective:
     @property
     def has_matrix(self) -> bool:
         """Whether second derivatives are computed as matrices."""
-        return math.prod(self.shape) <= DENSE_LIMIT
+        # With few rows, second derivatives are well conditioned by the ridge, and few products of them are enough.
+        size = math.prod(self.shape)
+        return size <= DENSE_LIMIT and self.n_rows >= self._rows_of_matrix * size
 
     def bends(self, z: Array) -> Bends:
         """Return pairs of outputs, and the second derivative of each row's loss in them."""

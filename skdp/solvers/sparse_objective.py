@@ -28,6 +28,8 @@ _BLOCK_ROWS = 2**16
 class SparseObjective(Objective):
     """Sum the losses of clipped sparse rows, plus a regulariser and a linear term of shape (outputs, n_columns)."""
 
+    _rows_of_matrix = 0
+
     def subsample(self, ratio: int) -> SparseObjective:
         part = ClippedRows(self.rows.source[::ratio], self.norm)
         return SparseObjective(part, self.codes[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear)
