@@ -65,7 +65,7 @@ class ClippedRows:
         out[:, n_columns:] = self.constant
         return out
 
-    def in_steps(self, part: slice, step: float) -> NDArray[np.float64]:
+    def in_steps(self, part: Any, step: float) -> NDArray[np.float64]:
         """Return some dense rows in units of a power of two, rounded towards zero, without the constant feature."""
         rows = np.asarray(self.source[part], dtype=np.float64)
         out = np.multiply(rows, 1 / step, order="C")

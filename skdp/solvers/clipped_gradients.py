@@ -48,6 +48,11 @@ def boxed(values: Array, most: float) -> tuple[Array, float]:
     return values, largest
 
 
+def is_mapped(rows: Any) -> bool:
+    """Return whether rows are a part of a memory-mapped array."""
+    return isinstance(rows, np.memmap) or (getattr(rows, "base", None) is not None and is_mapped(rows.base))
+
+
 class Gradients(Protocol):
     """Sums of clipped gradients over some records: see `ClippedGradients`."""
 
@@ -65,8 +70,8 @@ class ClippedGradients:
     _constant: float
 
     # Rounded rows in units of their step are integers that single precision holds. They are stored so, and a sample is
-    # converted to doubles. If `whole`, all sums are over all rows. These are then stored by columns and in doubles,
-    # because products take less time.
+    # converted to doubles. Memory-mapped rows are rounded when they are read. If `whole`, all sums are over all rows.
+    # These are then stored by columns and in doubles, because products take less time.
 
     def __init__(
         self, rows: ClippedRows, targets: NDArray, loss: GradientLoss, max_norm: float, whole: bool = False
@@ -81,7 +86,9 @@ class ClippedGradients:
         size = 0 if whole else min(self._block, n_rows)
         self._read = np.empty((size, n_columns), dtype=np.float32)
         self._integers = np.empty((size, n_columns))
-        self._stored = np.empty((0 if whole else n_rows, n_columns), dtype=np.float32)
+        self._mapped = rows if not whole and is_mapped(rows.source) else None
+        stores = not whole and self._mapped is None
+        self._stored = np.empty((n_rows if stores else 0, n_columns), dtype=np.float32)
         self._blocks: list[Array] = []
         # For a signed loss, the sign of a bound is that of the derivative in the predictor.
         self._bounds = np.where(targets == 1, -1.0, 1.0) if loss.signed else np.ones(n_rows)
@@ -92,7 +99,7 @@ class ClippedGradients:
             self._bounds[part] *= self._bounds_of(lengths, max_norm)
             if whole:
                 self._blocks.append(np.asfortranarray(block))
-            else:
+            elif stores:
                 self._stored[part] = block
         self._predictors = np.empty(self._block * loss.outputs)
         self._few = np.empty((3, self._block))
@@ -203,6 +210,8 @@ class ClippedGradients:
 
     def _integer_rows(self, chosen: NDArray[np.intp]) -> Array:
         """Return some rows, clipped and rounded, in units of their step, without the constant feature."""
+        if self._mapped is not None:
+            return self._mapped.in_steps(chosen, self._row_step)
         read = self._stored.take(chosen, axis=0, out=self._read[: len(chosen)], mode="clip")
         block = self._integers[: len(chosen)]
         block[:] = read

@@ -1,12 +1,14 @@
 """Noisy gradient descent: clipped sums against their definition, exactness, steps, penalties, courses that compose."""
 
 import math
+import tracemalloc
 import warnings
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import special
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from skdp import BudgetAccountant, DPSGDClassifier, DPSGDRegressor
@@ -501,6 +503,22 @@ def test_labels_of_courses():
         model.partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match="features"):
         model.partial_fit(X[:, :2], y)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_memory_mapped_rows_are_not_copied(tmp_path, dtype):
+    X = np.random.default_rng(0).normal(size=(200_000, 20)).astype(dtype)
+    y = (X[:, 0] > 0).astype(int)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = DPSGDClassifier(data_norm=4.0, classes=[0, 1], n_steps=20, random_state=0)
+    expected = clone(model).fit(X, y)
+    tracemalloc.start()
+    found = clone(model).fit(mapped, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    assert peak < 60 * len(X)
 
 
 def test_events():
