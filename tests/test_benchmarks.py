@@ -19,7 +19,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 HARNESS = ROOT / "examples" / "benchmarks" / "harness"
-MODULES = ("bench", "headline", "methods", "report", "results", "scores", "speed_summary", "summary", "tasks", "worker")
+MODULES = (
+    *("bench", "headline", "history", "methods", "report", "results", "scores", "speed_summary", "summary", "tasks"),
+    "worker",
+)
 
 #: Rows of the table of README, and the figures that they quote.
 README_ROWS = {
@@ -381,3 +384,28 @@ def test_scores_on_difficult_tables(difficult, name):
     score, constant = difficult.score(kind, model, table)
     # The regressor's bins hold few of these records.
     assert score > constant + (-1 if kind == "r2" else 0.05)
+
+
+def test_history_reports_grown_ratios(harness, tmp_path):
+    def times(**ours):
+        return [
+            {
+                **{"environment": "skdp", "model": model, "library": "scikit-learn", "counterpart": "X"},
+                **{"operation": "fit", "rows": 10, "columns": 2, "threads": 1, "repetition": r},
+                **{"ours": seconds, "other": 1.0, "status": "ok"},
+            }
+            for model, seconds in ours.items()
+            for r in range(3)
+        ]
+
+    path = tmp_path / "history.csv"
+    harness.history.add(path, "0.1", times(A=0.5, B=2.0))
+    harness.history.add(path, "0.2", times(A=1.0, B=2.0))
+    harness.history.add(path, "0.2", times(A=1.0, B=2.1, C=3.0))
+    releases = harness.history.known(path)
+    assert [len(ratios) for ratios in releases.values()] == [2, 3]
+    found = harness.history.slower(*releases.values())
+    assert [(key[0], *ratios) for key, ratios in found.items()] == [("A", 0.5, 1.0)]
+    lines = harness.history.table(releases).splitlines()
+    assert '"0.1", "1 of 2, 1.250", "–", "–"' in lines[-3]
+    assert '"0.2", "2 of 3, 2.100", "–", "–"' in lines[-2]

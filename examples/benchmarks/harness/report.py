@@ -17,6 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import headline
+import history
 import results
 import speed_summary
 import summary
@@ -322,7 +323,8 @@ def unexplained(folder=results.FOLDER, reasons=summary.REASONS):
 def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS, static=None):
     """Write tables and plots, and return the lost cells and longer times without a reason."""
     output.mkdir(parents=True, exist_ok=True)
-    longer = speed_summary.write(folder, output, summary.read_reasons(reasons, "slower"))
+    releases = history.table(history.known(folder / "speed_history.csv"))
+    longer = speed_summary.write(folder, output, summary.read_reasons(reasons, "slower"), releases)
     rows, families = read(folder), families_of_methods()
     table = summary.entries(rows)
     epsilons = epsilons_of(table)

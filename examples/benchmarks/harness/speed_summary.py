@@ -229,7 +229,7 @@ def noise_table(rows):
     return csv_table("Thousands of numbers a second", ["", *(f"vectors of {size:,}" for size in sizes)], lines)
 
 
-def write(folder, output, reasons):
+def write(folder, output, reasons, history):
     """Write the tables of time, memory and noise, with notes for unknown figures. Return unexplained measurements."""
     rows = read(folder / "speed.csv")
     (output / "slower.inc").write_text(behind_tables(rows, reasons) if rows else "Not measured yet.\n")
@@ -238,7 +238,7 @@ def write(folder, output, reasons):
         for operation in ("fit", "predict")
         for vary in ("rows", "columns")
     ]
-    parts += [threads_table(rows), memory_table(rows)]
+    parts += [threads_table(rows), memory_table(rows), history]
     if rows:
         headline.pair(lambda dark: plot(rows, dark), output, "speed")
         parts = [dropdown("Tables of time and memory", "\n".join(parts))]
