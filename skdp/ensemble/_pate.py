@@ -412,7 +412,7 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
     def _rehearse(self, parameters: Parameters, shape: Shape, design: tuple[Parameters, Array]) -> None:
         rows, teacher = design[1], self._teacher()
         self._try_out(teacher, rows, shape.classes)
-        check_sent(partial(teacher_votes, teacher, rows[:1], shape.classes), "teacher", self.n_jobs)
+        check_sent(partial(teacher_votes, teacher, rows[:1], shape.classes), "teacher", self.n_jobs, shape.in_parts)
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: tuple[Parameters, Array]

@@ -516,7 +516,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         return partial(block_result, self.estimator, template.attributes, template.shapes, classes)
 
     def _rehearse(self, parameters: Parameters, shape: Shape, design: tuple[Template, Region]) -> None:
-        check_sent(self._compute(design[0], shape.classes), "estimator", self.n_jobs)
+        check_sent(self._compute(design[0], shape.classes), "estimator", self.n_jobs, shape.in_parts)
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: tuple[Template, Region]

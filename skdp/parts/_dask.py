@@ -14,7 +14,7 @@ from dask.dataframe.utils import make_meta
 from dask.delayed import Delayed, delayed
 
 from .arrays import PartedArray, Parts
-from .tasks import Failure, Identity, Node, Outcome, combined, divided, keep, run, united
+from .tasks import Failure, Identity, Node, Outcome, combined, divided, failure_of, keep, run, united
 
 # Number of outcomes that one task adds up.
 _ADDED = 16
@@ -96,7 +96,10 @@ def _joined(*collections: Any) -> tuple[PartedArray, ...]:
     """Return collections as parts of one frame, because Dask may read and divide two frames differently."""
     metas = [make_meta(one) for one in collections]
     try:
-        frame = collections[0].map_partitions(_side_by_side, *collections[1:], meta=_side_by_side(*metas))
+        # Dask would not accept a failure in place of a frame.
+        frame = collections[0].map_partitions(
+            _side_by_side, *collections[1:], meta=_side_by_side(*metas), enforce_metadata=False
+        )
         blocks = frame.to_delayed()
     except Exception:
         blocks = None
@@ -112,10 +115,13 @@ def _joined(*collections: Any) -> tuple[PartedArray, ...]:
 
 
 def _side_by_side(*collections: Any) -> Any:
-    """Return a frame of all columns, with their positions as names."""
-    if not all(collections[0].index.equals(other.index) for other in collections[1:]):
-        raise ValueError("the collections have different rows")
-    return pd.concat(collections, axis=1, ignore_index=True)
+    """Return a frame of all columns, with their positions as names, or a failure if their rows differ."""
+    try:
+        if all(collections[0].index.equals(other.index) for other in collections[1:]):
+            return pd.concat(collections, axis=1, ignore_index=True)
+    except Exception as error:
+        return failure_of(error)
+    return Failure.ROWS
 
 
 def _side(columns: slice, meta: Any, frame: Any) -> Any:

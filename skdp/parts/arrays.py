@@ -88,7 +88,7 @@ class Parts(ABC):
             raise ValueError(_INVALID + end)
         if outcome.arithmetic != {arithmetic()}:
             raise PartitionError(_ARITHMETIC + end)
-        if any(self._identities.setdefault(part, own) != own for part, own in outcome.identities.items()):
+        if any(self._identities.setdefault(own.part, own) != own for own in outcome.identities):
             raise PartitionError(_CHANGED + end)
         return outcome.value
 

@@ -8,8 +8,8 @@ from typing import Any
 # Classes of noise, seeds, budgets and sessions are in these packages.
 _CLIENT_ONLY = ("skdp.mechanisms.", "skdp.accounting.", "skdp.release.", "numpy.random.", "random.")
 
-# Private estimators have these attributes.
-_SECRETS = {"accountant", "random_state"}
+# Attributes of estimators. None and the seed 0, which replaces a seed, are no secrets.
+_SECRETS = ("accountant", "random_state")
 
 
 def dumps(job: Any) -> bytes:
@@ -31,4 +31,6 @@ def _is_secret(obj: Any) -> bool:
     if any(f"{base.__module__}.".startswith(_CLIENT_ONLY) for base in type(obj).__mro__):
         return True
     # A class is pickled by its name.
-    return not isinstance(obj, type) and not _SECRETS.isdisjoint(getattr(obj, "__dict__", ()))
+    own = {} if isinstance(obj, type) else getattr(obj, "__dict__", {})
+    held = [own[name] for name in _SECRETS if own.get(name) is not None]
+    return any(not (isinstance(value, int) and value == 0) for value in held)

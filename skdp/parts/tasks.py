@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -37,10 +38,15 @@ class Failure(Enum):
 
 @dataclass(frozen=True)
 class Identity:
-    """The number of rows of a part, and a checksum of its entries. Both are private."""
+    """The number of a part, the number of its rows, and a digest of its entries. The last two are private."""
 
+    part: int
     n_rows: int
-    checksum: int
+    digest: bytes
+
+
+#: Two readings of one part that differ are two elements, so that a difference is not lost when sets are united.
+Identities = frozenset[Identity]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +54,7 @@ class Outcome:
     """Sum of a statistic over parts, with identities of the parts and digests of their machines' arithmetic."""
 
     value: Any
-    identities: dict[int, Identity]
+    identities: Identities
     arithmetic: frozenset[bytes]
 
 
@@ -56,8 +62,10 @@ class Outcome:
 class KeptPart:
     """Arrays of a part that stay on their machine."""
 
+    # The identities are those of the parts whose rows it holds, and the digests those of all machines that it was on.
     arrays: tuple[Any, ...]
-    identities: dict[int, Identity]  # Of the parts whose rows it holds.
+    identities: Identities
+    arithmetic: frozenset[bytes]
 
 
 def run(job: bytes, index: int, given: Sequence[Any], extra: dict[str, Any], *raw: Any) -> Any:
@@ -66,22 +74,23 @@ def run(job: bytes, index: int, given: Sequence[Any], extra: dict[str, Any], *ra
         with np.errstate(all="ignore"):
             if isinstance(raw[0], Failure):
                 return raw[0]
-            arrays, identities = _opened(index, raw)
+            arrays, identities, machines = _opened(index, raw)
             nodes, task = pickle.loads(job)
             value = task(*evaluated(nodes, arrays, index, given), **extra)
-        return Outcome(value, identities, frozenset([arithmetic()]))
+        return Outcome(value, identities, machines | {arithmetic()})
     except Exception as error:
-        return _failure(error)
+        return failure_of(error)
 
 
-def _failure(error: Exception) -> Failure:
+def failure_of(error: Exception) -> Failure:
+    """Return the result that takes the place of an exception."""
     return Failure.MEMORY if isinstance(error, MemoryError) else Failure.ROWS
 
 
 def keep(job: bytes, index: int, given: Sequence[Any], *raw: Any) -> Any:
     """Return the arrays of a pickled job as a `KeptPart`, or a `Failure`."""
     outcome = run(job, index, given, {}, *raw)
-    return outcome if isinstance(outcome, Failure) else KeptPart(outcome.value, outcome.identities)
+    return outcome if isinstance(outcome, Failure) else KeptPart(outcome.value, outcome.identities, outcome.arithmetic)
 
 
 def combined(outcomes: Iterable[Any]) -> Any:
@@ -94,12 +103,12 @@ def combined(outcomes: Iterable[Any]) -> Any:
         while len(todo) > 1:
             todo = [todo[i] if i + 1 == len(todo) else _added(todo[i], todo[i + 1]) for i in range(0, len(todo), 2)]
     except Exception as error:
-        return _failure(error)
+        return failure_of(error)
     return todo[0]
 
 
 def _added(a: Outcome, b: Outcome) -> Outcome:
-    return Outcome(a.value + b.value, {**a.identities, **b.identities}, a.arithmetic | b.arithmetic)
+    return Outcome(a.value + b.value, a.identities | b.identities, a.arithmetic | b.arithmetic)
 
 
 def divided(job: bytes, index: int, given: Sequence[Any], n_parts: int, *raw: Any) -> list[Any]:
@@ -109,9 +118,10 @@ def divided(job: bytes, index: int, given: Sequence[Any], n_parts: int, *raw: An
         return [found] * n_parts
     try:
         *arrays, places = found.value
-        return [KeptPart(tuple(array[places == j] for array in arrays), found.identities) for j in range(n_parts)]
+        own = [tuple(array[places == j] for array in arrays) for j in range(n_parts)]
+        return [KeptPart(one, found.identities, found.arithmetic) for one in own]
     except Exception as error:
-        return [_failure(error)] * n_parts
+        return [failure_of(error)] * n_parts
 
 
 def united(pieces: Sequence[Any]) -> Any:
@@ -122,18 +132,21 @@ def united(pieces: Sequence[Any]) -> Any:
     try:
         arrays = tuple(np.concatenate(own) for own in zip(*(piece.arrays for piece in pieces), strict=True))
     except Exception as error:
-        return _failure(error)
-    return KeptPart(arrays, {part: own for piece in pieces for part, own in piece.identities.items()})
+        return failure_of(error)
+    identities = frozenset[Identity]().union(*(piece.identities for piece in pieces))
+    return KeptPart(arrays, identities, frozenset[bytes]().union(*(piece.arithmetic for piece in pieces)))
 
 
-def _opened(index: int, raw: Sequence[Any]) -> tuple[Sequence[Any], dict[int, Identity]]:
+def _opened(index: int, raw: Sequence[Any]) -> tuple[Sequence[Any], Identities, frozenset[bytes]]:
     if isinstance(raw[0], KeptPart):
-        return raw[0].arrays, raw[0].identities
-    checksum = 0
+        return raw[0].arrays, raw[0].identities, raw[0].arithmetic
+    digest = hashlib.blake2b(digest_size=16)
     for data in raw:
         for column in _columns(data):
-            checksum = zlib.crc32(np.ascontiguousarray(column).reshape(-1).view(np.uint8).data, checksum)
-    return raw, {index: Identity(len(raw[0]), checksum)}
+            entries = np.ascontiguousarray(column)
+            digest.update(f"{entries.dtype.str}{entries.shape}".encode())
+            digest.update(entries.reshape(-1).view(np.uint8).data)
+    return raw, frozenset([Identity(index, len(raw[0]), digest.digest())]), frozenset()
 
 
 def _columns(data: Any) -> Iterable[Any]:

@@ -29,6 +29,7 @@ from ..checks.silence import parts_of, quieten, silence
 from ..checks.values import shown
 from ..mechanisms import BitStream, global_generators
 from ..parts.arrays import PartedArray, divided, folded
+from ..parts.pickling import dumps
 from .progress import Progress
 
 #: Computes a result from rows, targets and a seed. The targets may be None.
@@ -157,22 +158,24 @@ def _in_parts(
     compute: Computation, X: PartedArray, y: Any, n_blocks: int, labels: NDArray[np.intp], seeds: list[int]
 ) -> list[Any]:
     """Bring the rows of each block to one part, and compute there."""
-    import cloudpickle
-
     rows, targets, of_rows = divided(labels, X, y)
-    # The estimator has no accountant (`check_inner`). Its seeds are those of the blocks.
-    sent = cloudpickle.dumps(_unseeded(compute))
+    sent = _sent(compute)
     arrays = [rows, of_rows] if targets is None else [rows, of_rows, targets]
     extras = [{"blocks": range(j, n_blocks, rows.parts.n_parts)} for j in range(rows.parts.n_parts)]
     found = folded(partial(_blocks_of_part, sent, seeds), arrays, extras)
     return [result for _, result in sorted(found, key=itemgetter(0))]
 
 
-def _unseeded(compute: Computation) -> Computation:
-    if not isinstance(compute, partial):
-        return compute
-    given = (prepared(own, 0) if isinstance(own, BaseEstimator) else own for own in compute.args)
-    return partial(compute.func, *given, **compute.keywords)
+def _sent(compute: Computation) -> bytes:
+    """Pickle a computation without the seeds of its estimators, which are those of the blocks."""
+    if isinstance(compute, partial):
+
+        def unseeded(own: Any) -> Any:
+            return prepared(own, 0) if isinstance(own, BaseEstimator) else own
+
+        named = {name: unseeded(own) for name, own in compute.keywords.items()}
+        compute = partial(compute.func, *map(unseeded, compute.args), **named)
+    return dumps(compute)
 
 
 def _blocks_of_part(
@@ -196,8 +199,14 @@ def _blocks_of_part(
     return out
 
 
-def check_sent(compute: Computation, name: str, n_jobs: int | None) -> None:
-    """Refuse a computation that cannot be sent to other processes, before anything is charged."""
+def check_sent(compute: Computation, name: str, n_jobs: int | None, in_parts: bool) -> None:
+    """Refuse a computation that cannot be sent to the machines of the rows, or to other processes, before a charge."""
+    if in_parts:
+        try:
+            _sent(compute)
+        except Exception as error:
+            raise ValueError(f"{name} cannot be sent to workers: {type(error).__name__}: {error}") from error
+        return
     if effective_n_jobs(n_jobs) == 1:
         return
     try:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ..checks.data import FLOATS, known_labels, labelled_data, regression_data, single_target, validate_quietly
 from ..checks.params import check_bounds, check_classes, check_integer
 from ..mechanisms import NoiseSource
-from ..parts.arrays import unchecked
+from ..parts.arrays import PartedArray, unchecked
 from .balance import balance, divide, is_balanced, with_counts
 from .mixin import DPEstimatorMixin
 from .progress import Phases, Progress, with_callbacks
@@ -41,7 +41,7 @@ class Shape:
     """The public facts about the records of a fit: numbers of columns, classes and targets, and names."""
 
     # `n_classes` is 0 without labels. `n_targets` is None for targets of one dimension. Before there are data, names
-    # are not known, and `is_read` is False.
+    # are not known, and `is_read` is False. `in_parts` is True for collections of Dask.
 
     n_features: int
     n_classes: int = 0
@@ -49,6 +49,7 @@ class Shape:
     names: NDArray | None = None
     classes: Any = None
     is_read: bool = True
+    in_parts: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +130,7 @@ class PrivateEstimator(DPEstimatorMixin):
         numbers = unit.numbers(groups, X)
         relative = relative_weights(sample_weight, getattr(self, "max_weight", None))
         X, y, known, shape = self._read(X, y, parameters)
+        shape = replace(shape, in_parts=isinstance(X, PartedArray))
         by_class = class_weights(getattr(self, "class_weight", None), shape.classes)
         probabilities = chances(relative, by_class, X, y)
         if probabilities is not None and known is not None:

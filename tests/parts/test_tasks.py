@@ -189,10 +189,10 @@ def test_sums_and_moved_rows_return_failures(error, mark):
         __getitem__ = __add__
 
     assert tasks.combined([_outcome_of(0, Raising()), _outcome_of(1, 1.0)]) is mark
-    part = tasks.KeptPart((Raising(), np.zeros(3)), {0: tasks.Identity(3, 1)})
+    part = tasks.KeptPart((Raising(), np.zeros(3)), frozenset([tasks.Identity(0, 3, b"1")]), frozenset())
     job = pickling.dumps(((tasks.Node(0), tasks.Node(1)), lambda *arrays: arrays))
     assert tasks.divided(job, 0, (), 2, part) == [mark, mark]
-    unlike = [tasks.KeptPart((np.zeros(shape),), {}) for shape in (1, (1, 2))]
+    unlike = [tasks.KeptPart((np.zeros(shape),), frozenset(), frozenset()) for shape in (1, (1, 2))]
     assert tasks.united(unlike) is tasks.Failure.ROWS
 
 
@@ -201,7 +201,7 @@ def _outcome(value):
 
 
 def _outcome_of(part, value):
-    return tasks.Outcome(value, {part: tasks.Identity(1, 1)}, frozenset([tasks.arithmetic()]))
+    return tasks.Outcome(value, frozenset([tasks.Identity(part, 1, b"1")]), frozenset([tasks.arithmetic()]))
 
 
 def test_memory_has_a_message_of_its_own():
@@ -291,7 +291,7 @@ def test_a_fit_that_fails_leaves_the_estimator_as_it_was():
 
 def test_the_checksum_sees_order_and_the_number_of_rows():
     X, y = data_for(model())
-    found = {tasks._opened(0, data)[1][0] for data in ((X, y), (X[::-1].copy(), y), (X[1:], y[1:]), (X, 1 - y))}
+    found = {tasks._opened(0, data)[1] for data in ((X, y), (X[::-1].copy(), y), (X[1:], y[1:]), (X, 1 - y))}
     assert len(found) == 4
     text = np.array(["a", "b"] * 200, dtype=object)
     assert tasks._opened(0, (X, text))[1] != tasks._opened(0, (X, text[::-1]))[1]
@@ -305,11 +305,56 @@ def test_rows_that_are_moved_to_other_parts_keep_their_order_and_the_identities_
     pieces = [tasks.divided(job, i, (), 2, *own) for i, own in enumerate(zip(rows, places, strict=True))]
     parts = [tasks.united([own[j] for own in pieces]) for j in range(2)]
     assert [part.arrays[0].tolist() for part in parts] == [[1, 4, 6], [0, 2, 3, 5, 7]]
-    assert all(part.identities.keys() == {0, 1} for part in parts)
+    assert all({own.part for own in part.identities} == {0, 1} for part in parts)
     outcome = tasks.run(pickling.dumps(((tasks.Node(0),), len)), 0, (), {}, parts[1])
     assert outcome.value == 5
-    assert outcome.identities[1] == tasks._opened(1, (rows[1], places[1]))[1][1]
+    assert tasks._opened(1, (rows[1], places[1]))[1] < outcome.identities
     assert tasks.united([tasks.Failure.ROWS, pieces[0][0]]) is tasks.Failure.ROWS
+
+
+class HoldsGenerator(LogisticRegression):
+    def __init__(self, source=None):
+        self.source = source
+        super().__init__()
+
+
+def test_estimators_that_hold_a_generator_are_refused_before_the_charge():
+    X, y = frames(*data_for(model()), lengths=(100,) * 4)
+    accountant = BudgetAccountant(epsilon=10.0)
+    holding = HoldsGenerator(np.random.default_rng(0))
+    aggregate = SampleAggregate(holding, n_blocks=4, bounds=(-1, 1), classes=[0, 1], accountant=accountant)
+    with pytest.raises(ValueError, match="estimator cannot be sent to workers"):
+        aggregate.fit(X, y)
+    assert not accountant.records
+
+
+def test_two_readings_of_one_part_are_an_error_also_if_they_are_united():
+    rows, places = np.arange(8), np.arange(8) % 2
+    job = pickling.dumps(((tasks.Node(0), tasks.Node(1)), arrays._as_tuple))
+    first, again = (tasks.divided(job, 0, (), 2, own, places) for own in (rows, rows[::-1].copy()))
+    other = tasks.divided(job, 1, (), 2, rows, places)
+    parts = [tasks.united([again[0], other[0]]), tasks.united([first[1], other[1]])]
+    outcomes = [tasks.run(pickling.dumps(((tasks.Node(0),), len)), j, (), {}, part) for j, part in enumerate(parts)]
+    together = tasks.combined(outcomes)
+    assert len(together.identities) == 3
+
+    class Parts(arrays.Parts):
+        n_parts = 2
+        _kept = _divided = None
+
+        def _run(self, job, extras):
+            return together
+
+    with pytest.raises(PartitionError, match="different when they were read again"):
+        Parts().fold(len, [tasks.Node(0)])
+
+
+def test_a_kept_part_remembers_the_arithmetic_of_earlier_machines():
+    job = pickling.dumps(((tasks.Node(0), tasks.Node(1)), arrays._as_tuple))
+    kept = tasks.KeptPart((np.arange(2), np.zeros(2, int)), frozenset(), frozenset([b"other"]))
+    (divided,) = tasks.divided(job, 0, (), 1, kept)
+    outcome = tasks.run(pickling.dumps(((tasks.Node(0),), len)), 0, (), {}, tasks.united([divided]))
+    assert outcome.arithmetic == {b"other", tasks.arithmetic()}
 
 
 def test_models_of_blocks_see_one_process_state_at_a_time():

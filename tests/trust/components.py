@@ -64,7 +64,7 @@ def orthogonal(number, label, mechanism, value):
 
 
 def unclipped():
-    return replaced(_moments, "clip_rows", lambda clip: lambda rows, norm, constant: clip(rows, 1e9, constant))
+    return replaced(_moments, "clip_rows", lambda clip: lambda rows, norm: clip(rows, 1e9))
 
 
 def all_for_each():

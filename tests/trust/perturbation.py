@@ -66,7 +66,7 @@ def pushed(model, norm=1.0, push=10.0, short=0.01, n_columns=2):
 
 def unclipped():
     def without(clip):
-        return lambda X, norm, constant: changed(clip(X, norm, constant), array=clip(X, 1e6 * norm, constant).array)
+        return lambda X, norm, constant: changed(clip(X, 1e6 * norm, constant), norm=clip(X, norm, constant).norm)
 
     return replaced(regularised, "clip_rows", without)
 
