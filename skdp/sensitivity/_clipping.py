@@ -68,16 +68,18 @@ class ClippedRows:
     def in_steps(self, part: Any, step: float) -> NDArray[np.float64]:
         """Return some dense rows in units of a power of two, rounded towards zero, without the constant feature."""
         rows = np.asarray(self.source[part], dtype=np.float64)
-        out = np.multiply(rows, 1 / step, order="C")
-        if self.factors is not None:
-            # It takes less time to scale few rows by themselves.
-            factors = self.factors[part] * (1 / step)
-            (long,) = np.nonzero(factors < 1 / step)
-            if 2 * len(long) > len(rows):
-                np.multiply(rows, factors[:, None], out=out)
-            else:
-                out[long] = rows[long] * factors[long, None]
-        return np.trunc(out, out=out)
+        # A warning of NumPy would depend on the data.
+        with np.errstate(all="ignore"):
+            out = np.multiply(rows, 1 / step, order="C")
+            if self.factors is not None:
+                # It takes less time to scale few rows by themselves.
+                factors = self.factors[part] * (1 / step)
+                (long,) = np.nonzero(factors < 1 / step)
+                if 2 * len(long) > len(rows):
+                    np.multiply(rows, factors[:, None], out=out)
+                else:
+                    out[long] = rows[long] * factors[long, None]
+            return np.trunc(out, out=out)
 
 
 def augmented_norm(norm: float, constant: float) -> float:
