@@ -140,7 +140,10 @@ class Routes:
         """Yield for each tree the leaf of each row, or the inner node in which the row stays."""
         # Values beyond the bounds go where the bounds go. The caller may overwrite the arrays.
         forest = self._forest
-        across = {feature: np.ascontiguousarray(X[:, feature]) for feature in self._features}
+        if 2 * len(self._features) > X.shape[1]:
+            across = dict(enumerate(np.ascontiguousarray(X.T)))
+        else:
+            across = {feature: np.ascontiguousarray(X[:, feature]) for feature in self._features}
         known: dict[int, NDArray[np.intp]] = {}
 
         def code(feature: int) -> NDArray[np.intp]:
