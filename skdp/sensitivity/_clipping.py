@@ -66,7 +66,20 @@ class ClippedRows:
         return out
 
     def in_steps(self, part: Any, step: float) -> NDArray[np.float64]:
-        """Return some dense rows in units of a power of two, rounded towards zero, without the constant feature."""
+        """Return some dense rows in units of a power of two, rounded towards zero, without the constant feature.
+
+        Parameters
+        ----------
+        part : slice or ndarray of int
+            Which rows.
+        step : float
+            A power of two.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_part, n_columns)
+            Integers, as doubles.
+        """
         rows = np.asarray(self.source[part], dtype=np.float64)
         # A warning of NumPy would depend on the data.
         with np.errstate(all="ignore"):

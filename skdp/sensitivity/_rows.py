@@ -168,7 +168,18 @@ def exact_row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float6
 
 
 def exact_products_error(n_columns: int) -> float:
-    """Return the relative error of one product in `exact_row_products`, for rows with this number of columns."""
+    """Return the relative error of one product in `exact_row_products`.
+
+    Parameters
+    ----------
+    n_columns : int
+        Number of columns of the rows.
+
+    Returns
+    -------
+    error : float
+        Error, relative to the product of the largest entries.
+    """
     return 2.0 ** (-2 * _bits(n_columns))
 
 
