@@ -191,7 +191,6 @@ METHODS = [
         build(kind),
         (DELTA,),
         splits=splits,
-        draws=1,
     )
     for kind, family, view, splits in (("linear", "logistic regression", "norm", 5), ("network", "network", "unit", 3))
 ]

@@ -124,13 +124,13 @@ METHODS = [
         for name, deltas in (("ObjPertLogReg", BOTH), ("OutputPertLogReg", BOTH), ("DPSGDClassifier", APPROXIMATE))
     ),
     method("FunctionalMechLogReg (centred)", "logistic regression", NUMERIC, "unit", functional_by_bounds),
-    method("DPMLPClassifier (centred)", "network", NUMERIC, "centred", linear("DPMLPClassifier"), APPROXIMATE, draws=1),
+    method("DPMLPClassifier (centred)", "network", NUMERIC, "centred", linear("DPMLPClassifier"), APPROXIMATE),
     method("DPNaiveBayes", "naive Bayes", CLASSIFICATION, "columns", on_columns("DPNaiveBayes")),
     # Gaussians of numbers and of the codes of categories, as peers fit them.
     method("DPNaiveBayes (ordinal)", "naive Bayes", CLASSIFICATION, "ordinal", gaussian_naive_bayes),
     method("DPRandomTree", "trees", CLASSIFICATION, "columns", forest),
     method("DPGreedyTree", "trees", CLASSIFICATION, "columns", on_columns("DPGreedyTree")),
-    method("DPMLPClassifier", "network", CLASSIFICATION, "norm", linear("DPMLPClassifier"), APPROXIMATE, draws=1),
+    method("DPMLPClassifier", "network", CLASSIFICATION, "norm", linear("DPMLPClassifier"), APPROXIMATE),
     method(
         "FunctionalMechLinReg",
         "linear regression",
@@ -153,7 +153,6 @@ METHODS = [
         "centred",
         regressor("DPMLPRegressor", data_norm=1.0),
         APPROXIMATE,
-        draws=1,
     ),
     # For few columns: of these tasks, it can be asked for these.
     method(
