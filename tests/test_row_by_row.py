@@ -4,11 +4,14 @@ Where bins follow, or labels are counted, the last bit of one number can move a 
 others. Models of scikit-learn, which some estimators here hold, add up in an order that depends on the number of rows.
 """
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.base import clone, is_regressor
 
-from skdp.sensitivity import exact_row_products, row_products
+from skdp.neural_network._outputs import Outputs, codes_of
+from skdp.sensitivity import exact_row_products, largest_products, row_products
 from tests.estimators import FEATURES, ONE_EACH
 
 #: Predict with models of scikit-learn.
@@ -65,3 +68,60 @@ def test_products_of_extreme_numbers(row_products):
         np.testing.assert_allclose(row_products(X, matrix), X @ matrix, rtol=1e-12)
     assert row_products(X[:0], matrix).shape == (0, 3)
     assert row_products(X[:, :0], matrix[:0]).tolist() == [[0.0] * 3] * 4
+
+
+def near_ties(rng, n_rows, matrix, constants):
+    """Return rows for which the first two sums differ by rounding only."""
+    rows = rng.normal(size=(n_rows, len(matrix)))
+    difference = matrix[:, 0] - matrix[:, 1]
+    rows -= ((rows @ difference + constants[0] - constants[1]) / (difference @ difference))[:, None] * difference
+    return rows
+
+
+def with_extremes(rng, rows):
+    """Return the rows, some of which are made very long or short."""
+    rows = rows.copy()
+    rows[::7] *= 10.0 ** rng.integers(-320, 300, size=len(rows[::7]))[:, None]
+    rows[::11] = 0.0
+    return rows
+
+
+@pytest.mark.parametrize("n_products", [2, 3, 30])
+@pytest.mark.parametrize("n_columns", [1, 2, 20, 300])
+def test_largest_products_are_those_of_row_products(n_columns, n_products):
+    rng = np.random.default_rng(n_columns)
+    matrix, constants = rng.normal(size=(n_columns, n_products)), rng.normal(size=n_products)
+    matrix[:, 2:] *= 0.01
+    constants[2:] -= 10
+    rows = near_ties(rng, 3000, matrix, constants)
+    with np.errstate(all="ignore"):
+        for X in (rows, np.asfortranarray(rows), rows[:1], rows[:0], np.float32(rows), with_extremes(rng, rows)):
+            for table, sums in ((matrix, constants), (matrix * 1e160, constants), (matrix * 0, constants * 0)):
+                expected = (row_products(X, table) + sums).argmax(axis=1)
+                np.testing.assert_array_equal(largest_products(X, table, sums), expected)
+        if n_columns > 2:
+            # Without the second look, these rows would not do.
+            fast, safe = rows @ matrix + constants, row_products(rows, matrix) + constants
+            assert np.any(fast.argmax(axis=1) != safe.argmax(axis=1))
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+@pytest.mark.parametrize("sizes", [(4, 3), (20, 64, 1), (20, 64, 3), (7, 100, 5, 2)])
+def test_codes_of_networks_are_those_of_their_outputs(sizes, activation):
+    rng = np.random.default_rng(sum(sizes))
+    coefs = [rng.normal(size=size) for size in pairwise(sizes)]
+    intercepts = [rng.normal(size=size) for size in sizes[1:]]
+    network = Outputs(coefs, intercepts, activation)
+    rows = rng.normal(size=(2000, sizes[0]))
+    if sizes[-1] == 1:
+        # Bisection between rows of different labels ends where the output is rounding only.
+        low, high = (rows[codes_of(network(rows)) == code][:300] for code in (0, 1))
+        n = min(len(low), len(high))
+        low, high = low[:n], high[:n]
+        for _ in range(60):
+            middle = (low + high) / 2
+            positive = codes_of(network(middle))[:, None] > 0
+            low, high = np.where(positive, low, middle), np.where(positive, middle, high)
+        rows[: 2 * n] = np.concatenate([low, high])
+    for X in (rows, rows[:1], rows[:0], with_extremes(rng, rows)):
+        np.testing.assert_array_equal(network.codes(X), codes_of(network(X)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import validate_quietly
 from ..checks.silence import DiscreetMethods
-from ..sensitivity import exact_products_error, exact_row_products, row_products, squared_norms
+from ..sensitivity import largest_products, row_products, squared_norms
 
 Array = NDArray[np.float64]
-
-# Limits on the rows whose distances are computed at once: the rows, and their entries or distances.
-_ROWS, _ENTRIES = 4096, 2**17
 
 
 class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin):
@@ -50,11 +46,11 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
             Positions in ``cluster_centers_``.
         """
         rows = self._rows(X)
-        find = _Nearest(self.cluster_centers_)
-        labels = np.empty(len(rows), dtype=np.int32)
-        size = max(16, min(_ROWS, _ENTRIES // max(self.cluster_centers_.shape)))
-        for start in range(0, len(rows), size):
-            labels[start : start + size] = find(rows[start : start + size])
+        # The first of several equal centres counts.
+        positions = np.sort(np.unique(self.cluster_centers_, axis=0, return_index=True)[1])
+        centres = self.cluster_centers_[positions]
+        nearest = largest_products(rows, 2 * centres.T, -squared_norms(centres))
+        labels: NDArray[np.int32] = positions.astype(np.int32)[nearest]
         return labels
 
     def transform(self, X: Any) -> Array:
@@ -120,38 +116,3 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
     def _nearest(self, X: Any) -> tuple[NDArray, NDArray]:
         labels, distances = pairwise_distances_argmin_min(self._rows(X), self.cluster_centers_)
         return labels, distances
-
-
-class _Nearest:
-    """Find nearest centres. The label of a row does not depend on other rows."""
-
-    # The bits of a product of matrices can depend on all rows. If one distance is smaller than all others by more than
-    # this can change, the label is certain. The other rows are compared by exact products.
-
-    def __init__(self, centres: Array) -> None:
-        n_columns = centres.shape[1]
-        # The first of several equal centres counts.
-        positions = np.sort(np.unique(centres, axis=0, return_index=True)[1])
-        centres = centres[positions]
-        # Squared distances, without the squares of the rows.
-        self._table, self._squares = -2 * centres, np.einsum("ij,ij->i", centres, centres)
-        self._largest = math.sqrt(float(self._squares.max()))
-        # Four times the relative errors of a product in doubles and of an exact one.
-        self._error = 8 * n_columns * exact_products_error(n_columns)
-        self._positions = positions
-        self._number_and_sum = np.vstack([np.ones(len(centres)), positions])
-
-    def __call__(self, rows: Array) -> Array:
-        with np.errstate(all="ignore"):
-            distances = self._table @ rows.T
-            distances += self._squares[:, None]
-            # No row is longer.
-            longest = math.sqrt(float(np.vdot(rows, rows)))
-            slack = self._error * (2 * longest + self._largest) * self._largest + 1e-300
-            near = distances <= distances.min(axis=0) + slack
-            number, labels = self._number_and_sum @ near
-            (open_,) = np.nonzero(number != 1)
-            if open_.size:
-                nearest = (exact_row_products(rows[open_], self._table.T) + self._squares).argmin(axis=1)
-                labels[open_] = self._positions[nearest]
-        return labels

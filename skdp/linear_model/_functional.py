@@ -27,7 +27,7 @@ from ..release.estimator import GroupsMixin, ManyTargetsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
-from ..sensitivity import BLOCK_ROWS, group_sensitivity, moments_l2, row_products, with_data
+from ..sensitivity import group_sensitivity, moments_l2, row_products, short_blocks, with_data
 from ..solvers.moments import (
     REGRESSION_WEIGHTS,
     RIDGE,
@@ -477,10 +477,11 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         lower, upper = (end[0] if np.all(end == end[0]) else end for end in (lower, upper))
         # If the bounds do not contain 0, centred rows have no zeros. Therefore blocks of sparse rows are made dense.
         out = np.empty((X.shape[0], coef.shape[1]))
-        for start in range(0, len(out), BLOCK_ROWS):
-            rows = X[start : start + BLOCK_ROWS]
-            rows = np.clip(rows.toarray() if issparse(X) else rows, lower, upper)
-            out[start : start + BLOCK_ROWS] = row_products(rows, coef)
+        parts = list(short_blocks(*X.shape))
+        clipped = np.empty((parts[0].stop, X.shape[1]))
+        for part in parts:
+            rows = X[part].toarray() if issparse(X) else X[part]
+            out[part] = row_products(np.clip(rows, lower, upper, out=clipped[: len(rows)]), coef)
         return out
 
 

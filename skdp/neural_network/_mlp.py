@@ -39,7 +39,7 @@ from ..release.estimator import LabelsMixin, ManyTargetsMixin, PrivateEstimator,
 from ..release.progress import CallbackSupportMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.theorems import Theorem
-from ..sensitivity import clip_rows, row_products, step_of, truncate
+from ..sensitivity import clip_rows, step_of, truncate
 from ..solvers.calibration import Calibration, Line
 from ..solvers.descent import GRADIENTS, SamplingSchedule
 from ..solvers.linear_rule import LogOdds
@@ -48,7 +48,6 @@ from ..solvers.scaling import Scaling
 from ._gradients import (
     ACTIVATIONS,
     BLOCK_ROWS,
-    LARGEST,
     MOST_LAYERS,
     MOST_UNITS,
     Clipping,
@@ -57,6 +56,7 @@ from ._gradients import (
     square_bits,
 )
 from ._optimizers import SOLVERS, Descent, adam_rate, initial_weights, sgd_rate
+from ._outputs import Outputs
 from ._parted import sums_of
 
 Array = NDArray[np.float64]
@@ -175,22 +175,6 @@ def _postprocess_weights(
         intercepts[-1] *= targets.half
         intercepts[-1] += targets.centre
     return coefs, intercepts
-
-
-def _outputs(X: NDArray, coefs: list[Array], intercepts: list[Array], activation: str) -> Array:
-    """Return the outputs of a network. The output of a row does not depend on other rows."""
-    out = np.empty((len(X), len(intercepts[-1])))
-    with np.errstate(all="ignore"):
-        for start in range(0, len(X), BLOCK_ROWS):
-            a = X[start : start + BLOCK_ROWS]
-            for coef, intercept in zip(coefs[:-1], intercepts[:-1], strict=True):
-                a = row_products(a, coef) + intercept
-                if activation == "tanh":
-                    np.tanh(a, out=a)
-                else:
-                    np.clip(a, 0.0, LARGEST["relu"], out=a)
-            out[start : start + BLOCK_ROWS] = row_products(a, coefs[-1]) + intercepts[-1]
-    return out
 
 
 def _gradient_sums(data_norm: float, fixed: tuple[Any, ...], X: NDArray, targets: NDArray) -> GradientSums:
@@ -319,13 +303,17 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         if design.last is None:
             return fitted()
         coefs, intercepts = _postprocess_weights(descent.result(), layout, scale, None)
-        outputs = rowwise(partial(_outputs, coefs=coefs, intercepts=intercepts, activation=parameters.activation), X)
+        outputs = rowwise(Outputs(coefs, intercepts, parameters.activation), X)
         return fitted(design.last.lines(session, outputs, targets))
 
-    def _outputs(self, X: Any) -> Array:
+    def _outputs_and_rows(self, X: Any) -> tuple[Outputs, NDArray]:
         check_is_fitted(self, "coefs_")
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        return _outputs(X, self.coefs_, self.intercepts_, self._activation)
+        return Outputs(self.coefs_, self.intercepts_, self._activation), X
+
+    def _outputs(self, X: Any) -> Array:
+        outputs, X = self._outputs_and_rows(X)
+        return outputs(X)
 
 
 class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
@@ -527,6 +515,10 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     def _label_scores(self, X: Any) -> Array:
         outputs = self._outputs(X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+
+    def _label_codes(self, X: Any) -> NDArray[np.intp]:
+        outputs, X = self._outputs_and_rows(X)
+        return outputs.codes(X)
 
 
 class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, PrivateNetwork):

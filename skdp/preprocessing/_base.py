@@ -16,11 +16,9 @@ from ..checks.silence import DiscreetMethods
 from ..checks.values import shown
 from ..release.mixin import all_or_nothing
 from ..schema.mixin import TakesSchema
+from ..sensitivity import short_blocks
 
 Array = NDArray[np.float64]
-
-# Number of rows that are mapped at once.
-_ROWS = 4096
 
 # Limits of ranges, and the least distance of their ends, so that differences, ratios and squares are finite and normal.
 _MOST, _LEAST_WIDTH = 1e100, 1e-100
@@ -31,15 +29,14 @@ def by_rows(
 ) -> NDArray:
     """Apply a mapping to blocks of rows in double precision. Return the type of `X`, clipped to `within`."""
     out = np.empty((len(X), n_columns), dtype=X.dtype)
-    for start in range(0, len(X), _ROWS):
-        block = out[start : start + _ROWS]
-        # A warning would disclose values.
-        with np.errstate(all="ignore"):
-            mapped = mapping(np.asarray(X[start : start + _ROWS], dtype=np.float64)).astype(X.dtype, copy=False)
+    # A warning would disclose values.
+    with np.errstate(all="ignore"):
+        for rows in short_blocks(len(X), max(X.shape[1], n_columns)):
+            mapped = mapping(np.asarray(X[rows], dtype=np.float64)).astype(X.dtype, copy=False)
             if within is None:
-                block[:] = mapped
+                out[rows] = mapped
             else:
-                np.clip(mapped, *within, out=block)
+                np.clip(mapped, *within, out=out[rows])
     return out
 
 

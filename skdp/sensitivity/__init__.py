@@ -7,6 +7,7 @@ from ._clipping import ClippedRows, augmented_norm, clip_rows, squared_norms
 from ._fixed_point import BITS, ExactTotal, bits_left, round_to, step_of, truncate
 from ._groups import group_sensitivity
 from ._histograms import PARTS, cell_counts, spread_counts
+from ._largest import largest_products
 from ._minimizer import minimizer_sensitivity, solver_slack_sensitivity
 from ._moments import (
     entry_step,
@@ -30,7 +31,14 @@ from ._polynomials import (
     chebyshev_matrix,
     polynomial_sums,
 )
-from ._rows import BLOCK_ROWS, exact_products_error, exact_row_products, row_products, sum_over_rows, weighted_gram
+from ._rows import (
+    BLOCK_ROWS,
+    exact_row_products,
+    row_products,
+    short_blocks,
+    sum_over_rows,
+    weighted_gram,
+)
 from ._sparse import EXACT_ROWS, by_entry, sparse_gram, sparse_squared_norms, with_constant, with_data
 from ._variances import centred_moments_l2, energies_l1, energies_l2, row_sum_l2
 
@@ -69,10 +77,10 @@ __all__ = [
     "energies_l2",
     "entry_step",
     "exact_moments",
-    "exact_products_error",
     "exact_row_products",
     "exact_sum",
     "group_sensitivity",
+    "largest_products",
     "minimizer_sensitivity",
     "moments_l1",
     "moments_l2",
@@ -84,6 +92,7 @@ __all__ = [
     "rounded_norm",
     "row_products",
     "row_sum_l2",
+    "short_blocks",
     "solver_slack_sensitivity",
     "sparse_gram",
     "sparse_squared_norms",

@@ -18,8 +18,11 @@ BLOCK_ROWS = 2048
 # Number of columns, fewer than the entries that NumPy buffers.
 _COLUMNS = 4096
 
+# Number of entries of a block of rows that stays in a cache.
+_ENTRIES = 2**17
+
 # For more products, exact ones take less time.
-_MOST_PRODUCTS = 24
+_MOST_PRODUCTS = 96
 
 
 def sum_over_rows(
@@ -76,6 +79,26 @@ def _sum_of_part(statistic: Callable[..., NDArray], block_rows: int, *arrays: An
     return sum_over_rows(statistic, *arrays, block_rows=block_rows)
 
 
+def short_blocks(n_rows: int, width: int) -> Iterator[slice]:
+    """Yield slices of rows that stay in a cache.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    width : int
+        Number of entries of a row.
+
+    Yields
+    ------
+    rows : slice
+        Consecutive rows.
+    """
+    size = max(_ENTRIES // max(width, 1), 16)
+    for start in range(0, n_rows, size):
+        yield slice(start, start + size)
+
+
 def row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return ``X @ matrix`` such that no bit of a row depends on other rows.
 
@@ -103,11 +126,10 @@ def row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
         else:
             out = np.zeros((X.shape[0], matrix.shape[1]))
             columns = np.ascontiguousarray(matrix.T)
-            for start in range(0, len(out), BLOCK_ROWS):
-                block, own = two_or_more(X[start : start + BLOCK_ROWS]), out[start : start + BLOCK_ROWS]
+            for rows in short_blocks(*X.shape):
+                block, own = two_or_more(X[rows]), out[rows]
                 for part in parts_of_columns(X.shape[1]):
-                    for k, column in enumerate(columns):
-                        own[:, k] += np.einsum("ij,j->i", block[:, part], column[part])[: len(own)]
+                    own += np.einsum("ij,kj->ik", block[:, part], columns[:, part])[: len(own)]
     if not np.isfinite(out.sum()):
         # Intermediate results beyond doubles.
         (open_,) = np.nonzero(~np.isfinite(out).all(axis=1))
@@ -165,22 +187,6 @@ def exact_row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float6
             product += own @ coarse
             out[rows] = np.ldexp(product, own_scale[:, None] + scale - 2 * bits)
     return out
-
-
-def exact_products_error(n_columns: int) -> float:
-    """Return the relative error of one product in `exact_row_products`.
-
-    Parameters
-    ----------
-    n_columns : int
-        Number of columns of the rows.
-
-    Returns
-    -------
-    error : float
-        Error, relative to the product of the largest entries.
-    """
-    return 2.0 ** (-2 * _bits(n_columns))
 
 
 def _bits(n_columns: int) -> int:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import validate_quietly
 from ..checks.silence import DiscreetMethods, available_if
-from ..sensitivity import row_products
+from ..sensitivity import largest_products, row_products
 
 Array = NDArray[np.float64]
 
@@ -26,9 +26,12 @@ def probabilities(scores: Array) -> Array:
 
 def linear_scores(estimator: Any, X: Any) -> Array:
     """Validate rows, and return the linear scores of a fitted estimator, of shape (n_rows, outputs)."""
+    return row_products(_rows(estimator, X), np.atleast_2d(estimator.coef_).T) + estimator.intercept_
+
+
+def _rows(estimator: Any, X: Any) -> Any:
     check_is_fitted(estimator, "coef_")
-    X = validate_quietly(estimator, X, dtype=[np.float64, np.float32], reset=False)
-    return row_products(X, np.atleast_2d(estimator.coef_).T) + estimator.intercept_
+    return validate_quietly(estimator, X, dtype=[np.float64, np.float32], reset=False)
 
 
 def _estimates_probabilities(estimator: Any) -> bool:
@@ -60,9 +63,12 @@ class ScoredLabels(DiscreetMethods):
         labels : ndarray of shape (n_samples,)
             Elements of ``classes_``.
         """
+        codes = self._label_codes(X)
+        return self.classes_.take(codes)
+
+    def _label_codes(self, X: Any) -> NDArray:
         scores = self._label_scores(X)
-        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
+        return (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
 
 
 class LogOdds(ScoredLabels):
@@ -116,6 +122,12 @@ class LinearRule(ScoredLabels):
 
     def _label_scores(self, X: Any) -> Array:
         return self.decision_function(X)
+
+    def _label_codes(self, X: Any) -> NDArray:
+        X = _rows(self, X)
+        if len(self.classes_) == 2:
+            return (row_products(X, self.coef_.T)[:, 0] + self.intercept_ > 0).astype(np.intp)
+        return largest_products(X, self.coef_.T, np.broadcast_to(self.intercept_, len(self.classes_)))
 
     def decision_function(self, X: Any) -> Array:
         """Return the linear score of each row.

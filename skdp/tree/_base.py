@@ -52,7 +52,9 @@ class TreeModel(DiscreetMethods):
             Positions in the second axis of ``leaf_counts_``. In a forest, a row stays in an inner node that splits a
             column in which the row has no known category. Inner nodes are numbered after the leaves, level by level.
         """
-        X = self._rows(X)
+        return self._leaves(self._rows(X))
+
+    def _leaves(self, X: NDArray) -> NDArray[np.intp]:
         route = self.structure_.router(len(X))
         blocks = (X[start : start + ROUTED] for start in range(0, max(len(X), 1), ROUTED))
         return np.concatenate([np.stack(list(route(rows)), axis=1) for rows in blocks])
@@ -107,6 +109,7 @@ class TreeClassifier(TreeModel):
         labels : ndarray of shape (n_samples,)
             From ``classes_``.
         """
-        best = self.predict_proba(X).argmax(axis=1)
-        labels: NDArray = self.classes_[best]
+        proba = self.predict_proba(X)
+        codes = proba[:, 1] > proba[:, 0] if proba.shape[1] == 2 else proba.argmax(axis=1)
+        labels: NDArray = self.classes_.take(codes)
         return labels

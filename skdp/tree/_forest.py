@@ -289,6 +289,9 @@ class RandomTrees(TreeModel, PrivateEstimator):
         table = node_scores(leaves, inner, prior)
         base = log_odds(np.log(prior))
         weights = np.concatenate([self.tree_weights_, intercept])
+        if len(table) == 1:
+            # All rows of a leaf have the same probabilities.
+            return probabilities(decision(base, [table[0].T], weights)).take(self._leaves(X)[:, 0], axis=1)
         route, size = self.structure_.router(len(X)), min(ROUTED, max(16, _LOOKED_UP // len(base)))
         blocks = (X[start : start + size] for start in range(0, max(len(X), 1), size))
         return np.concatenate(

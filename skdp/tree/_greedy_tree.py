@@ -30,6 +30,7 @@ from ..sensitivity import sum_over_rows
 from ._base import MOST_CATEGORIES, ROUTED, TreeClassifier, check_optional
 from ._counts import choice_mechanism, count_mechanism, leaf_counts
 from ._smoothing import class_distributions, class_prior, few_records, totals_of
+from ._structure import walk_down
 
 Array = NDArray[np.float64]
 
@@ -191,21 +192,8 @@ class Splits:
         return lambda X: [self._walk(X)]
 
     def _walk(self, X: NDArray) -> NDArray[np.intp]:
-        values = np.ascontiguousarray(X).ravel()
-        starts = np.arange(len(X)) * X.shape[1]
-        numeric = not np.any(self.categories >= 0)
-        node = np.zeros(len(X), dtype=np.intp)
-        for _ in range(self.depth):
-            reached = values.take(self.features.take(node) + starts)
-            right = reached > self.thresholds.take(node)
-            if not numeric:
-                category = self.categories.take(node)
-                right = np.where(category < 0, right, reached == category)
-            node += node
-            node += right
-            node += 1
-        node -= self.n_leaves - 1
-        return node
+        categories = self.categories if np.any(self.categories >= 0) else None
+        return walk_down(X, self.features, self.thresholds, categories)
 
     def grown(self, features: NDArray[np.intp], thresholds: Array, categories: NDArray[np.intp]) -> Splits:
         """Return the tree with one more level."""

@@ -18,7 +18,7 @@ from ..schema.categories import cells_of_codes
 
 Array = NDArray[np.float64]
 
-# For fewer rows, tables for routing take more time than they save.
+# For fewer rows, or for one tree, tables for routing take more time than they save.
 _FEWEST = 1024
 
 #: Largest number of entries of a tree's table, which has one for each combination of bins of its features.
@@ -99,7 +99,7 @@ class Forest:
     def router(self, n_rows: int) -> Routes:
         """Return a router for blocks of rows, `n_rows` in all."""
         # It is not kept, because the presence of tables would disclose the number of records.
-        return Routes(self, tables=n_rows >= _FEWEST)
+        return Routes(self, tables=n_rows >= _FEWEST and self.n_trees > 1)
 
     def leaves(self, X: NDArray) -> NDArray[np.intp]:
         """Return the leaf, or inner node, of each row in each tree, of shape (n_trees, n_rows)."""
@@ -116,6 +116,31 @@ class Forest:
         right = np.flatnonzero(self.places[feature][tree, :-1] > threshold)
         codes = "{" + ", ".join(map(str, right)) + "}"
         return f"{names[feature]} not in {codes}", f"{names[feature]} in {codes}"
+
+
+def walk_down(
+    X: NDArray, features: NDArray[np.intp], thresholds: Array, categories: NDArray[np.intp] | None = None
+) -> NDArray[np.intp]:
+    """Return the leaf of each row in a tree of nodes that are listed level by level.
+
+    Values up to the threshold go left. Where a node has a category, which is not negative, this category goes right.
+    """
+    values, starts = np.ascontiguousarray(X).ravel(), np.arange(0, X.size, X.shape[1])
+    node = np.zeros(len(X), dtype=np.intp)
+    for level in range((len(features) + 1).bit_length() - 1):
+        if level and categories is None:
+            right = values.take(features.take(node) + starts) > thresholds.take(node)
+        elif categories is None:
+            # This is an array, because NumPy 1 compares single precision with a number in single precision.
+            right = X[:, features[0]] > thresholds[:1]
+        else:
+            reached, category = values.take(features.take(node) + starts), categories.take(node)
+            right = np.where(category < 0, reached > thresholds.take(node), reached == category)
+        node += node
+        node += right
+        node += 1
+    node -= len(features)
+    return node
 
 
 class Routes:
@@ -140,21 +165,30 @@ class Routes:
         """Yield for each tree the leaf of each row, or the inner node in which the row stays."""
         # Values beyond the bounds go where the bounds go. The caller may overwrite the arrays.
         forest = self._forest
-        if 2 * len(self._features) > X.shape[1]:
-            across = dict(enumerate(np.ascontiguousarray(X.T)))
-        else:
-            across = {feature: np.ascontiguousarray(X[:, feature]) for feature in self._features}
+        across: dict[int, NDArray] = {}
         known: dict[int, NDArray[np.intp]] = {}
+
+        def column(feature: int) -> NDArray:
+            if feature not in across:
+                if 2 * len(self._features) > X.shape[1]:
+                    across.update(enumerate(np.ascontiguousarray(X.T)))
+                else:
+                    across[feature] = np.ascontiguousarray(X[:, feature])
+            return across[feature]
 
         def code(feature: int) -> NDArray[np.intp]:
             if feature not in known:
-                bins, values = self._bins.get(feature), across[feature]
+                bins, values = self._bins.get(feature), column(feature)
                 known[feature] = self._codes(feature, values) if bins is None else bins(values)
             return known[feature]
 
         for t in range(forest.n_trees):
             if t not in self._tables:
-                yield self._walk(t, len(X), across, code)
+                if forest.places.keys().isdisjoint(self._seen(t)[0]):
+                    features = forest.features[t].take(forest.slots[t])
+                    yield walk_down(X, features, forest.thresholds[t])
+                else:
+                    yield self._walk(t, len(X), column, code)
                 continue
             table, parts = self._tables[t]
             if not parts:
@@ -169,20 +203,24 @@ class Routes:
         # The last place is for other values.
         return cells_of_codes(values, np.intp(self._forest.places[feature].shape[1] - 1))
 
-    def _walk(
-        self, t: int, n_rows: int, across: dict[int, NDArray], code: Callable[[int], NDArray[np.intp]]
-    ) -> NDArray[np.intp]:
-        forest = self._forest
+    def _seen(self, t: int) -> tuple[list[int], NDArray[np.intp]]:
         if t not in self._walked:
+            forest = self._forest
             split = np.isfinite(forest.thresholds[t])
             used, positions = np.unique(forest.slots[t][split], return_inverse=True)
             nodes = np.zeros(forest.slots.shape[1], dtype=np.intp)
             nodes[split] = positions
             self._walked[t] = forest.features[t, used].tolist(), nodes[None]
-        features, nodes = self._walked[t]
+        return self._walked[t]
+
+    def _walk(
+        self, t: int, n_rows: int, column: Callable[[int], NDArray], code: Callable[[int], NDArray[np.intp]]
+    ) -> NDArray[np.intp]:
+        forest = self._forest
+        features, nodes = self._seen(t)
         if not features:
             return np.zeros(n_rows, dtype=np.intp)
-        seen = [forest.places[f][t].take(code(f)) if f in forest.places else across[f] for f in features]
+        seen = [forest.places[f][t].take(code(f)) if f in forest.places else column(f) for f in features]
         values = np.concatenate(seen) if len(seen) > 1 else seen[0]
         rows = np.arange(n_rows)
         node = np.zeros(n_rows, dtype=np.intp)
