@@ -33,10 +33,9 @@ from ..solvers.moments import (
     RIDGE,
     Block,
     Moments,
+    Spectrum,
     noise_of,
     released_moments,
-    solve_positive,
-    trimmed,
 )
 from ..solvers.moments import Geometry as MomentGeometry
 from ..solvers.moments import plan as moments_plan
@@ -354,7 +353,7 @@ class MomentEngine:
         moments = Moments(features, targets, box, lambda y: y[:, None], geometry, self.epsilon < math.inf)
         gram, cross = released_moments(session, block, moments)
         ridge = RIDGE * noise_of(own.releases[0].mechanism, block, geometry).largest_eigenvalue
-        solution = solve_positive(trimmed(gram) + ridge * np.eye(len(gram)), cross)
+        solution = Spectrum.of(gram).solve(cross, ridge)
         return solution[:-1].T, geometry.constant * solution[-1]
 
     def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:

@@ -9,7 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from ..sensitivity import BLOCK_ROWS, clip_rows, entry_step, exact_sum, sparse_gram, sum_over_rows, with_data
+from ..sensitivity import (
+    BLOCK_ROWS,
+    PRODUCT_BLOCKS,
+    clip_rows,
+    entry_step,
+    exact_sum,
+    sparse_gram,
+    sum_over_rows,
+    with_data,
+)
 
 Array = NDArray[np.float64]
 
@@ -29,12 +38,15 @@ class Sums:
 def second_moments(X: Any, centre: Array, norm: float, private: bool) -> Sums:
     """Subtract a public centre from each row, scale it down to `norm`, and add up."""
     d = X.shape[1]
-    block_rows = _rows_of_blocks(X, centre)
+    stays_sparse = issparse(X) and not centre.any()
+    block_rows, n_blocks = (_SPARSE_ROWS, 1) if stays_sparse else (BLOCK_ROWS, PRODUCT_BLOCKS)
     if private:
         # Entries are rounded towards zero to a lattice, so that no norm grows and sums are exact for any number and
         # order of the rows.
         step = entry_step(norm)
-        total = exact_sum(lambda rows: _gram(_in_steps(rows, centre, norm, step)), X, block_rows=block_rows)
+        total = exact_sum(
+            lambda rows: _gram(_in_steps(rows, centre, norm, step)), X, block_rows=block_rows, n_blocks=n_blocks
+        )
     else:
         step = 1.0
         total = sum_over_rows(
@@ -47,14 +59,10 @@ def row_sums(X: Any, norm: float, private: bool) -> tuple[Array, float]:
     """Scale each row down to `norm`, and return the sum of the rows and their number, on a lattice as above."""
     if private:
         step = entry_step(norm)
-        total = exact_sum(lambda rows: _sums(_in_steps(rows, None, norm, step)), X)
+        total = exact_sum(lambda rows: _sums(_in_steps(rows, None, norm, step)), X, n_blocks=PRODUCT_BLOCKS)
         return total[:-1] * step, float(total[-1])
     total = sum_over_rows(lambda rows: _sums(clip_rows(rows, norm).array), X)
     return total[:-1], float(total[-1])
-
-
-def _rows_of_blocks(X: Any, centre: Array) -> int:
-    return _SPARSE_ROWS if issparse(X) and not centre.any() else BLOCK_ROWS
 
 
 def _centred(rows: Any, centre: Array | None) -> Any:

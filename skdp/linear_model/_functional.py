@@ -37,11 +37,11 @@ from ..solvers.moments import (
     Geometry,
     Moments,
     Noise,
+    Spectrum,
     check_alpha,
     noise_of,
     plan,
     released_moments,
-    solve_positive,
     trimmed,
 )
 from ..solvers.scaling import Scaling
@@ -126,44 +126,53 @@ def adassp_ridge(eigenvalue: float, eigenvalue_noise: float, noise: Noise) -> fl
 
 def postprocess(gram: Array, cross: Array, penalty: Array) -> Array:
     """Return the solution, of shape (n_columns, n_targets), from released moments and the ridge of each column."""
-    return solve_positive(trimmed(gram) + np.diag(penalty), cross)
+    if np.all(penalty == penalty[0]):
+        return Spectrum.of(gram).solve(cross, penalty[0])
+    return Spectrum.of(trimmed(gram) + np.diag(penalty)).solve(cross)
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """Hold a ridge solution, the inverse of its matrix, and its estimated squared error minus that of zeros."""
 
+    # The inverse is in the basis of the eigenvectors of the Gram matrix.
     loss: float
     solution: Array
     inverse: Array
 
 
-def predicted_loss(gram: Array, cross: Array, penalty: Array, noise: Noise) -> Prediction:
+def predicted_loss(spectrum: Spectrum, cross: Array, penalty: Array, noise: Noise) -> Prediction:
     r"""Estimate the squared error of a ridge solution, minus that of zeros, from released moments.
 
-    The released moments underestimate the error of a solution that follows their noise. Let :math:`E` be Gaussian noise
-    in the Gram matrix, and :math:`e` in the cross moments. By Stein's lemma, :math:`\mathbb{E}\,e^\top w = \tau^2
-    \operatorname{tr} M`, where :math:`M` is the inverse of the penalised matrix, and :math:`-\mathbb{E}\,w^\top E w =
-    \sigma^2 (\operatorname{diag}(M)^\top L\,w^2 + w^\top(M\circ L)w)` in the basis of the eigenvectors, where :math:`L`
-    holds the divided differences of the positive part of the eigenvalues. Less noise is corrected by less.
+    The ridge is positive, and differs in the last column only. The released moments underestimate the error of a
+    solution that follows their noise. Let :math:`E` be Gaussian noise in the Gram matrix, and :math:`e` in the cross
+    moments. By Stein's lemma, :math:`\mathbb{E}\,e^\top w = \tau^2 \operatorname{tr} M`, where :math:`M` is the inverse
+    of the penalised matrix, and :math:`-\mathbb{E}\,w^\top E w = \sigma^2 (\operatorname{diag}(M)^\top L\,w^2 +
+    w^\top(M\circ L)w)` in the basis of the eigenvectors, where :math:`L` holds the divided differences of the positive
+    part of the eigenvalues. Less noise is corrected by less.
     """
-    values, vectors = np.linalg.eigh(gram)
-    positive = np.maximum(values, 0.0)
-    gaps = values[:, None] - values
-    close = np.abs(gaps) <= 1e-12 * np.abs(values).max()
-    divided = np.where(close, values[:, None] > 0, (positive[:, None] - positive) / np.where(close, 1.0, gaps))
-    inverse = np.linalg.inv((vectors * positive) @ vectors.T + np.diag(penalty))
-    solution = inverse @ cross
-    turned, w = vectors.T @ inverse @ vectors, vectors.T @ solution
+    values, vectors, positive = spectrum.values, spectrum.vectors, spectrum.positive
+    ridge, last = penalty[0], vectors[-1]
+    # By the Sherman-Morrison formula, the inverse is diagonal in the basis of the eigenvectors, plus `part` times the
+    # products of `factor`.
+    diagonal = 1 / (positive + ridge)
+    factor = last * diagonal
+    part = (ridge - penalty[-1]) / (penalty[-1] * (last @ factor) + positive @ (last * factor))
+    turned = part * np.outer(factor, factor)
+    turned[np.diag_indices_from(turned)] += diagonal
+    right = vectors.T @ cross
+    w = turned @ right
+    solution = vectors @ w
+
+    divided = spectrum.divided
     flattery = np.diag(turned) @ divided @ (w**2).sum(axis=1) + np.sum((turned * divided) * (w @ w.T))
     # The derivative of the last coefficients by the last entry of the Gram matrix.
-    last = vectors[-1]
-    moved = -(last @ turned) @ (divided * np.outer(last, last)) @ w
+    moved = -((last @ turned) * last) @ divided @ (last[:, None] * w)
     flattery += 2 * (1 - noise.count**-2) * float(moved @ solution[-1])
-    trace = float(np.trace(inverse)) - (1 - noise.total**-2) * float(inverse[-1, -1])
-    fit = float(np.sum(solution * (gram @ solution)) - 2 * np.sum(cross * solution))
+    trace = float(np.trace(turned)) - (1 - noise.total**-2) * float(last @ turned @ last)
+    fit = float(np.sum(values[:, None] * w**2) - 2 * np.sum(right * w))
     loss = fit + noise.scale**2 * float(flattery) + 2 * cross.shape[1] * noise.cross**2 * trace
-    return Prediction(loss, solution, inverse)
+    return Prediction(loss, solution, turned)
 
 
 def _spread_between(one: Prediction, other: Prediction, noise: Noise) -> float:
@@ -187,11 +196,12 @@ def chosen_penalty(gram: Array, cross: Array, alpha: float, noise: Noise) -> Arr
     # The default ridge shrinks the intercept too. If the features carry little signal, an almost unpenalised intercept
     # with smaller coefficients, or with zeros, is better. It is used if its predicted error is clearly less.
     best = standard = np.full(len(gram), alpha)
-    default = predicted_loss(gram, cross, standard, noise)
+    spectrum = Spectrum.of(gram)
+    default = predicted_loss(spectrum, cross, standard, noise)
     least = default.loss
     for multiple in _MULTIPLES:
         penalty = np.append(standard[1:] * multiple, alpha * _SPARED)
-        other = predicted_loss(gram, cross, penalty, noise)
+        other = predicted_loss(spectrum, cross, penalty, noise)
         bound = other.loss + _SURE_BY * _spread_between(default, other, noise)
         if bound < least:
             best, least = penalty, bound

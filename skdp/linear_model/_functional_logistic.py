@@ -29,11 +29,11 @@ from ..solvers.moments import (
     Bounds,
     Geometry,
     Moments,
+    Spectrum,
     check_alpha,
     noise_of,
     plan,
     released_moments,
-    solve_positive,
     trimmed,
 )
 from ..solvers.scaling import Scaling
@@ -81,7 +81,7 @@ def taylor_rule(gram: Array, sums: Array, alpha: float, constant: float) -> tupl
     # minimiser is K times the least-squares solution for one-hot targets less their mean.
     n_classes = sums.shape[1]
     centred = sums - sums.mean(axis=1, keepdims=True)
-    solution = n_classes * solve_positive(trimmed(gram) + alpha * np.eye(len(gram)), centred)
+    solution = n_classes * Spectrum.of(gram).solve(centred, alpha)
     return solution[:-1].T, constant * solution[-1]
 
 
@@ -100,7 +100,7 @@ def discriminant_rule(gram: Array, sums: Array, alpha: float, constant: float, l
     within = (trimmed(directions @ scatter @ directions.T) + alpha * directions @ directions.T) / n
     means = directions @ means
     centre = (means @ frequencies / n)[:, None]
-    coef = solve_positive(within, means - centre)
+    coef = Spectrum.of(within).solve(means - centre)
     return coef.T @ directions, np.log(frequencies / n) - np.einsum("jk,jk->k", coef, (means + centre) / 2)
 
 

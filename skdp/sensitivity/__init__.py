@@ -10,6 +10,7 @@ from ._histograms import PARTS, cell_counts, spread_counts
 from ._largest import largest_products
 from ._minimizer import minimizer_sensitivity, solver_slack_sensitivity
 from ._moments import (
+    PRODUCT_BLOCKS,
     entry_step,
     exact_moments,
     exact_sum,
@@ -51,6 +52,7 @@ __all__ = [
     "POLYNOMIAL_BITS",
     "POLYNOMIAL_ROWS",
     "POLYNOMIAL_UNIT",
+    "PRODUCT_BLOCKS",
     "SUM_BITS",
     "ClippedRows",
     "ExactTotal",

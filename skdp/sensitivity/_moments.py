@@ -22,6 +22,9 @@ from ._sparse import sparse_gram
 #: most ``2**51`` steps, which doubles hold exactly.
 ENTRY_BITS = 20
 
+#: The sums over so many blocks are at most ``2**53`` steps, which doubles still hold exactly.
+PRODUCT_BLOCKS = 4
+
 _LIMB_BITS = 26
 _LIMB = 2.0**_LIMB_BITS
 
@@ -205,10 +208,13 @@ def exact_moments(encode, X: Any, y: NDArray, block_rows: int = BLOCK_ROWS) -> N
         Gram matrix, followed by the cross moments.
     """
 
-    return exact_sum(lambda X, y: _moments(*encode(X, y)), X, y, block_rows=block_rows)
+    n_blocks = 1 if issparse(X) else PRODUCT_BLOCKS
+    return exact_sum(lambda X, y: _moments(*encode(X, y)), X, y, block_rows=block_rows, n_blocks=n_blocks)
 
 
-def exact_sum(statistic, *arrays: Any, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
+def exact_sum(  # type: ignore[no-untyped-def]
+    statistic, *arrays: Any, block_rows: int = BLOCK_ROWS, n_blocks: int = 1
+) -> NDArray[np.float64]:
     """Sum a statistic over blocks of rows, exactly, then round the totals to doubles.
 
     Parameters
@@ -220,6 +226,8 @@ def exact_sum(statistic, *arrays: Any, block_rows: int = BLOCK_ROWS) -> NDArray[
         Arrays with the same number of rows, in memory or memory-mapped.
     block_rows : int, default=2048
         Number of rows of a block, at most 2048 for doubles.
+    n_blocks : int, default=1
+        Number of blocks whose sums doubles add up exactly.
 
     Returns
     -------
@@ -228,7 +236,9 @@ def exact_sum(statistic, *arrays: Any, block_rows: int = BLOCK_ROWS) -> NDArray[
     """
 
     def block(*parts: NDArray) -> NDArray:
-        total = statistic(*parts)
+        total = statistic(*(part[:block_rows] for part in parts))
+        for start in range(block_rows, parts[0].shape[0], block_rows):
+            total += statistic(*(part[start : start + block_rows] for part in parts))
         if total.dtype == np.int64:
             return np.stack([total >> _LIMB_BITS, total & (2**_LIMB_BITS - 1)])
         if not np.all(np.isfinite(total)):
@@ -237,7 +247,7 @@ def exact_sum(statistic, *arrays: Any, block_rows: int = BLOCK_ROWS) -> NDArray[
         high = np.floor(total / _LIMB)
         return np.stack([high, total - high * _LIMB]).astype(np.int64)
 
-    high, low = sum_over_rows(block, *arrays, block_rows=block_rows)
+    high, low = sum_over_rows(block, *arrays, block_rows=n_blocks * block_rows)
     total: NDArray[np.float64] = high * _LIMB + low
     return total
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -353,20 +354,42 @@ def released_moments(session: ReleaseSession, block: Block, moments: Moments) ->
     return out[:, :p], out[:, p:]
 
 
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Hold the eigenvalues and eigenvectors of a released matrix. Noise makes some eigenvalues negative."""
+
+    values: Array
+    vectors: Array
+
+    @classmethod
+    def of(cls, matrix: Array) -> Spectrum:
+        return cls(*np.linalg.eigh(matrix))
+
+    @property
+    def positive(self) -> Array:
+        """Eigenvalues of the nearest positive semi-definite matrix."""
+        return np.maximum(self.values, 0.0)
+
+    @cached_property
+    def divided(self) -> Array:
+        """Divided differences of the positive part of the eigenvalues."""
+        values, positive = self.values, self.positive
+        gaps = values[:, None] - values
+        close = np.abs(gaps) <= 1e-12 * np.abs(values).max()
+        return np.where(close, values[:, None] > 0, (positive[:, None] - positive) / np.where(close, 1.0, gaps))
+
+    def solve(self, right: Array, ridge: float = 0.0) -> Array:
+        """Return the shortest least-squares solution for the nearest positive semi-definite matrix, plus a ridge."""
+        values = self.positive + ridge
+        kept = values > len(values) * np.finfo(float).eps * values[-1]
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=kept)
+        return self.vectors @ (inverse[:, None] * (self.vectors.T @ right))
+
+
 def trimmed(gram: Array) -> Array:
-    """Return the nearest positive semi-definite matrix. Negative eigenvalues, which are caused by noise, become 0."""
-    values, vectors = np.linalg.eigh(gram)
-    if values[0] >= 0:
-        return gram
-    return (vectors * np.maximum(values, 0.0)) @ vectors.T
-
-
-def solve_positive(matrix: Array, right: Array) -> Array:
-    """Return the shortest least-squares solution for a positive semi-definite matrix."""
-    values, vectors = np.linalg.eigh(matrix)
-    least = len(values) * np.finfo(float).eps * max(values[-1], 0.0)
-    inverse = np.where(values > least, 1 / np.where(values > least, values, 1.0), 0.0)
-    return vectors @ (inverse[:, None] * (vectors.T @ right))
+    """Return the nearest positive semi-definite matrix."""
+    spectrum = Spectrum.of(gram)
+    return gram if spectrum.values[0] >= 0 else (spectrum.vectors * spectrum.positive) @ spectrum.vectors.T
 
 
 def check_alpha(alpha: object) -> float | None:

@@ -11,7 +11,7 @@ from skdp.additive import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.linear_model import DPSGDRegressor, FunctionalMechLinReg
 from skdp.linear_model._functional import chosen_penalty, predicted_loss
 from skdp.preprocessing import BoundsScaler
-from skdp.solvers.moments import Noise
+from skdp.solvers.moments import Noise, Spectrum
 from tests.difficult import KINDS, difficult
 
 
@@ -62,7 +62,7 @@ def test_predicted_loss_is_unbiased(count, total):
         E, e = (E + E.T) / 2, noise.cross * rng.normal(size=cross.shape)
         E[-1, -1] /= count
         e[-1] /= total
-        found = predicted_loss(gram + E, cross + e, penalty, noise)
+        found = predicted_loss(Spectrum.of(gram + E), cross + e, penalty, noise)
         w = found.solution
         truth = np.sum(w * (gram @ w)) - 2 * np.sum(cross * w)
         gaps.append(found.loss - truth)

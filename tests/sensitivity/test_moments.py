@@ -109,13 +109,14 @@ def test_sums_are_exact_in_any_order(n_rows):
     np.testing.assert_allclose(plain_moments(as_they_are, X, y), exact.astype(float), rtol=1e-9, atol=1e6)
 
 
-def test_largest_block_is_exact():
-    # A block of 2^11 rows at the limit sums to 2^51; one step of difference must not get lost.
-    X = np.full((2048, 1), 2.0**20)
+@pytest.mark.parametrize("n_rows", [2**11, 2**13, 2**14])
+def test_largest_blocks_are_exact(n_rows):
+    # 2^13 rows at the limit sum to 2^53; one step of difference must not get lost.
+    X = np.full((n_rows, 1), 2.0**20)
     X[0] -= 1
-    y = np.ones((2048, 1))
+    y = np.ones((n_rows, 1))
     gram, cross = exact_moments(as_they_are, X, y)[0]
-    assert (int(gram), int(cross)) == (2047 * 2**40 + (2**20 - 1) ** 2, 2048 * 2**20 - 1)
+    assert (int(gram), int(cross)) == (n_rows * 2**40 - 2**21 + 1 - (n_rows == 2**14), n_rows * 2**20 - 1)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
