@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ._largest import largest_products
 from ._rows import sum_over_rows
 
 Array = NDArray[np.float64]
@@ -122,22 +123,12 @@ def nearest(points: Array, centres: Array) -> NDArray[np.intp]:
     labels : ndarray of shape (n_points,)
         Positions in `centres`.
     """
-    return _nearest(points, _table(centres))
+    return largest_products(points, *_table(centres))
 
 
-def _table(centres: Array) -> Array:
-    """Return a factor for points with an appended 1 that gives squared distances without the point's own square."""
-    return np.vstack([-2.0 * centres.T, np.einsum("ij,ij->i", centres, centres)])
-
-
-def _nearest(points: Array, table: Array) -> NDArray[np.intp]:
-    if table.shape[1] == 1:
-        return np.zeros(len(points), dtype=np.intp)
-    extended = np.empty((len(points), len(table)))
-    extended[:, :-1] = points
-    extended[:, -1] = 1.0
-    labels: NDArray[np.intp] = (extended @ table).argmin(axis=1)
-    return labels
+def _table(centres: Array) -> tuple[Array, Array]:
+    """Return factors and constants that give the squares of points minus squared distances."""
+    return 2.0 * centres.T, -np.einsum("ij,ij->i", centres, centres)
 
 
 def cells_l2(n_features: int, count_weight: float, spread_weight: float) -> float:
@@ -229,7 +220,7 @@ def cell_sums(
     def block(rows: NDArray) -> NDArray[np.int64]:
         n = len(rows)
         difference = lattice.encode(rows)
-        labels = _nearest(difference, table)
+        labels = largest_products(difference, *table)
         difference -= np.take(centres, labels, axis=0)
         # These are integers below 2**53. Therefore all later steps for one record are exact, too.
         squares = np.einsum("ij,ij->i", difference, difference)
