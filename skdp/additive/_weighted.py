@@ -87,7 +87,7 @@ class WeightedObjective(Objective):
     ) -> None:
         # `largest_start` is a bound on the offsets of records, and `count` is their released number.
         self._features, self._largest_start, self._count = features, largest_start, count
-        self._cells: Any = codes.astype(np.intp)
+        self._cells = codes
         self._prepare(np.empty(len(target), dtype=np.intp), features.raw_norm, loss, C, ridge, linear)
         self.target = target
 
@@ -134,7 +134,7 @@ class WeightedObjective(Objective):
         return group.rows is not None or group.size <= self._most_bins
 
     @cached_property
-    def _dense(self) -> list[tuple[NDArray[np.intp], Array]]:
+    def _dense(self) -> list[tuple[NDArray, Array]]:
         """For each term, the bin of each record in the groups without many indicators, and the features of bins."""
         out = []
         layout = self._features.layout
@@ -150,7 +150,8 @@ class WeightedObjective(Objective):
                 group, rows = layout.groups[k], self._features.bin_rows(k)
                 parts.append(rows if group.size == n_bins else rows[group.bins])
             width = sum(part.shape[1] for part in parts)
-            out.append((np.append(bins, n_bins)[own], np.vstack([np.hstack(parts), np.zeros((1, width))])))
+            every = np.append(bins, n_bins).astype(np.min_scalar_type(n_bins))
+            out.append((every[own], np.vstack([np.hstack(parts), np.zeros((1, width))])))
         return out
 
     @cached_property
@@ -177,9 +178,10 @@ class WeightedObjective(Objective):
         joint = {(t, u): np.zeros(len(blocks[t][1]) * len(blocks[u][1])) for u in range(len(blocks)) for t in range(u)}
         for start in range(0, self.n_rows, _PAIR_ROWS):
             part = slice(start, start + _PAIR_ROWS)
+            bins = [own[part].astype(np.intp) for own, _ in blocks]
             for (t, u), counts in joint.items():
-                places = blocks[t][0][part] * len(blocks[u][1])
-                places += blocks[u][0][part]
+                places = bins[t] * len(blocks[u][1])
+                places += bins[u]
                 counts += np.bincount(places, weights=weights[part], minlength=len(counts))
         for (own, rows), where in zip(blocks, slices, strict=True):
             by_bin: Any = np.bincount(own, weights=weights, minlength=len(rows))

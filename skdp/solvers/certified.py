@@ -113,28 +113,33 @@ class Objective:
 
     def _blocks(self) -> Iterator[tuple[slice, Array]]:
         """Yield blocks of the rows before they are scaled, in doubles."""
-        for start in range(0, self.n_rows, _BLOCK_ROWS):
-            part = slice(start, start + _BLOCK_ROWS)
+        for part in self._ranges():
             yield part, np.asarray(self.rows.source[part], dtype=np.float64)
+
+    def _ranges(self) -> list[slice]:
+        return [slice(start, start + _BLOCK_ROWS) for start in range(0, max(self.n_rows, 1), _BLOCK_ROWS)]
 
     def dense(self, part: slice) -> Array:
         """Return some of the rows."""
         return self.rows[part]
 
     def value(self, theta: Array, z: Array) -> float:
-        parts = [slice(start, start + _BLOCK_ROWS) for start in range(0, self.n_rows, _BLOCK_ROWS)]
-        cost = sum(float(np.sum(self.loss.value(z[part], self.target[part]))) for part in parts)
+        cost = sum(float(np.sum(self.loss.value(z[part], self.target[part]))) for part in self._ranges())
         ridge = 0.5 * self.strong_convexity * float(np.vdot(theta, theta))
         return self.C * cost + ridge + float(np.vdot(self.linear, theta))
 
     def gradient(self, theta: Array, z: Array) -> Array:
-        derivative = self.loss.derivative(z, self.target)
-        return self.C * self.adjoint(derivative) + self.strong_convexity * theta + self.linear
+        return self.C * self.adjoint(self._derivative(z)) + self.strong_convexity * theta + self.linear
 
     def slope(self, z: Array, z_step: Array) -> float:
         """Return how the losses change at predictors `z` along `z_step`."""
-        derivative = self.loss.derivative(z, self.target)
-        return float(np.vdot(derivative.reshape(z_step.shape), z_step))
+        return float(np.vdot(self._derivative(z), z_step))
+
+    def _derivative(self, z: Array) -> Array:
+        out = np.empty(z.shape)
+        for part in self._ranges():
+            out[part] = self.loss.derivative(z[part], self.target[part])
+        return out
 
     def newton_solver(self, z: Array) -> Callable[[Array], Array]:
         """Return a map from a gradient to the Newton step, for the second derivative at `z`."""
@@ -150,7 +155,11 @@ class Objective:
 
     def bends(self, z: Array) -> Bends:
         """Return pairs of outputs, and the second derivative of each row's loss in them."""
-        return list(self.loss.second_derivative(z, self.target))
+        found: dict[tuple[int, int], Array] = {}
+        for part in self._ranges():
+            for a, b, weights in self.loss.second_derivative(z[part], self.target[part]):
+                found.setdefault((a, b), np.empty(self.n_rows))[part] = weights
+        return [(a, b, weights) for (a, b), weights in found.items()]
 
     def second(self, bends: Bends) -> Array:
         """Return the second derivative of the sum of losses."""
@@ -377,7 +386,8 @@ def _line_search(
     z_step = objective.predictor(step)
 
     def tried(t: float) -> tuple[Array, Array, float, float]:
-        trial, trial_z = theta - t * step, z - t * z_step
+        trial, trial_z = theta - t * step, -t * z_step
+        trial_z += z
         return trial, trial_z, objective.value(trial, trial_z), t
 
     whole = tried(1.0)

@@ -79,7 +79,7 @@ class SmoothLoss(Loss):
     """A loss with a derivative, for minimisers. Predictors and derivatives have shape (n_rows, outputs)."""
 
     @abstractmethod
-    def encode(self, codes: NDArray[np.intp]) -> Array:
+    def encode(self, codes: NDArray[np.intp]) -> NDArray:
         """Convert class indices to the `target` of the other methods."""
 
     @abstractmethod
@@ -156,8 +156,8 @@ class _Margin(SmoothLoss, GradientLoss):
     lipschitz = 1.0
     signed = True
 
-    def encode(self, codes: NDArray[np.intp]) -> Array:
-        return np.where(codes == 1, 1.0, -1.0)[:, None]
+    def encode(self, codes: NDArray[np.intp]) -> NDArray[np.int8]:
+        return np.where(codes == 1, np.int8(1), np.int8(-1))[:, None]
 
 
 class LogLoss(_Margin, ScoreLoss, NetworkLoss):
