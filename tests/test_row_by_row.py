@@ -94,9 +94,11 @@ def test_largest_products_are_those_of_row_products(n_columns, n_products):
     matrix[:, 2:] *= 0.01
     constants[2:] -= 10
     rows = near_ties(rng, 3000, matrix, constants)
+    tables = [(matrix, constants), (matrix * 1e160, constants), (matrix * 0, constants * 0)]
+    tables.append((np.hstack([matrix, matrix]), np.tile(constants, 2)))
     with np.errstate(all="ignore"):
         for X in (rows, np.asfortranarray(rows), rows[:1], rows[:0], np.float32(rows), with_extremes(rng, rows)):
-            for table, sums in ((matrix, constants), (matrix * 1e160, constants), (matrix * 0, constants * 0)):
+            for table, sums in tables:
                 expected = (row_products(X, table) + sums).argmax(axis=1)
                 np.testing.assert_array_equal(largest_products(X, table, sums), expected)
         if n_columns > 2:

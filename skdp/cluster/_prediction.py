@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import validate_quietly
 from ..checks.silence import DiscreetMethods
-from ..sensitivity import largest_products, row_products, squared_norms
+from ..sensitivity import nearest, row_products, squared_norms
 
 Array = NDArray[np.float64]
 
@@ -45,13 +45,7 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
         labels : ndarray of shape (n_samples,)
             Positions in ``cluster_centers_``.
         """
-        rows = self._rows(X)
-        # The first of several equal centres counts.
-        positions = np.sort(np.unique(self.cluster_centers_, axis=0, return_index=True)[1])
-        centres = self.cluster_centers_[positions]
-        nearest = largest_products(rows, 2 * centres.T, -squared_norms(centres))
-        labels: NDArray[np.int32] = positions.astype(np.int32)[nearest]
-        return labels
+        return nearest(self._rows(X), self.cluster_centers_).astype(np.int32)
 
     def transform(self, X: Any) -> Array:
         """Return the distance of each row to each centre.

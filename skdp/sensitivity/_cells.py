@@ -114,7 +114,7 @@ def nearest(points: Array, centres: Array) -> NDArray[np.intp]:
     Parameters
     ----------
     points : ndarray of shape (n_points, n_features)
-        Points. The result is exact for integers of a `RowLattice`.
+        Points. The result is exact for integers of a `RowLattice`. For other points, it does not depend on the others.
     centres : ndarray of shape (n_centres, n_features)
         Centres. The result is exact for integers of a `RowLattice`.
 

@@ -38,11 +38,18 @@ def largest_products(X: Any, matrix: NDArray[np.float64], constants: NDArray[np.
     if issparse(X):
         return _safe(X, matrix, constants)
     columns = np.ascontiguousarray(matrix.T)
+    # Sums that are always equal would never be certain.
+    first: dict[tuple[bytes, float], int] = {}
+    for k, (column, constant) in enumerate(zip(columns, constants.tolist(), strict=True)):
+        first.setdefault((column.tobytes(), constant), k)
+    if len(first) < len(columns):
+        kept = np.array(list(first.values()))
+        return kept[largest_products(X, matrix[:, kept], constants[kept])]
     number_and_sum = np.vstack([np.ones(len(columns)), np.arange(len(columns))])
     positions = np.empty(X.shape[0], dtype=np.intp)
     with np.errstate(all="ignore"):
         largest = math.sqrt(_LEAST_SQUARE + float(np.einsum("ij,ij->i", columns, columns).max()))
-        constant = float(np.abs(constants).max())
+        farthest = float(np.abs(constants).max())
         # Four times the errors of both sums, in any order of additions, relative to the bounds of their terms.
         error = 8 * (X.shape[1] + 2) * np.finfo(np.float64).eps
         for part in short_blocks(len(positions), max(matrix.shape)):
@@ -51,7 +58,7 @@ def largest_products(X: Any, matrix: NDArray[np.float64], constants: NDArray[np.
             sums += constants[:, None]
             # No row is longer.
             longest = math.sqrt(_LEAST_SQUARE + float(np.vdot(rows, rows)))
-            number, own[:] = number_and_sum @ (sums >= sums.max(axis=0) - error * (longest * largest + constant))
+            number, own[:] = number_and_sum @ (sums >= sums.max(axis=0) - error * (longest * largest + farthest))
             (open_,) = np.nonzero(number != 1)
             if open_.size:
                 own[open_] = _safe(rows[open_], matrix, constants)
