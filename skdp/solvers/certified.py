@@ -158,7 +158,9 @@ class Objective:
         found: dict[tuple[int, int], Array] = {}
         for part in self._ranges():
             for a, b, weights in self.loss.second_derivative(z[part], self.target[part]):
-                found.setdefault((a, b), np.empty(self.n_rows))[part] = weights
+                if (a, b) not in found:
+                    found[a, b] = np.empty(self.n_rows)
+                found[a, b][part] = weights
         return [(a, b, weights) for (a, b), weights in found.items()]
 
     def second(self, bends: Bends) -> Array:
