@@ -11,11 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..checks.data import validate_quietly
 from ..checks.params import check_integer
 from ..checks.silence import DiscreetMethods
+from ._structure import ROUTED
 
 Array = NDArray[np.float64]
-
-#: Rows that are routed at once.
-ROUTED = 8192
 
 #: Routing tables have one entry for each tree and category.
 MOST_CATEGORIES = 2**16

@@ -13,7 +13,7 @@ from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_e
 from ..mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, GroupChoices, Mechanism, NoNoise, pure_share
 from ..parts.arrays import many_rows
 from ..sensitivity import sum_over_rows
-from ._base import ROUTED
+from ._structure import ROUTED
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,18 +23,19 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.params import check_choice, check_integer
 from ..mechanisms import Mechanism, NoiseSource, coordinate_variance, within_reach
-from ..parts.arrays import many_rows
+from ..parts.arrays import PartedArray, many_rows
 from ..release.estimator import PrivateEstimator, Records, Shape
 from ..release.mismatch import column_part, label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.columns import Columns, check_columns
-from ._base import MOST_CATEGORIES, ROUTED, TreeModel, check_optional
+from ..solvers.clipped_gradients import is_mapped
+from ._base import MOST_CATEGORIES, TreeModel, check_optional
 from ._growth import grow
 from ._importances import impurity_decreases
 from ._outcomes import Outcome
 from ._plans import COUNTS, CUTS, GRID, LENGTH, SCALE, STEP, TREES, Parameters, Plan, Shares, make_plan, plan_trees
 from ._smoothing import class_distributions, log_odds, scores, totals_of
-from ._structure import Forest, Routes
+from ._structure import ROUTED, Forest, FoundLeaves
 from ._weights import (
     SCALES,
     Line,
@@ -68,7 +69,7 @@ class Design:
     outcome: Outcome
 
 
-def leaf_scores(route: Routes, table: Array, X: NDArray) -> Iterator[Array]:
+def leaf_scores(route: Callable[[NDArray], Iterable[NDArray[np.intp]]], table: Array, X: NDArray) -> Iterator[Array]:
     """Look up the scores of rows, of shape (n_scores, n_rows), tree by tree."""
     for values, leaves in zip(table, route(X), strict=True):
         yield values.T.take(leaves, axis=1)
@@ -196,7 +197,11 @@ class RandomTrees(TreeModel, PrivateEstimator):
         forest = grow(columns, n_seen, trees.depth, stream, warps)
         reachable = forest.reachable()
         counter = trees.mechanisms[COUNTS]
-        released = session.release(COUNTS, outcome.sums(counter, forest, X, y))
+        routes: Any = forest
+        if not isinstance(X, PartedArray) and not is_mapped(X) and forest.bytes_found <= X.shape[1] * X.itemsize:
+            # The leaves are found once. They take no more memory than the rows.
+            X, routes = forest.found(X), FoundLeaves(forest.n_trees, forest.n_leaves)
+        released = session.release(COUNTS, outcome.sums(counter, routes, X, y))
         counts = released[: reachable.size * n_classes].reshape(*reachable.shape, n_classes) * reachable[:, :, None]
         names = records.shape.names
         _warn_of_counts(forest, counts, trees.noise, records.shape.classes, names, first, columns.declared)
@@ -214,7 +219,7 @@ class RandomTrees(TreeModel, PrivateEstimator):
         weights = step.first_weights(sum(n_seen) / n_features)
         if SCALE in trees.mechanisms:
             base, table = log_odds(np.log(prior)), node_scores(distributions, inner, prior)
-            route = forest.router(many_rows(X))
+            route = routes.router(many_rows(X))
 
             losses = outcome.losses(prior, most)
 

@@ -27,10 +27,10 @@ from ..release.theorems import Theorem
 from ..schema.bins import Bins
 from ..schema.columns import Columns, ColumnSpec, check_columns
 from ..sensitivity import sum_over_rows
-from ._base import MOST_CATEGORIES, ROUTED, TreeClassifier, check_optional
+from ._base import MOST_CATEGORIES, TreeClassifier, check_optional
 from ._counts import choice_mechanism, count_mechanism, leaf_counts
 from ._smoothing import class_distributions, class_prior, few_records, totals_of
-from ._structure import walk_down
+from ._structure import ROUTED, walk_down
 
 Array = NDArray[np.float64]
 

@@ -35,9 +35,9 @@ from ..parts.arrays import PartedArray, many_rows, rowwise
 from ..release.units import rows_at
 from ..sensitivity import sum_over_rows
 from ..solvers.scaling import Scaling
-from ._base import ROUTED
 from ._counts import Structure, class_counts, count_mechanism, leaf_counts
 from ._smoothing import class_prior
+from ._structure import ROUTED
 from ._weights import LENGTHS, TARGET_LENGTHS, brier_losses, squared_losses
 
 Array = NDArray[np.float64]

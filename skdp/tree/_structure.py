@@ -21,6 +21,9 @@ Array = NDArray[np.float64]
 # For fewer rows, or for one tree, tables for routing take more time than they save.
 _FEWEST = 1024
 
+#: Rows that are routed at once.
+ROUTED = 8192
+
 #: Largest number of entries of a tree's table, which has one for each combination of bins of its features.
 _MOST_ENTRIES = 4096
 
@@ -105,6 +108,25 @@ class Forest:
         """Return the leaf, or inner node, of each row in each tree, of shape (n_trees, n_rows)."""
         return np.stack(list(self.router(len(X))(X)))
 
+    @property
+    def _found_type(self) -> np.dtype:
+        return np.min_scalar_type(2 * self.n_leaves)
+
+    @property
+    def bytes_found(self) -> int:
+        """Bytes of memory that `found` takes for a row."""
+        return self.n_trees * self._found_type.itemsize
+
+    def found(self, X: NDArray) -> NDArray:
+        """Return the leaf, or inner node, of each row in each tree, of shape (n_rows, n_trees) and a small type."""
+        out = np.empty((self.n_trees, len(X)), dtype=self._found_type)
+        route = self.router(len(X))
+        for start in range(0, len(X), ROUTED):
+            part = slice(start, start + ROUTED)
+            for own, leaves in zip(out, route(X[part]), strict=True):
+                own[part] = leaves
+        return out.T
+
     def question(self, tree: int, level: int, node: int, names: list[str], decimals: int) -> tuple[str, str] | None:
         """Return the conditions for left and right at a node, or None if it is not split."""
         threshold = float(self.level(self.thresholds, level)[tree, node])
@@ -141,6 +163,18 @@ def walk_down(
         node += 1
     node -= len(features)
     return node
+
+
+@dataclass(frozen=True, eq=False)
+class FoundLeaves:
+    """Take the place of a forest where its leaves were found before, and are given in place of rows."""
+
+    n_trees: int
+    n_leaves: int
+
+    def router(self, n_rows: int) -> Callable[[NDArray], Iterator[NDArray[np.intp]]]:
+        """Return a function that yields the leaves of a block, as `Forest.router` does."""
+        return lambda leaves: (own.astype(np.intp) for own in leaves.T)
 
 
 class Routes:
