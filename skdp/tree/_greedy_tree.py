@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting import PrivacyCost, PrivacyEvent, check_delta, check_epsilon
 from ..checks.params import check_boolean, check_choice, check_integer
 from ..mechanisms import coordinate_variance
+from ..parts.arrays import PartedArray
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.mismatch import label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
@@ -27,6 +28,7 @@ from ..release.theorems import Theorem
 from ..schema.bins import Bins
 from ..schema.columns import Columns, ColumnSpec, check_columns
 from ..sensitivity import sum_over_rows
+from ..solvers.clipped_gradients import is_mapped
 from ._base import MOST_CATEGORIES, TreeClassifier, check_optional
 from ._counts import choice_mechanism, count_mechanism, leaf_counts
 from ._smoothing import class_distributions, class_prior, few_records, totals_of
@@ -117,6 +119,15 @@ class Candidates:
         """Yield the bins of records, of shape (n_rows,), feature by feature."""
         for j, values in enumerate(np.ascontiguousarray(X.T)):
             yield self._numeric[j](values) if j in self._numeric else self.columns.cells(j, values)
+
+    def found(self, X: NDArray) -> NDArray:
+        """Return the bins of all records, of shape (n_rows, n_features) and a small type."""
+        out = np.empty((X.shape[1], len(X)), dtype=np.min_scalar_type(int(self.widths.max())))
+        for start in range(0, len(X), ROUTED):
+            part = slice(start, start + ROUTED)
+            for own, bins in zip(out, self.bins(X[part]), strict=True):
+                own[part] = bins
+        return out.T
 
     def children(self, histogram: Array) -> tuple[Array, Array]:
         """Return class counts of the children of all candidates, from counts of shape (n_nodes, n_bins, n_classes)."""
@@ -215,23 +226,34 @@ class Splits:
         return f"{name} <= {threshold:.{decimals}f}", f"{name} >  {threshold:.{decimals}f}"
 
 
-def histogram(candidates: Candidates, splits: Splits, X: NDArray, codes: NDArray[np.intp], n_classes: int) -> Array:
-    """Count classes by node of the last level and bin of each feature, of shape (n_nodes, n_bins, n_classes)."""
+def histogram(
+    candidates: Candidates,
+    splits: Splits,
+    n_classes: int,
+    X: NDArray,
+    codes: NDArray[np.intp],
+    *found: NDArray,
+) -> Array:
+    """Count classes by node of the last level and bin of each feature, of shape (n_nodes, n_bins, n_classes).
+
+    If the bins of all records were found before, they are the last argument.
+    """
     widths = candidates.widths.tolist()
     ends = np.cumsum(widths).tolist()
 
-    def block(rows: NDArray, classes: NDArray) -> NDArray:
+    def block(rows: NDArray, classes: NDArray, *found: NDArray) -> NDArray:
+        bins = (own.astype(np.intp) for own in found[0].T) if found else candidates.bins(rows)
         out = np.empty((splits.n_leaves, ends[-1], n_classes), dtype=np.intp)
         leaves = splits.leaves(rows)[0]
         first = {width: leaves * (width * n_classes) + classes for width in set(widths)}
-        for end, width, cells in zip(ends, widths, candidates.bins(rows), strict=True):
+        for end, width, cells in zip(ends, widths, bins, strict=True):
             cells *= n_classes
             cells += first[width]
             counts = np.bincount(cells, minlength=splits.n_leaves * width * n_classes)
             out[:, end - width : end] = counts.reshape(-1, width, n_classes)
         return out
 
-    return sum_over_rows(block, X, codes, block_rows=ROUTED).astype(np.float64)
+    return sum_over_rows(block, X, codes, *found, block_rows=ROUTED).astype(np.float64)
 
 
 def gini_decreases(splits: Splits, counts: Array, n_features: int) -> Array:
@@ -446,10 +468,12 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         X, codes, classes = records.X, records.y, records.shape.classes
         noise = math.sqrt(coordinate_variance(session.mechanism(_COUNTS)))
         candidates = Candidates(columns, parameters.n_thresholds)
+        # Bins are found once. They take no more memory than the rows.
+        found = () if isinstance(X, PartedArray) or is_mapped(X) else (candidates.found(X),)
         nothing = np.empty(0, dtype=np.intp)
         splits = Splits(nothing, np.empty(0), nothing, nothing.astype(bool))
         for level in range(parameters.max_depth):
-            counted = histogram(candidates, splits, X, codes, len(classes))
+            counted = histogram(candidates, splits, len(classes), X, codes, *found)
             values = split_scores(*candidates.children(counted), parameters.criterion)
             chosen = session.release(splits_of(level), values).astype(np.intp)
             splits = splits.grown(*candidates.split(chosen))

@@ -29,7 +29,7 @@ NOTHING = Splits(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0, dtype=np.i
 
 def scores_of(X, y, criterion, n_classes=2, columns=COLUMNS, n_thresholds=3, splits=NOTHING):
     candidates = Candidates(columns, n_thresholds)
-    return split_scores(*candidates.children(histogram(candidates, splits, X, y, n_classes)), criterion)
+    return split_scores(*candidates.children(histogram(candidates, splits, n_classes, X, y)), criterion)
 
 
 def naive_score(y, right, criterion, n_classes):
