@@ -94,7 +94,8 @@ def test_largest_products_are_those_of_row_products(n_columns, n_products):
     matrix[:, 2:] *= 0.01
     constants[2:] -= 10
     rows = near_ties(rng, 3000, matrix, constants)
-    tables = [(matrix, constants), (matrix * 1e160, constants), (matrix * 0, constants * 0)]
+    tables = [(matrix * scale, constants) for scale in (1.0, 1e-30, 1e39, 1e160)]
+    tables += [(matrix * 0, constants * 0), (matrix, constants + 1e7)]
     tables.append((np.hstack([matrix, matrix]), np.tile(constants, 2)))
     with np.errstate(all="ignore"):
         for X in (rows, np.asfortranarray(rows), rows[:1], rows[:0], np.float32(rows), with_extremes(rng, rows)):

@@ -10,6 +10,7 @@ release is a step of Lloyd's algorithm. All points lie on a public lattice.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,9 +27,11 @@ from ..mechanisms import (
     pure_share,
     rounded_normal,
 )
+from ..parts.arrays import PartedArray
 from ..release.session import Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import CELLS_STEP, RowLattice, cell_sums, cells_l1, cells_l2
+from ..solvers.clipped_gradients import is_mapped
 from ._weighted import weighted_kmeans
 
 Array = NDArray[np.float64]
@@ -318,12 +321,16 @@ def refine(
 ) -> Clusters:
     """Carry out the releases of the stages, and return the clusters."""
     noise = [deviation(session.mechanism(stage.label)) for stage in todo]
+    encode: Callable[[NDArray], NDArray] = lattice.encode
+    if not isinstance(X, PartedArray) and not is_mapped(X):
+        # Rows in memory are encoded once.
+        X, encode = lattice.encode_once(X), np.asarray
 
     def released(i: int, cells: Cells) -> Array:
         weights = COUNT_WEIGHT, todo[i].spread_weight
         # The release has the planned size for any number of cells.
         sums = np.zeros((todo[i].n_cells, X.shape[1] + 2))
-        sums[: len(cells.centres)] = cell_sums(lattice, X, cells.centres, cells.radii, *weights)
+        sums[: len(cells.centres)] = cell_sums(encode, X, cells.centres, cells.radii, *weights)
         return session.release(todo[i].label, sums)
 
     cells = whole(lattice)

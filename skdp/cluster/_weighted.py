@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from ..mechanisms import BitStream
 
@@ -49,6 +50,6 @@ def _starts(points: Array, weights: Array, n_clusters: int, starts: int, stream:
     for j, u in enumerate(uniform.reshape(n_clusters, starts, 1)):
         mass = np.cumsum(weights * nearest, axis=1)
         chosen[:, j] = np.minimum((mass <= u * mass[:, -1:]).sum(axis=1), len(points) - 1)
-        squares = ((points[None] - points[chosen[:, j], None]) ** 2).sum(axis=2)
+        squares = cdist(points[chosen[:, j]], points, "sqeuclidean")
         nearest = squares if j == 0 else np.minimum(nearest, squares)
     return points[chosen]

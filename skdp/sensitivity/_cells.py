@@ -9,6 +9,7 @@ block of rows, and the removal of one record could move others.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from ._largest import largest_products
-from ._rows import sum_over_rows
+from ._rows import short_blocks, sum_over_rows
 
 Array = NDArray[np.float64]
 
@@ -91,6 +92,24 @@ class RowLattice:
         limit = self.half[0] if np.all(self.half == self.half[0]) else self.half
         np.clip(points, -limit, limit, out=points)
         return np.rint(points, out=points)
+
+    def encode_once(self, X: NDArray) -> NDArray[np.float32]:
+        """Return `encode` of all rows, in single precision, which holds these integers exactly.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            Finite rows of any size.
+
+        Returns
+        -------
+        points : ndarray of float32, of shape (n_rows, n_features)
+            Integers.
+        """
+        points = np.empty(X.shape, dtype=np.float32)
+        for part in short_blocks(*X.shape):
+            points[part] = self.encode(X[part])
+        return points
 
     def decode(self, points: Array) -> Array:
         """Return points in units of the data, within the bounds.
@@ -185,7 +204,7 @@ def _scaling_error(n_features: int) -> float:
 
 
 def cell_sums(
-    lattice: RowLattice,
+    encode: Callable[[NDArray], NDArray],
     X: NDArray,
     centres: Array,
     radii: Array,
@@ -196,8 +215,8 @@ def cell_sums(
 
     Parameters
     ----------
-    lattice : RowLattice
-        Lattice of the rows.
+    encode : callable
+        Function that maps blocks of `X` to integers of a `RowLattice`.
     X : ndarray of shape (n_rows, n_features)
         Finite data, in memory or memory-mapped.
     centres : ndarray of shape (n_cells, n_features)
@@ -219,16 +238,18 @@ def cell_sums(
 
     def block(rows: NDArray) -> NDArray[np.int64]:
         n = len(rows)
-        difference = lattice.encode(rows)
-        labels = largest_products(difference, *table)
-        difference -= np.take(centres, labels, axis=0)
-        # These are integers below 2**53. Therefore all later steps for one record are exact, too.
-        squares = np.einsum("ij,ij->i", difference, difference)
-        own = radii[labels]
-        inside = np.minimum(1.0, squares / own**2)
-        difference *= (per_unit / np.maximum(np.sqrt(squares), own))[:, None]
-        np.rint(difference, out=difference)
-        spread = np.rint(inside * per_unit)
+        points = encode(rows)
+        labels = largest_products(points, *table)
+        difference, spread = np.empty(points.shape), np.empty(n)
+        for part in short_blocks(n, d):
+            own = difference[part]
+            np.subtract(points[part], centres[labels[part]], out=own)
+            # These are integers below 2**53. Therefore all later steps for one record are exact, too.
+            squares = np.einsum("ij,ij->i", own, own)
+            radius = radii[labels[part]]
+            own *= (per_unit / np.maximum(np.sqrt(squares), radius))[:, None]
+            np.rint(own, out=own)
+            spread[part] = np.rint(np.minimum(1.0, squares / radius**2) * per_unit)
         membership = sparse.csc_matrix((np.ones(n), labels, np.arange(n + 1)), shape=(n_cells, n))
         sums = np.empty((n_cells, d + 2), dtype=np.int64)
         sums[:, 0] = np.bincount(labels, minlength=n_cells)

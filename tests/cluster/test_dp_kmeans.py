@@ -173,7 +173,7 @@ def test_means_from_exact_sums():
     X = rng.uniform(0, 1, (300, 3))
     lattice = box(3)
     cells = whole(lattice)
-    sums = cell_sums(lattice, X, cells.centres, cells.radii, COUNT_WEIGHT, _refinement.SPREAD_WEIGHT)
+    sums = cell_sums(lattice.encode, X, cells.centres, cells.radii, COUNT_WEIGHT, _refinement.SPREAD_WEIGHT)
     counts, means, errors, occupied = postprocess_means(sums, cells, 0.0)
     assert counts.tolist() == [300]
     assert occupied.all()
@@ -389,3 +389,14 @@ def test_nothing_the_data_can_hold_fails_or_warns(cls):
         model = cls(k, epsilon=float(epsilon), delta=float(delta), bounds=(lower, upper), random_state=seed).fit(X)
         assert model.cluster_centers_.shape == (k, d)
         assert np.all((model.cluster_centers_ >= lower) & (model.cluster_centers_ <= upper))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_mapped_rows_have_the_same_clusters(dtype, tmp_path):
+    X = np.random.default_rng(0).normal(size=(9000, 3)).astype(dtype)
+    mapped = np.memmap(tmp_path / "rows", dtype=dtype, mode="w+", shape=X.shape)
+    mapped[:] = X
+    model = DPKMeans(4, epsilon=1.0, bounds=(-3, 3), random_state=0)
+    found = [model.fit(rows).cluster_centers_ for rows in (X, np.asfortranarray(X), mapped)]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])

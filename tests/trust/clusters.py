@@ -44,8 +44,8 @@ def corner(model, rows=500, n_features=2):
 def unclipped_cells():
     """Differences of a record to its centre."""
 
-    def sums(lattice, X, centres, radii, a, b):
-        points = lattice.encode(X)
+    def sums(encode, X, centres, radii, a, b):
+        points = encode(X)
         which = nearest(points, centres)
         moves = (points - centres[which]) / radii[which][:, None]
         squares = np.minimum(1.0, np.einsum("ij,ij->i", moves, moves))
@@ -60,8 +60,8 @@ def means_of_cells(guess=20):
     """Means in place of sums, with noise for a guess of the rows of a cell."""
 
     def divided(whole):
-        def sums(lattice, X, centres, radii, a, b):
-            found = whole(lattice, X, centres, radii, a, b)
+        def sums(encode, X, centres, radii, a, b):
+            found = whole(encode, X, centres, radii, a, b)
             found[:, 1:] *= guess / np.maximum(found[:, :1] / a, 1)
             return found
 
