@@ -27,11 +27,10 @@ from ..mechanisms import (
     pure_share,
     rounded_normal,
 )
-from ..parts.arrays import PartedArray
+from ..parts.arrays import in_memory
 from ..release.session import Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import CELLS_STEP, RowLattice, cell_sums, cells_l1, cells_l2
-from ..solvers.clipped_gradients import is_mapped
 from ._weighted import weighted_kmeans
 
 Array = NDArray[np.float64]
@@ -322,7 +321,7 @@ def refine(
     """Carry out the releases of the stages, and return the clusters."""
     noise = [deviation(session.mechanism(stage.label)) for stage in todo]
     encode: Callable[[NDArray], NDArray] = lattice.encode
-    if not isinstance(X, PartedArray) and not is_mapped(X):
+    if in_memory(X):
         # Rows in memory are encoded once.
         X, encode = lattice.encode_once(X), np.asarray
 

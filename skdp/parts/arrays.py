@@ -177,6 +177,14 @@ def many_rows(X: Any) -> int:
     return 2**30 if isinstance(X, PartedArray) else len(X)
 
 
+def in_memory(X: Any) -> bool:
+    """Return whether rows are in memory, and neither in parts nor memory-mapped, as a whole or in part."""
+    if isinstance(X, PartedArray | np.memmap):
+        return False
+    base = getattr(X, "base", None)
+    return base is None or in_memory(base)
+
+
 def unchecked(*arrays: Any) -> Callable[[], None] | None:
     """Return a function that validates all rows before a charge, or None if no validation is needed."""
     parted = [array for array in arrays if isinstance(array, PartedArray)]

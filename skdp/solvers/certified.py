@@ -209,7 +209,14 @@ class Objective:
             return (self.C * along(direction) + self.strong_convexity * direction).ravel()
 
         operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
-        return lambda g: cg(operator, g.ravel(), rtol=1e-3, atol=0.0, maxiter=200)[0].reshape(self.shape)
+        largest = self.C * self.norm * max(self.n_rows, 1)
+
+        def step(g: Array) -> Array:
+            # Far from the minimum, a precise step is no better (Dembo, Eisenstat and Steihaug 1982).
+            precision = min(max(math.sqrt(float(np.linalg.norm(g)) / largest), 1e-3), 0.1)
+            return cg(operator, g.ravel(), rtol=precision, atol=0.0, maxiter=200)[0].reshape(self.shape)
+
+        return step
 
     def certified_gradient(self, theta: Array) -> tuple[Array, float]:
         """Return the gradient in double precision and a bound on the norm of its error."""
@@ -344,7 +351,7 @@ def certified_minimizer(objective: Objective, tau: float, max_iter: int) -> Arra
 
 
 def _newton(objective: Objective, goal: float, max_iter: int, coarse: bool = False) -> Array:
-    """Minimise by Newton's method with backtracking. A factorisation is reused while it helps."""
+    """Minimise by Newton's method with backtracking. The factor of a matrix is reused while it helps."""
     n_rows, p = objective.n_rows, objective.shape[1]
     theta = np.zeros(objective.shape)
     if n_rows > _COARSE_RATIO * max(2000, 4 * p):
@@ -373,7 +380,7 @@ def _newton(objective: Objective, goal: float, max_iter: int, coarse: bool = Fal
         theta, z, cost = trial, trial_z, trial_cost
         gradient = objective.gradient(theta, z)
         previous, norm = norm, float(np.linalg.norm(gradient))
-        if norm > 0.1 * previous:
+        if norm > 0.1 * previous or not objective.has_matrix:
             if fresh and t == 1.0 and norm > 0.9 * previous and norm < 1e-3 * objective.C * objective.norm:
                 break
             solver = None

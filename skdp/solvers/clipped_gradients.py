@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..parts.arrays import in_memory
 from ..sensitivity import ClippedRows, ExactTotal, bits_left, round_to, squared_norms, step_of
 from .losses import GradientLoss
 
@@ -46,11 +47,6 @@ def boxed(values: Array, most: float) -> tuple[Array, float]:
         np.clip(values, -most, most, out=values)
         largest = max(float(values.max()), -float(values.min()))
     return values, largest
-
-
-def is_mapped(rows: Any) -> bool:
-    """Return whether rows are a part of a memory-mapped array."""
-    return isinstance(rows, np.memmap) or (getattr(rows, "base", None) is not None and is_mapped(rows.base))
 
 
 class Gradients(Protocol):
@@ -86,7 +82,7 @@ class ClippedGradients:
         size = 0 if whole else min(self._block, n_rows)
         self._read = np.empty((size, n_columns), dtype=np.float32)
         self._integers = np.empty((size, n_columns))
-        self._mapped = rows if not whole and is_mapped(rows.source) else None
+        self._mapped = None if whole or in_memory(rows.source) else rows
         stores = not whole and self._mapped is None
         self._stored = np.empty((n_rows if stores else 0, n_columns), dtype=np.float32)
         self._blocks: list[Array] = []

@@ -101,8 +101,12 @@ class PartedObjective(Objective):
     def slope(self, z: Array, z_step: Array) -> float:
         return float(np.vdot(self._value_and_gradient(z)[1:], z_step))
 
+    @property
+    def has_matrix(self) -> bool:
+        return self._own.has_matrix
+
     def newton_solver(self, z: Array) -> Callable[[Array], Array]:
-        second = self._sum(partial(_second, z)) if self._own.has_matrix else None
+        second = self._sum(partial(_second, z)) if self.has_matrix else None
         return self._own.solver_of(second, lambda direction: self._sum(partial(_second_along, z, direction)))
 
     def certified_gradient(self, theta: Array) -> tuple[Array, float]:

@@ -23,12 +23,11 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.params import check_choice, check_integer
 from ..mechanisms import Mechanism, NoiseSource, coordinate_variance, within_reach
-from ..parts.arrays import PartedArray, many_rows
+from ..parts.arrays import in_memory, many_rows
 from ..release.estimator import PrivateEstimator, Records, Shape
 from ..release.mismatch import column_part, label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.columns import Columns, check_columns
-from ..solvers.clipped_gradients import is_mapped
 from ._base import MOST_CATEGORIES, TreeModel, check_optional
 from ._growth import grow
 from ._importances import impurity_decreases
@@ -198,7 +197,7 @@ class RandomTrees(TreeModel, PrivateEstimator):
         reachable = forest.reachable()
         counter = trees.mechanisms[COUNTS]
         routes: Any = forest
-        if not isinstance(X, PartedArray) and not is_mapped(X) and forest.bytes_found <= X.shape[1] * X.itemsize:
+        if in_memory(X) and forest.bytes_found <= X.shape[1] * X.itemsize:
             # The leaves are found once. They take no more memory than the rows.
             X, routes = forest.found(X), FoundLeaves(forest.n_trees, forest.n_leaves)
         released = session.release(COUNTS, outcome.sums(counter, routes, X, y))

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting import PrivacyCost, PrivacyEvent, check_delta, check_epsilon
 from ..checks.params import check_boolean, check_choice, check_integer
 from ..mechanisms import coordinate_variance
-from ..parts.arrays import PartedArray
+from ..parts.arrays import in_memory
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.mismatch import label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
@@ -28,7 +28,6 @@ from ..release.theorems import Theorem
 from ..schema.bins import Bins
 from ..schema.columns import Columns, ColumnSpec, check_columns
 from ..sensitivity import sum_over_rows
-from ..solvers.clipped_gradients import is_mapped
 from ._base import MOST_CATEGORIES, TreeClassifier, check_optional
 from ._counts import choice_mechanism, count_mechanism, leaf_counts
 from ._smoothing import class_distributions, class_prior, few_records, totals_of
@@ -469,7 +468,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         noise = math.sqrt(coordinate_variance(session.mechanism(_COUNTS)))
         candidates = Candidates(columns, parameters.n_thresholds)
         # Bins are found once. They take no more memory than the rows.
-        found = () if isinstance(X, PartedArray) or is_mapped(X) else (candidates.found(X),)
+        found = (candidates.found(X),) if in_memory(X) else ()
         nothing = np.empty(0, dtype=np.intp)
         splits = Splits(nothing, np.empty(0), nothing, nothing.astype(bool))
         for level in range(parameters.max_depth):

@@ -98,6 +98,8 @@ def test_weights_depend_on_the_record_alone():
 class Dense(Objective):
     """The objective from rows that are written down."""
 
+    _rows_of_matrix = 0
+
     def __init__(self, own, features):
         rows = ClippedRows(own.dense(slice(None)), own.norm)
         super().__init__(rows, own.codes, own.loss, own.C, own.strong_convexity, own.linear)

@@ -2,9 +2,9 @@
 
     python examples/benchmarks/harness/speed.py [--quick] [--only ENVIRONMENT ...]
 
-Run it on a machine without other load. Both sides of a ratio take turns in one process. Rows are in a memory-mapped
-file. Results are added to docs/benchmarks/speed.csv, and are not timed again. If smaller shapes show that a fit would
-take longer than a minute, the shape is left out and reported.
+Run it on a machine without other load. Both sides of a ratio take turns in one process. Ten million rows are in a
+memory-mapped file, and fewer are in memory. Results are added to docs/benchmarks/speed.csv, and are not timed again. If
+smaller shapes show that a fit would take longer than a minute, the shape is left out and reported.
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ from worker import Limit
 
 #: Rows of the fit that comes before the clock starts: imports, caches.
 WARM = 2000
+#: More numbers are memory-mapped.
+MOST_NUMBERS = 20_000_000
 #: Seconds that a call may take.
 LIMIT = 90
 MOST_REPETITIONS = 9
@@ -37,8 +39,8 @@ def timed(call):
         return time.perf_counter() - start
 
 
-def mapped_rows(folder, n_rows, n_columns):
-    """Return rows in a memory-mapped file, which is made once for each shape."""
+def rows_of(folder, n_rows, n_columns):
+    """Return rows in memory, or if there are many, memory-mapped. Their file is made once for each shape."""
     path = Path(folder, f"{n_rows}-{n_columns}.npy")
     if not path.exists():
         for old in Path(folder).glob("*.npy"):
@@ -46,7 +48,7 @@ def mapped_rows(folder, n_rows, n_columns):
         file = np.lib.format.open_memmap(path, "w+", shape=(n_rows, n_columns))
         make_rows(n_rows, n_columns, lambda first, rows: file.__setitem__(slice(first, first + len(rows)), rows))
         del file
-    return np.load(path, mmap_mode="r")
+    return np.load(path, mmap_mode="r" if n_rows * n_columns > MOST_NUMBERS else None)
 
 
 def application(model, X):
@@ -112,7 +114,7 @@ def answers(request, known, folder):
         if "memory" in request:
             yield {"operation": "memory", "value": memory(case, request["memory"], n_rows, n_columns)}
         else:
-            X = mapped_rows(folder, n_rows, n_columns)
+            X = rows_of(folder, n_rows, n_columns)
             y = None if case.target == "none" else make_target(X, case.target)
             for operation, ours, other in run(case, X, y, request["seconds"]):
                 yield {"operation": operation, "ours": ours, "other": other}
