@@ -98,7 +98,9 @@ def postprocess_components(components: Array) -> Array:
 def postprocess_variances(energies: Array, rest: float, count: float, n_features: int) -> Variances:
     """Convert noisy sums of squares, along the components and orthogonal to them, to decreasing variances."""
     k = len(energies)
-    falling = isotonic_regression(np.maximum(energies, 0.0), increasing=False)
+    falling = np.maximum(energies, 0.0)
+    if np.any(falling[1:] > falling[:-1]):
+        falling = isotonic_regression(falling, increasing=False)
     rest = max(rest, 0.0) if k < n_features else 0.0
     total = falling.sum() + rest
     ratio = falling / total if total > 0 else np.zeros(k)

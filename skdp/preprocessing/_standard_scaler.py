@@ -36,6 +36,9 @@ from ..schema.grid import scaled
 from ..sensitivity import sum_over_rows
 from ._base import Array, NumericTransformer, by_rows, inner_range
 
+# Number of entries of a block of rows. With their squares, they stay in a cache.
+_ENTRIES = 2**16
+
 _SUMS = "number of records, sums and sums of squares"
 
 _THEOREM = Theorem("Preprocessing", 1)
@@ -92,7 +95,7 @@ def record_sums(X: NDArray, centre: Array, half: Array, mechanism: Mechanism) ->
         out[0], out[1:] = len(rows), sums
         return out
 
-    return in_real_units(sum_over_rows(block, X), 1, d, mechanism)
+    return in_real_units(sum_over_rows(block, X, block_rows=max(_ENTRIES // d, 128)), 1, d, mechanism)
 
 
 def _postprocess_sums(sums: Array, mechanism: Mechanism) -> Estimate:
