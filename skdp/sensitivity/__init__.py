@@ -38,7 +38,6 @@ from ._rows import (
     row_products,
     short_blocks,
     sum_over_rows,
-    weighted_gram,
 )
 from ._sparse import EXACT_ROWS, by_entry, sparse_gram, sparse_squared_norms, with_constant, with_data
 from ._variances import centred_moments_l2, energies_l1, energies_l2, row_sum_l2
@@ -104,7 +103,6 @@ __all__ = [
     "sum_over_rows",
     "truncate",
     "unpack_symmetric",
-    "weighted_gram",
     "with_constant",
     "with_data",
 ]

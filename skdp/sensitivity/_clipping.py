@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from ._rows import BLOCK_ROWS, parts_of_columns, two_or_more
+from ._rows import BLOCK_ROWS, parts_of_columns, sum_over_rows, two_or_more
 from ._sparse import clip_sparse, with_constant
 
 # Beyond these limits, squared norms overflow or lose digits.
@@ -93,6 +93,31 @@ class ClippedRows:
                 else:
                     out[long] = rows[long] * factors[long, None]
             return np.trunc(out, out=out)
+
+    def weighted_gram(self, weights: NDArray) -> NDArray[np.float64]:
+        """Return the sum of weighted products of dense rows with themselves.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_rows,)
+            Non-negative weights.
+
+        Returns
+        -------
+        gram : ndarray of shape (n_columns, n_columns)
+            Symmetric and positive semi-definite.
+        """
+
+        def block(source: NDArray, of_source: NDArray, roots: NDArray) -> NDArray:
+            scaled = source * of_source[:, None]
+            gram = scaled.T @ scaled
+            if self.constant == 0.0:
+                return gram
+            border, corner = self.constant * (roots @ scaled), self.constant**2 * (roots @ roots)
+            return np.block([[gram, border[:, None]], [border, corner]])
+
+        roots = np.sqrt(np.maximum(weights, 0.0))
+        return sum_over_rows(block, self.source, roots if self.factors is None else roots * self.factors, roots)
 
 
 def augmented_norm(norm: float, constant: float) -> float:

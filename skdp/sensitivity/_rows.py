@@ -213,26 +213,3 @@ def _integers(values: NDArray[np.float64], scale: NDArray[np.intc], bits: int) -
     scaled = np.ldexp(np.ldexp(values, half), bits - scale - half)
     coarse = np.rint(scaled)
     return coarse, np.rint(np.ldexp(scaled - coarse, bits))
-
-
-def weighted_gram(X: Any, weights: NDArray) -> NDArray[np.float64]:
-    """Return ``X.T @ diag(weights) @ X`` for non-negative weights, from blocks of rows.
-
-    Parameters
-    ----------
-    X : ndarray or ClippedRows of shape (n_rows, n_columns)
-        Rows.
-    weights : ndarray of shape (n_rows,)
-        Non-negative weights.
-
-    Returns
-    -------
-    gram : ndarray of shape (n_columns, n_columns)
-        Symmetric and positive semi-definite.
-    """
-
-    def block(rows: NDArray, w: NDArray) -> NDArray:
-        scaled = rows * np.sqrt(np.maximum(w, 0.0))[:, None]
-        return scaled.T @ scaled
-
-    return sum_over_rows(block, X, weights, block_rows=8192)

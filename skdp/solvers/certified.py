@@ -21,7 +21,7 @@ from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
 from ..exceptions import CertificateError
-from ..sensitivity import ClippedRows, sum_over_rows, weighted_gram
+from ..sensitivity import ClippedRows, sum_over_rows
 from .losses import SmoothLoss
 
 Array = NDArray[np.float64]
@@ -108,7 +108,7 @@ class Objective:
     def gram(self, weights: Array, positive: bool) -> Array:
         """Return the sum of weighted products of rows with themselves, for non-negative weights or for any weights."""
         if positive:
-            return weighted_gram(self.rows, weights)
+            return self.rows.weighted_gram(weights)
         return sum_over_rows(lambda rows, w: rows.T @ (rows * w[:, None]), self.rows, weights)
 
     def _blocks(self) -> Iterator[tuple[slice, Array]]:
