@@ -30,7 +30,7 @@ class ClippedRows:
     norm : float
         Clipping bound. The L2 norm of each row, with its constant feature, is at most `norm`.
     factors : ndarray of shape (n_rows,), default=None
-        Factors by which the rows of `source` are scaled. If None, the rows are not scaled.
+        Factors by which the rows of `source` are scaled. If None, no row is scaled.
     constant : float, default=0.0
         Value of the appended feature. If 0, none is appended.
     """
@@ -48,11 +48,14 @@ class ClippedRows:
 
     @property
     def array(self) -> Any:
-        """All rows, as an ndarray or csr_array."""
-        return self.source if issparse(self.source) else self[:]
+        """All rows, as a new ndarray, or as a csr_array."""
+        if issparse(self.source):
+            return self.source
+        rows = self[:]
+        return rows.copy() if rows.base is not None or rows is self.source else rows
 
     def __getitem__(self, part: Any) -> NDArray[np.float64]:
-        """Return some of the rows, which are dense, in doubles."""
+        """Return some of the rows, which are dense, in doubles. They can be a part of `source`, and are not changed."""
         rows = np.asarray(self.source[part], dtype=np.float64)
         if self.factors is None and self.constant == 0.0:
             return rows
@@ -162,13 +165,19 @@ def clip_rows(X: Any, norm: float, constant: float = 0.0) -> ClippedRows:
     bound = augmented_norm(norm, constant)
     if issparse(X):
         return ClippedRows(with_constant(clip_sparse(X, target), constant), bound)
-    factors = np.empty(X.shape[0])
-    for start in range(0, len(factors), BLOCK_ROWS):
+    factors = None
+    # Rows that are shorter have a factor of exactly 1, despite rounding.
+    short = min(target * target * (1 - 2.0**-50), _LARGEST_SQUARE)
+    for start in range(0, X.shape[0], BLOCK_ROWS):
         part = slice(start, start + BLOCK_ROWS)
         with np.errstate(over="ignore", under="ignore"):
             squared = squared_norms(np.asarray(X[part], dtype=np.float64))
+        if 4 * _LEAST_SQUARE <= short and squared.max() <= short:
+            continue
         if _are_extreme(squared, target).any():
             return ClippedRows(_scaled(X, target), bound, None, constant)
+        if factors is None:
+            factors = np.ones(X.shape[0])
         factors[part] = _factors(squared, target)
     return ClippedRows(X, bound, factors, constant)
 

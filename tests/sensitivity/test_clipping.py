@@ -211,3 +211,14 @@ def test_a_row_is_clipped_to_the_same_bits_wherever_it_stands(n_columns, order):
         for i in range(5):
             np.testing.assert_array_equal(clip_rows(X[i : i + 1], 1.0).array[0], whole[i])
             np.testing.assert_array_equal(clip_rows(X[i : i + 2], 1.0).array[0], whole[i])
+
+
+@pytest.mark.parametrize("norm", [1.0, 0.7, 1e-139, 1e-145, 1e100])
+def test_rows_at_the_bound_have_the_same_bits_beside_long_ones(norm):
+    X = np.random.default_rng(6).normal(size=(500, 3))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    X *= (norm * (1 - 2.0**-40) * (1 + np.arange(-250, 250) * 2.0**-53))[:, None]
+    beside = clip_rows(np.vstack([X, np.full((1, 3), 2 * norm)]), norm).array[:-1]
+    alone = np.concatenate([clip_rows(row[None], norm).array for row in X])
+    np.testing.assert_array_equal(alone, beside)
+    assert_bounded(clip_rows(X, norm))
