@@ -172,7 +172,7 @@ def clip_rows(X: Any, norm: float, constant: float = 0.0) -> ClippedRows:
         part = slice(start, start + BLOCK_ROWS)
         with np.errstate(over="ignore", under="ignore"):
             squared = squared_norms(np.asarray(X[part], dtype=np.float64))
-        if 4 * _LEAST_SQUARE <= short and squared.max() <= short:
+        if short >= 4 * _LEAST_SQUARE and squared.max() <= short:
             continue
         if _are_extreme(squared, target).any():
             return ClippedRows(_scaled(X, target), bound, None, constant)
