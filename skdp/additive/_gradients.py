@@ -24,7 +24,7 @@ from ..solvers.clipped_gradients import EXACT_ROWS, ClippedGradients
 from ..solvers.losses import GradientLoss, Huber
 from ._groups import Centred
 from ._joint import BLOCK, Bundles
-from ._terms import ROW_BITS, Layout
+from ._terms import ROW_BITS, Layout, sums_of_values
 
 Array = NDArray[np.float64]
 
@@ -178,10 +178,8 @@ class CentredGradients(CellGradients):
             for own, rows in self._parts
         ]
         lengths = self._bins @ np.concatenate(in_bins)
-        squares = np.full(codes.shape[1], self._constant**2)
-        for in_cells, where in zip(codes, self._of_term, strict=True):
-            squares += lengths[where].take(in_cells)
-        self._most = self._bounds_of(np.sqrt(squares), max_norm)
+        squares = sums_of_values([lengths[where] for where in self._of_term], self._constant**2, codes)
+        self._most = self._bounds_of(np.sqrt(squares, out=squares), max_norm)
 
     def _values(self, weights: Array) -> Array:
         by_bin = np.empty((self._bins.shape[1], len(weights)))

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..schema.columns import Codes, Columns
+from ..schema.columns import Codes, Columns, code_type
 from ..sensitivity import augmented_norm
 from ..solvers.regularised import INTERCEPT_CONSTANT
-from ._terms import PAIR_CELLS, ROUGHNESS, Layout, Term, cell_rows, merged, product_rows, steps
+from ._terms import PAIR_CELLS, ROUGHNESS, Layout, Term, cell_rows, merged, product_rows, steps, sums_of_values
 
 Array = NDArray[np.float64]
 Cells = NDArray[np.intp]
@@ -161,7 +161,7 @@ class GroupedLayout:
     def in_bins(self, codes: Codes, plain: Layout) -> Codes:
         """Return the bin of each record in each term of the layout of the bins, from its cells."""
         columns = zip(self.bins, plain.terms, codes, strict=False)
-        own = [np.append(bins, term.shape[0]).astype(np.int32)[cells] for bins, term, cells in columns]
+        own = [np.append(bins, term.shape[0]).astype(code_type(term.shape[0]))[cells] for bins, term, cells in columns]
         return plain.codes(np.stack(own))
 
     def counts_in_bins(self, counts: list[Array]) -> list[Array]:
@@ -311,9 +311,7 @@ class Centred:
 
     def record_weights(self, codes: Codes) -> Array:
         """Return the weight of each record's loss, a function of its own cells and of released numbers."""
-        squares = np.full(codes.shape[1], self.layout.constant**2)
-        for own, lengths in zip(codes, self.squares, strict=True):
-            squares += lengths[own]
+        squares = sums_of_values(self.squares, self.layout.constant**2, codes)
         norm = self.layout.norm
         weights: Array = np.minimum(norm / np.sqrt(squares), self.length_ratio * norm**2 / squares)
         return np.minimum(weights, 1.0) * _BELOW
@@ -401,7 +399,7 @@ class Centred:
             out[:, where] = self.rows_of_records(k, codes[group.term])
         return out
 
-    def rows_of_records(self, k: int, codes: NDArray[np.int32]) -> Array:
+    def rows_of_records(self, k: int, codes: Codes) -> Array:
         """Return the features of a group, from the records' cells in its term."""
         group, rows = self.layout.groups[k], self.bin_rows(k)
         found: Array = np.vstack([rows, np.zeros((1, group.width))])[np.append(group.bins, group.size)[codes]]

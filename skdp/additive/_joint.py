@@ -49,7 +49,7 @@ class Bundles:
         ends = np.arange(BLOCK + 1, dtype=np.int32) * np.int32(len(members))
         self.blocks = []
         for first in range(0, codes.shape[1], BLOCK):
-            own_codes = codes[:, first : first + BLOCK]
+            own_codes = codes[:, first : first + BLOCK].astype(np.int32)
             count = own_codes.shape[1]
             joint = np.empty((count, len(members)), dtype=np.int32)
             for k, own in enumerate(members):

@@ -43,7 +43,9 @@ class CellObjective(Objective):
         codes: Codes,
         labels: NDArray[np.intp],
     ) -> None:
-        self._prepare(labels, augmented_norm(layout.data_norm, layout.constant), loss, C, strong_convexity, linear)
+        self.codes = labels
+        norm = augmented_norm(layout.data_norm, layout.constant)
+        self._prepare(loss.encode(labels), norm, loss, C, strong_convexity, linear)
         self._layout = layout
         # With this type, `np.bincount` and `take` need not copy the codes each time.
         self._cells: Any = codes.astype(np.intp)

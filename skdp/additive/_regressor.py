@@ -36,8 +36,7 @@ from ._engines import GradientEngine, MomentEngine, mechanism_of
 from ._fine import split_for_pairs
 from ._groups import FINE_PAIR_CELLS, Centred, GroupedLayout
 from ._plans import COUNTS, Before, release_cells
-from ._scores import scores_of
-from ._terms import ROUGHNESS, Layout
+from ._terms import ROUGHNESS, Layout, sums_of_values
 from ._uncertainty import Pseudo
 
 Array = NDArray[np.float64]
@@ -294,7 +293,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         if last is not None:
             # Values in no cell of a column add nothing.
             curves = [np.append(values, 0.0) for values in tables]
-            predictions = rowwise(partial(scores_of, curves, intercept), codes)
+            predictions = rowwise(partial(sums_of_values, curves, intercept), codes)
             lower, upper = (float(intercept + sum(pick(own) for own in curves)) for pick in (np.min, np.max))
             # With delta=0, the mean is used instead if the noise hides the curves.
             line = last.line(session, predictions, scaled, Window.of(lower, upper), trusted=parameters.delta > 0)

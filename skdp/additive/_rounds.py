@@ -27,7 +27,7 @@ from ..solvers.threads import blas_threads
 from ._engines import GradientEngine, ObjectiveEngine
 from ._groups import Centred, GroupedLayout, default_weights, learned_weights, mean_squares
 from ._pairs import CURVES
-from ._scores import scores_of
+from ._terms import sums_of_values
 from ._weighted import WeightedLogLoss, weighted_objective
 
 Array = NDArray[np.float64]
@@ -148,7 +148,7 @@ class Fitted:
 
     def scores(self, codes: Codes) -> Array:
         """Return the scores of records from their cells and the intercept."""
-        return scores_of(self.tables(), self.intercept, codes)
+        return sums_of_values(self.tables(), self.intercept, codes)
 
     @property
     def largest_score(self) -> float:

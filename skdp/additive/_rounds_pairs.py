@@ -20,7 +20,8 @@ from ._groups import GroupedLayout, default_weights, mean_squares
 from ._pairs import PairChoice, Reserve, reserved_release, with_pairs
 from ._plans import Cells
 from ._rounds import FIRST_ROUND, Fitted, RoundsEngine
-from ._scores import logits, scores_of
+from ._scores import logits
+from ._terms import sums_of_values
 
 Array = NDArray[np.float64]
 
@@ -99,5 +100,5 @@ class PairedRounds:
 
 
 def _residuals(tables: list[Array], intercept: float, margin: float, codes: Codes, labels: NDArray[np.intp]) -> Array:
-    out: Array = (labels == 1) - special.expit(logits(scores_of(tables, intercept, codes), margin))
+    out: Array = (labels == 1) - special.expit(logits(sums_of_values(tables, intercept, codes), margin))
     return out

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ..schema.columns import Codes
 from ..solvers.linear_rule import probabilities
 
 Array = NDArray[np.float64]
@@ -35,11 +34,3 @@ def logits(scores: Array, margin: float) -> Array:
     if margin == 0 or scores.ndim > 1:
         return scores
     return special.log_expit(margin + scores) - special.log_expit(margin - scores)
-
-
-def scores_of(tables: list[Array], intercept: float, codes: Codes) -> Array:
-    """Return the score of each record, which does not depend on the others, from a value for each cell and for none."""
-    out = np.full(codes.shape[1], intercept)
-    for own, values in zip(codes, tables, strict=True):
-        out += values.take(own)
-    return out

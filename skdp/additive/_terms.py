@@ -10,7 +10,7 @@ differ from its neighbours. The user guide explains this choice.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ..schema.columns import Codes, Columns
+from ..schema.columns import Codes, Columns, code_type
 from ..sensitivity import squared_norms
 from ..solvers.regularised import INTERCEPT_CONSTANT
 
@@ -37,6 +37,9 @@ MOST_EIGENVALUES = 256
 
 #: Entries of rows are rounded towards 0 to this many bits, so that no norm increases.
 ROW_BITS = 20
+
+# Number of records whose values are added up at once.
+_ROWS = 2**14
 
 
 def steps(n_cells: int) -> Array:
@@ -90,8 +93,8 @@ class Term:
             return codes[self.columns[0]]
         first, second = (own[codes[j]] for own, j in zip(self.maps, self.columns, strict=True))
         m, n = self.shape
-        out: Codes = np.where((first < m) & (second < n), first * np.int32(n) + second, np.int32(m * n))
-        return out
+        joint = np.where((first < m) & (second < n), first * np.int32(n) + second, np.int32(m * n))
+        return joint.astype(code_type(m * n))
 
 
 def term_of(columns: Columns, which: tuple[int, ...], rows_of: Callable[[int, bool], Array]) -> Term:
@@ -203,3 +206,13 @@ class Layout:
 def _shares(counts: Array) -> Array:
     kept = np.maximum(counts, 0.0)
     return kept / kept.sum() if kept.sum() > 0 else np.full(len(kept), 1 / max(len(kept), 1))
+
+
+def sums_of_values(tables: Sequence[Array], start: float, codes: Codes) -> Array:
+    """Return a start plus the values of each record's cells, from a value for each cell and for none of a term."""
+    out = np.full(codes.shape[1], start)
+    for first in range(0, len(out), _ROWS):
+        part = slice(first, first + _ROWS)
+        for own, values in zip(codes, tables, strict=True):
+            out[part] += values.take(own[part])
+    return out

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from scipy import linalg, special
 from scipy.sparse.linalg import LinearOperator, cg
 
-from ..schema.columns import Codes
+from ..schema.columns import Codes, code_type
 from ..sensitivity import sum_over_rows
 from ..solvers.certified import INNER_ROWS, Bends, Objective
 from ..solvers.losses import SmoothLoss
 from ._groups import Centred, Group
-from ._scores import scores_of
+from ._terms import sums_of_values
 
 Array = NDArray[np.float64]
 
@@ -47,8 +47,10 @@ class WeightedLogLoss(SmoothLoss):
         self.margin = margin
 
     def encode(self, codes: NDArray[np.intp]) -> Array:
-        signs = np.where(codes == 1, 1.0, -1.0)
-        return np.column_stack([signs, np.ones(len(codes)), np.zeros(len(codes))])
+        out = np.zeros((len(codes), 3))
+        out[:, 0] = np.where(codes == 1, 1.0, -1.0)
+        out[:, 1] = 1.0
+        return out
 
     def _excess(self, z: Array, target: Array) -> Array:
         excess: Array = self.margin - target[:, 0] * (z[:, 0] + target[:, 2])
@@ -88,8 +90,7 @@ class WeightedObjective(Objective):
         # `largest_start` is a bound on the offsets of records, and `count` is their released number.
         self._features, self._largest_start, self._count = features, largest_start, count
         self._cells = codes
-        self._prepare(np.empty(len(target), dtype=np.intp), features.raw_norm, loss, C, ridge, linear)
-        self.target = target
+        self._prepare(target, features.raw_norm, loss, C, ridge, linear)
 
     def subsample(self, ratio: int) -> WeightedObjective:
         part = np.ascontiguousarray(self._cells[:, ::ratio])
@@ -107,10 +108,8 @@ class WeightedObjective(Objective):
         )
 
     def predictor(self, theta: Array) -> Array:
-        out = np.full(self.n_rows, self._features.layout.constant * theta[0, -1])
-        for own, values in zip(self._cells, self._features.tables(theta[0, :-1]), strict=True):
-            out += values.take(own)
-        return out[:, None]
+        tables, intercept = self._features.tables(theta[0, :-1]), self._features.layout.constant * theta[0, -1]
+        return sums_of_values(tables, intercept, self._cells)[:, None]
 
     def adjoint(self, weights: Array) -> Array:
         sums: list[Any] = [
@@ -150,8 +149,10 @@ class WeightedObjective(Objective):
                 group, rows = layout.groups[k], self._features.bin_rows(k)
                 parts.append(rows if group.size == n_bins else rows[group.bins])
             width = sum(part.shape[1] for part in parts)
-            every = np.append(bins, n_bins).astype(np.min_scalar_type(n_bins))
-            out.append((every[own], np.vstack([np.hstack(parts), np.zeros((1, width))])))
+            every = np.append(bins, n_bins).astype(code_type(n_bins))
+            # Cells that are bins are not copied.
+            in_bins = own if np.array_equal(every, np.arange(len(every))) else every[own]
+            out.append((in_bins, np.vstack([np.hstack(parts), np.zeros((1, width))])))
         return out
 
     @cached_property
@@ -298,5 +299,5 @@ def weighted_objective(
     target = loss.encode(labels)
     target[:, 1] = features.record_weights(codes)
     for tables, intercept in starts:
-        target[:, 2] += scores_of(tables, intercept, codes)
+        target[:, 2] += sums_of_values(tables, intercept, codes)
     return WeightedObjective(features, codes, target, loss, C, ridge, linear, largest_start, count)

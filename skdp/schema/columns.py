@@ -30,8 +30,13 @@ from .names import (
 )
 
 Array = NDArray[np.float64]
-Codes = NDArray[np.int32]
+Codes = NDArray[np.integer[Any]]
 Kind = Categories | Array | None
+
+
+def code_type(n_cells: int) -> np.dtype[Any]:
+    """Return the smallest type of the codes of cells, and of the number after the last cell."""
+    return np.min_scalar_type(n_cells)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +129,7 @@ class Columns:
 
     def codes(self, X: list[NDArray]) -> Codes:
         """Return the cell of each entry, by column and row. Other entries get the number after the last cell."""
-        out = np.empty((len(X), len(X[0])), dtype=np.int32)
+        out = np.empty((len(X), len(X[0])), dtype=code_type(max(self.sizes)))
         for j, entries in enumerate(X):
             out[j] = self.cells(j, entries)
         return out

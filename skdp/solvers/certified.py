@@ -60,17 +60,17 @@ class Objective:
         linear: Array,
     ) -> None:
         self.rows = rows
-        self._prepare(codes, rows.norm, loss, C, strong_convexity, linear)
+        self.codes = codes
+        self._prepare(loss.encode(codes), rows.norm, loss, C, strong_convexity, linear)
 
     def _prepare(
-        self, codes: NDArray[np.intp], norm: float, loss: SmoothLoss, C: float, strong_convexity: float, linear: Array
+        self, target: NDArray, norm: float, loss: SmoothLoss, C: float, strong_convexity: float, linear: Array
     ) -> None:
         """Set everything except the rows, whose norms are at most `norm`."""
-        self.codes = codes
+        self.target = target
         #: Number of rows. Private.
-        self.n_rows = len(codes)
+        self.n_rows = len(target)
         self.norm = norm
-        self.target = loss.encode(codes)
         self.loss = loss
         self.C = C
         self.strong_convexity = strong_convexity
@@ -196,7 +196,8 @@ class Objective:
         matrix = self.C * second
         matrix[np.diag_indices(len(matrix))] += self.strong_convexity + 1e-14 * np.trace(matrix)
         try:
-            return linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+            # The transposed matrix is in the order of LAPACK, and is not copied.
+            return linalg.cho_factor(matrix.T, lower=False, overwrite_a=True, check_finite=False)
         except linalg.LinAlgError:
             # Rounding may exceed the trace term. An exception would disclose a bit about the data.
             return None

@@ -114,10 +114,12 @@ class ClippedGradients:
         self._most_derivative = loss.lipschitz / self._unit
 
     def _bounds_of(self, lengths: Array, max_norm: float) -> Array:
-        """Return bounds on the derivatives of rows of these lengths, in units of their step."""
+        """Return bounds on the derivatives of rows, in units of their step, in place of the lengths of rows."""
         target = max_norm * (1 - max(2.0**-40, max(self._n_columns, self._loss.outputs) * 2.0**-50))
-        bounds: Array = target / np.maximum(lengths, self._row_step) / self._unit
-        return np.minimum(bounds, self._most_derivative) if self._loss.outputs == 1 else bounds
+        np.maximum(lengths, self._row_step, out=lengths)
+        np.divide(target, lengths, out=lengths)
+        lengths /= self._unit
+        return np.minimum(lengths, self._most_derivative, out=lengths) if self._loss.outputs == 1 else lengths
 
     @property
     def n_rows(self) -> int:

@@ -102,7 +102,7 @@ class Dense(Objective):
 
     def __init__(self, own, features):
         rows = ClippedRows(own.dense(slice(None)), own.norm)
-        super().__init__(rows, own.codes, own.loss, own.C, own.strong_convexity, own.linear)
+        super().__init__(rows, np.zeros(own.n_rows, dtype=np.intp), own.loss, own.C, own.strong_convexity, own.linear)
         self.target = own.target
 
 

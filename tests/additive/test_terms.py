@@ -34,6 +34,20 @@ def random_codes(rng, n, sizes=SIZES):
     return np.stack([rng.integers(size + 1, size=n) for size in sizes]).astype(np.int32)
 
 
+@pytest.mark.parametrize(("n_cells", "n_bytes"), [(2, 1), (255, 1), (256, 2), (65_535, 2), (65_536, 4)])
+def test_codes_have_the_smallest_type_that_holds_no_cell_as_well(n_cells, n_bytes):
+    codes = columns((n_cells,), (), (0,)).codes([np.array([0, n_cells - 1, -1])])
+    assert codes.itemsize == n_bytes
+    assert codes.tolist() == [[0, n_cells - 1, n_cells]]
+
+
+def test_codes_of_pairs_exceed_the_type_of_columns():
+    own = columns((16, 17, 3), categorical=(0, 1, 2))
+    codes = own.codes([np.array([15, 15, -1]), np.array([16, 17, 0]), np.zeros(3, dtype=int)])
+    assert codes.itemsize == 1
+    assert Layout.of(own, 1.0).codes(codes)[-1].tolist() == [16 * 17 - 1, 16 * 17, 16 * 17]
+
+
 # --- rows -----------------------------------------------------------------------------------------------------------
 
 
