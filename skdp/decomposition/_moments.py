@@ -89,9 +89,14 @@ def _in_steps(rows: Any, centre: Array | None, norm: float, step: float) -> Any:
 
 def _gram(rows: Any) -> NDArray:
     """Return the sums of products of rows, bordered by the sum of the rows and their number."""
-    gram = sparse_gram(rows) if issparse(rows) else rows.T @ rows
     sums = _sums(rows)
-    return np.vstack([np.column_stack([gram, sums[:-1]]), sums])
+    out = np.empty((len(sums), len(sums)), dtype=sums.dtype)
+    if issparse(rows):
+        out[:-1, :-1] = sparse_gram(rows)
+    else:
+        np.matmul(rows.T, rows, out=out[:-1, :-1])
+    out[-1] = out[:, -1] = sums
+    return out
 
 
 def _sums(rows: Any) -> NDArray:

@@ -239,13 +239,18 @@ def exact_sum(  # type: ignore[no-untyped-def]
         total = statistic(*(part[:block_rows] for part in parts))
         for start in range(block_rows, parts[0].shape[0], block_rows):
             total += statistic(*(part[start : start + block_rows] for part in parts))
+        limbs = np.empty((2, *total.shape), dtype=np.int64)
         if total.dtype == np.int64:
-            return np.stack([total >> _LIMB_BITS, total & (2**_LIMB_BITS - 1)])
+            limbs[0], limbs[1] = total >> _LIMB_BITS, total & (2**_LIMB_BITS - 1)
+            return limbs
         if not np.all(np.isfinite(total)):
             # Converted to integers, these would be arbitrary numbers without a bound for a record.
             raise FloatingPointError("a statistic of the records is not finite")
         high = np.floor(total / _LIMB)
-        return np.stack([high, total - high * _LIMB]).astype(np.int64)
+        limbs[0] = high
+        high *= _LIMB
+        limbs[1] = np.subtract(total, high, out=high)
+        return limbs
 
     high, low = sum_over_rows(block, *arrays, block_rows=n_blocks * block_rows)
     total: NDArray[np.float64] = high * _LIMB + low
