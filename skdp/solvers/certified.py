@@ -31,7 +31,7 @@ _UNIT = 2.0**-53
 INNER_ROWS = 128
 _BLOCK_ROWS = 8192
 _PRECISE_ROWS = 2048
-DENSE_LIMIT = 2500
+_SMALL, DENSE_LIMIT = 100, 2500
 _COARSE_RATIO = 16
 
 # The shortest part of a Newton step. If the loss is nearly linear, as far inside a margin, a full step is too long by
@@ -149,9 +149,10 @@ class Objective:
     @property
     def has_matrix(self) -> bool:
         """Whether second derivatives are computed as matrices."""
-        # With few rows, second derivatives are well conditioned by the ridge, and few products of them are enough.
+        # With few rows, second derivatives are well conditioned by the ridge, and few products of them are enough. Steps
+        # from a small matrix take little time, and their results hardly depend on the order of additions.
         size = math.prod(self.shape)
-        return size <= DENSE_LIMIT and self.n_rows >= self._rows_of_matrix * size
+        return size <= _SMALL or (size <= DENSE_LIMIT and self.n_rows >= self._rows_of_matrix * size)
 
     def bends(self, z: Array) -> Bends:
         """Return pairs of outputs, and the second derivative of each row's loss in them."""

@@ -121,6 +121,7 @@ def test_few_newton_steps_do_not_loosen_the_certificate(max_iter):
 def test_iterative_and_dense_newton_steps_agree(monkeypatch):
     problem = objective(MultinomialLogLoss(5), C=0.3)
     dense = certified_minimizer(problem, 1e-7, 100)
+    monkeypatch.setattr(certified, "_SMALL", 0)
     monkeypatch.setattr(certified, "DENSE_LIMIT", 0)
     np.testing.assert_allclose(certified_minimizer(problem, 1e-7, 100), dense, atol=1e-6)
 
