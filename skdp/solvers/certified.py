@@ -149,8 +149,8 @@ class Objective:
     @property
     def has_matrix(self) -> bool:
         """Whether second derivatives are computed as matrices."""
-        # With few rows, second derivatives are well conditioned by the ridge, and few products of them are enough. Steps
-        # from a small matrix take little time, and their results hardly depend on the order of additions.
+        # With few rows, second derivatives are well conditioned by the ridge, and few products of them are enough. A
+        # small matrix takes little time, and its steps hardly depend on the order of additions.
         size = math.prod(self.shape)
         return size <= _SMALL or (size <= DENSE_LIMIT and self.n_rows >= self._rows_of_matrix * size)
 
