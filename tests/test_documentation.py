@@ -68,6 +68,17 @@ def first_line(body):
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts_need_only_what_the_page_installs(name):
+    """Whoever follows the page has what its script uses: ``sample`` and CSV files need pandas for names of columns."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    command = re.search(r"pip install (.*)", text).group(1)
+    code = "\n".join("\n".join(body) for _, body in blocks(name))
+    assert re.search(r"\.sample\(|import pandas", code)
+    assert "pandas" in command.split()
+    assert "plot" in command or "plot" not in code
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_scripts(name, tmp_path, monkeypatch):
     shutil.copy(ROOT / "examples" / "data" / "adult.csv.gz", tmp_path)
     monkeypatch.chdir(tmp_path)
