@@ -17,7 +17,9 @@ from ..schema import Number, Schema
 # The file of the examples, and the two files of the UCI repository.
 _SOURCES = (("adult.csv.gz",), ("adult.data.gz", "adult.test.gz"))
 
-_EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "data"
+# The folder of the examples, in the repository and below the working directory.
+_EXAMPLES = Path("examples", "data")
+_REPOSITORY = Path(__file__).resolve().parents[2]
 
 # Ranges of the answers to the questionnaire.
 _NUMBERS = {
@@ -62,9 +64,9 @@ def load_adult(data_home: str | os.PathLike[str] | None = None) -> Bunch:
     ----------
     data_home : path-like, default=None
         Folder with ``adult.csv.gz`` of the examples, or with ``adult.data.gz`` and ``adult.test.gz``, which are the
-        two files of the UCI repository, compressed, with a line of column names. If None, the folder
-        ``examples/data`` of the repository is searched first, and then the folder that the environment variable
-        ``SKDP_DATA`` names.
+        two files of the UCI repository, compressed, with a line of column names. If None, three
+        folders are searched: ``examples/data`` of the repository, ``examples/data`` in the working directory, and the
+        folder that the environment variable ``SKDP_DATA`` names.
 
     Returns
     -------
@@ -129,8 +131,11 @@ def load_adult(data_home: str | os.PathLike[str] | None = None) -> Bunch:
 
 
 def _find(data_home: str | os.PathLike[str] | None) -> list[Path]:
-    named = os.environ.get("SKDP_DATA") if data_home is None else data_home
-    folders = [*([_EXAMPLES] if data_home is None else []), *([Path(named).expanduser()] if named else [])]
+    if data_home is None:
+        named = os.environ.get("SKDP_DATA")
+        folders = [_REPOSITORY / _EXAMPLES, Path.cwd() / _EXAMPLES, *([Path(named).expanduser()] if named else [])]
+    else:
+        folders = [Path(data_home).expanduser()]
     for folder in folders:
         for names in _SOURCES:
             paths = [folder / name for name in names]

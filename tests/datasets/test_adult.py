@@ -56,9 +56,20 @@ def test_files_of_the_repository_are_read_alike(adult, tmp_path, monkeypatch):
     again = load_adult(tmp_path)
     assert np.array_equal(again.data, adult.data)
     assert np.array_equal(again.table["income"], adult.table["income"])
-    monkeypatch.setattr("skdp.datasets._adult._EXAMPLES", tmp_path / "nowhere")
+    monkeypatch.setattr("skdp.datasets._adult._REPOSITORY", tmp_path / "nowhere")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SKDP_DATA", str(tmp_path))
     assert np.array_equal(load_adult().target, adult.target)
+
+
+def test_an_installed_package_reads_the_examples_of_the_working_directory(adult, tmp_path, monkeypatch):
+    monkeypatch.setattr("skdp.datasets._adult._REPOSITORY", tmp_path)
+    monkeypatch.delenv("SKDP_DATA", raising=False)
+    monkeypatch.chdir(EXAMPLES.parents[1])
+    assert np.array_equal(load_adult().target, adult.target)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="none of the folders"):
+        load_adult()
 
 
 def test_a_folder_without_the_files(tmp_path):
