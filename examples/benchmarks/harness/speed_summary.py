@@ -264,7 +264,7 @@ def plot(rows, dark):
             if known is None or known.rows < m.rows:
                 largest[m.model, m.library, m.counterpart] = m
     ordered = sorted(largest.values(), key=lambda m: m.ratio)
-    drawing, axis = pyplot.subplots(figsize=(5.4, 0.27 * len(ordered) + 1.2), layout="constrained")
+    drawing, axis = pyplot.subplots(figsize=(7.2, 0.27 * len(ordered) + 1.2), layout="constrained")
     sides = {
         "a peer": (headline.shade(headline.BLUE, dark), "o", [m.library != "scikit-learn" for m in ordered]),
         "scikit-learn without privacy": (headline.ORANGE, "s", [m.library == "scikit-learn" for m in ordered]),
