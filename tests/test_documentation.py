@@ -69,7 +69,7 @@ def first_line(body):
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_scripts_need_only_what_the_page_installs(name):
-    """Whoever follows the page has what its script uses: ``sample`` and CSV files need pandas for names of columns."""
+    """The install command of a page includes pandas, because the script of the page needs a table with names."""
     text = (ROOT / name).read_text(encoding="utf-8")
     command = re.search(r"pip install (.*)", text).group(1)
     code = "\n".join("\n".join(body) for _, body in blocks(name))

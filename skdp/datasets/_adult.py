@@ -64,9 +64,9 @@ def load_adult(data_home: str | os.PathLike[str] | None = None) -> Bunch:
     ----------
     data_home : path-like, default=None
         Folder with ``adult.csv.gz`` of the examples, or with ``adult.data.gz`` and ``adult.test.gz``, which are the
-        two files of the UCI repository, compressed, with a line of column names. If None, three
-        folders are searched: ``examples/data`` of the repository, ``examples/data`` in the working directory, and the
-        folder that the environment variable ``SKDP_DATA`` names.
+        two files of the UCI repository, compressed, with a line of column names. If None, three folders are searched
+        in this order: ``examples/data`` of the repository, ``examples/data`` in the working directory, and the folder
+        that the environment variable ``SKDP_DATA`` names.
 
     Returns
     -------
