@@ -68,7 +68,7 @@ audit-long: export SKDP_AUDIT_TIMES = 10
 audit-long: export SKDP_AUDIT_SEED = $(AUDIT_SEED)
 audit-long: $(VENV)/.stamp-test ## run the audits with ten times the runs and fresh seeds
 	@echo "AUDIT_SEED=$(AUDIT_SEED)"
-	$(BIN)/python -m pytest -n $(WORKERS) tests/trust -m audit $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --timeout=0 tests/trust -m audit $(PYTEST_ARGS)
 
 bench: $(VENV)/.stamp-plot ## fit skdp and its peers to the same splits, and time them (BENCH_ARGS=--quick for a part)
 	@echo "Utility takes about $(if $(findstring --quick,$(BENCH_ARGS)),20 minutes,four hours) on one quiet core, speed" \

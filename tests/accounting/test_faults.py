@@ -89,19 +89,6 @@ def quick_path(tmp_path):
         yield Path(made, "budget.db")
 
 
-@pytest.fixture(autouse=True)
-def watchdog():
-    """A test that hangs fails in the end."""
-    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("this test hangs"))
-    signal.alarm(int(4 * PATIENCE))
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
-
-
 @pytest.fixture
 def released(monkeypatch):
     """What was released in this process: the labels of all streams of noise that were asked for."""

@@ -8,6 +8,7 @@ from multiprocessing.pool import ThreadPool
 import numpy as np
 import pytest
 from joblib import parallel_backend
+from joblib.pool import MemmappingPool
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import permutation_importance
@@ -89,9 +90,17 @@ def test_an_empty_budget_reaches_the_user(tool, n_jobs, short):
     assert len(accountant) <= fits - 1
 
 
+def wait_for_workers(pool):
+    """End a pool, but kill no worker: it might hold the lock of the results, and Python would wait for it for ever."""
+    pool.close()
+    pool.join()
+
+
+# A signal would end the first wait only, and the pool would be waited for again.
+@pytest.mark.timeout(60, method="thread")
 @pytest.mark.parametrize("backend", ["threading", "multiprocessing"])
-def test_workers_of_joblib_do_not_hang(backend):
-    # All tasks fit into a pipe: Python's pool may wait for ever for what it could not write when it is terminated.
+def test_workers_of_joblib_do_not_hang(backend, monkeypatch):
+    monkeypatch.setattr(MemmappingPool, "terminate", wait_for_workers)
     with parallel_backend(backend, n_jobs=2), pytest.raises(BudgetError):
         cross_val_score(model(budget(2)), X[:60], Y[:60], cv=PredefinedSplit(np.arange(60) % 5))
 
@@ -117,6 +126,7 @@ def test_workers_of_a_pool_do_not_hang(kind):
         assert np.isnan(pool.map_async(in_a_pool, [0]).get(timeout=60)[0]).sum() == 3
         with pytest.raises(BudgetError):
             pool.apply_async(fit_in_a_pool, (0,)).get(timeout=60)
+        wait_for_workers(pool)
     finally:
         pool.terminate()
 
