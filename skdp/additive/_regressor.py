@@ -295,8 +295,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             curves = [np.append(values, 0.0) for values in tables]
             predictions = rowwise(partial(sums_of_values, curves, intercept), codes)
             lower, upper = (float(intercept + sum(pick(own) for own in curves)) for pick in (np.min, np.max))
-            # With delta=0, the mean is used instead if the noise hides the curves.
-            line = last.line(session, predictions, scaled, Window.of(lower, upper), trusted=parameters.delta > 0)
+            # With delta=0, the mean is used instead if the noise hides the curves. Noise shrinks curves, and with them
+            # the window. Therefore lines are rarely far off, and need fewer deviations.
+            trusted, sure_by = (True, 2.0) if parameters.delta > 0 else (False, 1.5)
+            line = last.line(session, predictions, scaled, Window.of(lower, upper), trusted=trusted, sure_by=sure_by)
 
         unit = targets.half * line.slope
         shifted = np.array([targets.centre + unit * intercept + targets.half * line.shift])

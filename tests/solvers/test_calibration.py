@@ -62,6 +62,17 @@ def test_noise_that_leaves_the_matter_open_keeps_the_preferred_line():
     assert (line.slope, line.shift) == pytest.approx((0.0, 0.6), abs=0.02)
 
 
+@pytest.mark.parametrize(("sure_by", "least", "most"), [(3.0, 0.0, 0.006), (2.0, 0.02, 1.0)])
+def test_noise_rarely_replaces_good_predictions(sure_by, least, most):
+    rng = np.random.default_rng(4)
+    f = rng.uniform(-0.3, 0.3, 400)
+    weights = weights_in_cells(f, f + rng.normal(scale=0.1, size=400))
+    lines = [chosen_line(weights + 70 * rng.normal(size=6), 70.0, True, sure_by=sure_by) for _ in range(2000)]
+    # The squared error of the predictions is 0.01. That of these lines is three times as large, or more.
+    far = [np.mean((line.shift + (line.slope - 1) * f) ** 2) > 0.02 for line in lines]
+    assert least <= np.mean(far) <= most
+
+
 def test_a_window_is_within_the_bounds_of_targets():
     assert Window.of(-3.0, 0.5) == Window(-0.25, 0.75)
     assert Window.of(0.2, 5.0) == Window(0.6, 0.4)
