@@ -29,7 +29,7 @@ MADE_FOR := $(strip $(SKLEARN))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all coverage audit-long bench bench-report lint format dist-check workflows docs versions clean FORCE
+.PHONY: help demo test test-all coverage audit-long bench bench-tables bench-report lint format dist-check workflows docs versions clean FORCE
 
 help: ## show this text
 	@echo "make TARGET [VARIABLE=value ...]"
@@ -77,6 +77,9 @@ bench: $(VENV)/.stamp-plot ## fit skdp and its peers to the same splits, and tim
 	$(BIN)/python $(BENCH)/speed.py $(filter --quick,$(BENCH_ARGS))
 	$(BIN)/python $(BENCH)/noise.py
 	$(BIN)/python $(BENCH)/report.py --static docs/_static
+
+bench-tables: $(VENV)/.stamp-test ## fit skdp and its peers to many tables with a schema (BENCH_ARGS of bench_tables.py)
+	$(BIN)/python $(BENCH)/bench_tables.py $(BENCH_ARGS)
 
 bench-report: $(VENV)/.stamp-plot ## make the tables of the benchmark page and the picture of README from docs/benchmarks
 	$(BIN)/python $(BENCH)/report.py --static docs/_static

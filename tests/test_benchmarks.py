@@ -20,8 +20,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 HARNESS = ROOT / "examples" / "benchmarks" / "harness"
 MODULES = (
-    *("bench", "headline", "history", "methods", "report", "results", "scores", "speed_summary", "summary", "tasks"),
-    "worker",
+    *("bench", "bench_tables", "headline", "history", "methods", "report", "results", "scores", "speed_summary"),
+    *("summary", "tables", "tasks", "worker"),
 )
 
 #: Rows of the table of README, and the figures that they quote.
@@ -319,7 +319,9 @@ def test_scores(harness):
     scores = harness.scores
     y = np.array([0, 1, 2, 1])
     right = np.eye(3)[y]
-    assert scores.classification(y, y, right) == pytest.approx({"accuracy": 1, "auc": 1, "log_loss": 0}, abs=1e-5)
+    found = scores.classification(y, y, right)
+    assert found.pop("calibration_by_chance") < 2e-3
+    assert found == pytest.approx({"accuracy": 1, "auc": 1, "log_loss": 0, "calibration": 0}, abs=1e-5)
     wrong = scores.classification(y, (y + 1) % 3, np.roll(right, 1, axis=1))
     assert wrong["log_loss"] == pytest.approx(-math.log(1e-6), rel=1e-6)
     numbers = np.array([0.0, 0.5, 1.0])
@@ -332,6 +334,21 @@ def test_scores(harness):
     assert scores.components(X, vectors[:, [3, 3]].T)["captured"] < 1.3 * values[3]
     assert scores.clustering(X, X[:1])["inertia"] == pytest.approx(np.sum((X - X[0]) ** 2))
     assert scores.scaling(X, X.mean(axis=0), X.std(axis=0)) == {"mean_error": 0, "scale_error": 0}
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_calibration_error_is_what_chance_gives_for_true_probabilities(harness, n_classes):
+    rng = np.random.default_rng(0)
+    probabilities = rng.dirichlet(np.ones(n_classes), 3000)
+    found = []
+    for _ in range(50):
+        y = (rng.random((3000, 1)) > np.cumsum(probabilities, axis=1)).sum(axis=1)
+        found.append(list(harness.scores.calibration(y, probabilities).values()))
+    error, chance = np.mean(found, axis=0)
+    assert error == pytest.approx(chance, rel=0.05)
+    # The second of two labels, or the most probable one, is stated with certainty.
+    sure = np.eye(n_classes)[np.full(3000, 1)]
+    assert harness.scores.calibration(y, sure)["calibration"] == pytest.approx(np.mean(y != 1))
 
 
 def test_what_diffprivlib_spends(harness):
@@ -350,6 +367,56 @@ def test_files_are_tidy(harness):
     assert {row["task"] for row in rows} <= set(harness.tasks.TASKS)
     keys = [(harness.results.cell_of(row), row["metric"]) for row in rows]
     assert len(keys) == len(set(keys))
+
+
+FOLDER_OF_TABLES = """
+import numpy as np, pandas
+
+def small():
+    rng = np.random.default_rng(0)
+    X = pandas.DataFrame({"number": rng.random(400) * 10, "group": rng.choice(["a", "b", "c"], 400)})
+    y = np.where((X["number"] > 5) ^ (rng.random(400) < 0.1), "yes", "no")
+    columns = {"number": ("num", 0, 10, None, None), "group": ("cat", ["a", "b", "c"], False)}
+    return X, y, columns, ("cat", ["no", "yes"])
+
+TABLES = {"small": small}
+"""
+
+
+@pytest.fixture
+def folder_of_tables(harness, tmp_path, monkeypatch):
+    pytest.importorskip("pandas")
+    (tmp_path / "tables.py").write_text(FOLDER_OF_TABLES)
+    monkeypatch.setenv("SKDP_TABLES", str(tmp_path))
+    harness.tables._folder.cache_clear()
+    harness.tables.task.cache_clear()
+    yield tmp_path
+    harness.tables._folder.cache_clear()
+    harness.tables.task.cache_clear()
+
+
+def test_tables_are_fitted_with_their_schema_and_with_other_parameters(harness, folder_of_tables):
+    path = folder_of_tables / "results.csv"
+    tasks = harness.bench_tables.at_hand(["small"])
+    pairs = harness.bench_tables.chosen(["DPNaiveBayes", "ObjPertLogReg(C=0.5)"])
+    planned = harness.bench_tables.plan(pairs, tasks, [1e3, 1.0], 2)
+    assert [cell.epsilon for _, _, cell in planned] == [1e3] * 4 + [1.0] * 4
+    harness.bench.run(planned, path, given={"skdp": sys.executable}, suite="tables", jobs=2)
+    rows = harness.results.read(path)
+    assert {row["status"] for row in rows} == {"ok"}
+    assert {row["method"] for row in rows} == {"DPNaiveBayes", "ObjPertLogReg(C=0.5)"}
+    assert {row["metric"] for row in rows} == set(harness.tables.METRICS["classification"])
+    assert min(row["value"] for row in rows if row["metric"] == "auc" and row["epsilon"] == 1e3) > 0.8
+    assert harness.bench.remaining(planned, rows) == []
+
+
+def test_a_table_that_is_not_there_is_left_out(harness, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("SKDP_TABLES", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    harness.tables._folder.cache_clear()
+    harness.tables.task.cache_clear()
+    assert [task.name for task in harness.bench_tables.at_hand(["digits", "bank"])] == ["digits"]
+    assert "left out: bank: tables.py is not at hand" in capsys.readouterr().out
 
 
 @pytest.fixture(scope="module")

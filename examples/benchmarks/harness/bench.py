@@ -18,8 +18,10 @@ import json
 import selectors
 import subprocess
 import sys
+import threading
 import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -93,13 +95,14 @@ def clock(seconds):
 class Worker:
     """The process of a worker, which is started if needed, and again after it had to be ended."""
 
-    def __init__(self, environment, python):
-        self.environment, self.python, self.process, self.answered = environment, python, None, False
+    def __init__(self, environment, python, suite="peers"):
+        self.environment, self.python, self.suite = environment, python, suite
+        self.process, self.answered = None, False
 
     def answer(self, cell, limit):
         """Fit a cell, and end the process if no answer comes in time."""
         if self.process is None:
-            command = [str(self.python), str(environments.HERE / "worker.py"), self.environment]
+            command = [str(self.python), str(environments.HERE / "worker.py"), self.environment, self.suite]
             self.process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -107,6 +110,7 @@ class Worker:
                 stderr=subprocess.DEVNULL,
                 env=environments.variables(),
                 text=True,
+                start_new_session=True,  # `run` ends it, and not the terminal
             )
         with contextlib.suppress(BrokenPipeError):  # of a process that died: no answer comes
             self.process.stdin.write(json.dumps(cell.__dict__) + "\n")
@@ -124,10 +128,15 @@ class Worker:
             raise SystemExit(f"{self.python} does not run worker.py {self.environment}; try it by hand")
         return failure("the process died" if in_time else f"timeout: no answer after {limit + GRACE:g} s")
 
-    def end(self):
-        """End the process."""
+    def kill(self):
+        """Kill the process."""
         if self.process is not None:
             self.process.kill()
+
+    def end(self):
+        """End the process."""
+        self.kill()
+        if self.process is not None:
             self.process.stdout.close()
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()
@@ -140,32 +149,54 @@ def failure(status):
     return {"version": "", "metrics": {}, "seconds": None, "spent": None, "status": status}
 
 
-def run(left, path, given=None, estimate=None):
-    """Fit the remaining cells, and add them to the file."""
+def run(left, path, given=None, estimate=None, suite="peers", jobs=1):
+    """Fit the remaining cells, and add them to the file. Each job has workers of its own."""
     estimate = estimate or Estimate([])
-    workers, hopeless, shown, start = {}, set(), 0.0, time.monotonic()
-    try:
-        for i, (environment, method, cell) in enumerate(left):
-            if cell.configuration in hopeless:
-                continue
-            if environment not in workers:
-                workers[environment] = Worker(environment, environments.python_of(environment, given))
-            if time.monotonic() - shown > PROGRESS:
-                shown = time.monotonic()
-                print(
-                    f"{i} of {len(left)} fits in {clock(shown - start)}, about "
-                    f"{clock(estimate.seconds(left[i:]))} left; split {cell.split}, draw {cell.draw}: "
-                    f"{cell.task}, {method.key}, epsilon {cell.epsilon:g}",
-                    flush=True,
-                )
+    pythons = {environment: environments.python_of(environment, given) for environment in {p[0] for p in left}}
+    queue, hopeless, shown, start, lock = iter(enumerate(left)), set(), 0.0, time.monotonic(), threading.Lock()
+    stopped = False
+    workers = [{name: Worker(name, python, suite) for name, python in pythons.items()} for _ in range(jobs)]
+    all_workers = [worker for own in workers for worker in own.values()]
+
+    def work(own):
+        nonlocal shown
+        while True:
+            with lock:
+                i, (environment, method, cell) = next(queue, (None, (None, None, None)))
+                if i is None:
+                    return
+                if cell.configuration in hopeless:
+                    continue
+                if time.monotonic() - shown > PROGRESS:
+                    shown = time.monotonic()
+                    print(
+                        f"{i} of {len(left)} fits in {clock(shown - start)}, about "
+                        f"{clock(estimate.seconds(left[i:]) / jobs)} left; split {cell.split}, draw {cell.draw}: "
+                        f"{cell.task}, {method.key}, epsilon {cell.epsilon:g}",
+                        flush=True,
+                    )
             before = time.monotonic()
-            answer = workers[environment].answer(cell, method.limit)
-            estimate.add(cell, time.monotonic() - before)
-            if answer["status"].startswith("timeout"):
-                hopeless.add(cell.configuration)
-            results.write(path, results.rows_of(cell, answer), append=True)
+            answer = own[environment].answer(cell, method.limit)
+            with lock:
+                if stopped:
+                    return
+                estimate.add(cell, time.monotonic() - before)
+                if answer["status"].startswith("timeout"):
+                    hopeless.add(cell.configuration)
+                results.write(path, results.rows_of(cell, answer), append=True)
+
+    try:
+        with ThreadPoolExecutor(jobs) as pool:
+            try:
+                for done in [pool.submit(work, own) for own in workers]:
+                    done.result()
+            except BaseException:
+                stopped, queue = True, iter(())
+                for worker in all_workers:
+                    worker.kill()
+                raise
     finally:
-        for worker in workers.values():
+        for worker in all_workers:
             worker.end()
 
 

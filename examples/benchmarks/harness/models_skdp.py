@@ -87,6 +87,35 @@ def additive_by_schema(task, *cost):
     return skdp.DPAdditiveClassifier(schema=load_adult().schema, classes=task.classes, **budget(*cost))
 
 
+class OfTable:
+    """An estimator that gets labels and targets as the table has them."""
+
+    def __init__(self, task, estimator):
+        self.task, self.estimator = task, estimator
+
+    def set_params(self, **parameters):
+        """Set parameters of the estimator."""
+        self.estimator.set_params(**parameters)
+        return self
+
+    def fit(self, X, y):
+        """Fit the estimator."""
+        self.estimator.fit(X, self.task.as_in_table(y))
+        if self.task.kind == "classification":
+            self.classes_ = self.task.as_codes(self.estimator.classes_)
+            self.predict_proba = self.estimator.predict_proba
+        return self
+
+    def predict(self, X):
+        """Return codes of labels, or numbers in [0, 1]."""
+        return self.task.as_codes(self.estimator.predict(X))
+
+
+def by_schema(name):
+    """Return an estimator as it comes, with a schema."""
+    return lambda task, *cost: OfTable(task, getattr(skdp, name)(schema=task.schema, **budget(*cost)))
+
+
 def regressor(name, **parameters):
     """Return a regressor for a target in [0, 1]."""
     return lambda task, *cost: getattr(skdp, name)(bounds_y=(0, 1), **parameters, **budget(*cost))
@@ -172,6 +201,22 @@ METHODS = [
         REGRESSION,
         "columns",
         additive("DPAdditiveRegressor", scale="symlog", unit=0.01),
+    ),
+    *(
+        method(name, family, (), "table", by_schema(name), deltas, tables=(kind,))
+        for name, family, kind, deltas in (
+            ("DPAdditiveClassifier", "additive", "classification", BOTH),
+            ("DPRandomTree", "trees", "classification", BOTH),
+            ("DPSGDClassifier", "logistic regression", "classification", APPROXIMATE),
+            ("ObjPertLogReg", "logistic regression", "classification", BOTH),
+            ("DPNaiveBayes", "naive Bayes", "classification", BOTH),
+            ("DPMLPClassifier", "network", "classification", APPROXIMATE),
+            ("DPAdditiveRegressor", "additive", "regression", BOTH),
+            ("DPRandomTreeRegressor", "trees", "regression", BOTH),
+            ("DPSGDRegressor", "linear regression", "regression", APPROXIMATE),
+            ("FunctionalMechLinReg", "linear regression", "regression", BOTH),
+            ("DPMLPRegressor", "network", "regression", APPROXIMATE),
+        )
     ),
     method("DPKMeans", "k-means", tasks_of("clustering"), "unit", clusters("DPKMeans")),
     method("SampleAggKMeans", "k-means", tasks_of("clustering"), "unit", clusters("SampleAggKMeans")),

@@ -6,12 +6,14 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 LEAST_PROBABILITY = 1e-6
+N_CALIBRATION_BINS = 15
 
 #: Whether more of a metric is better.
 INCREASING = {
     "accuracy": True,
     "auc": True,
     "log_loss": False,
+    "calibration": False,
     "r2": True,
     "inertia": False,
     "captured": True,
@@ -41,7 +43,22 @@ def classification(y, labels, probabilities):
     areas = [roc_auc_score(y == label, probabilities[:, label]) for label in present]
     scores["auc"] = float(np.average(areas, weights=counts))
     scores["log_loss"] = float(-np.mean(np.log(probabilities[np.arange(len(y)), y])))
-    return scores
+    return scores | calibration(y, probabilities)
+
+
+def calibration(y, probabilities):
+    """Return the expected calibration error over bins with equally many rows: of the probability of the second of two
+    labels, or of the most probable label. The second number is the mean error of calibrated probabilities.
+    """
+    if probabilities.shape[1] == 2:
+        stated, hits = probabilities[:, 1], y == 1
+    else:
+        stated, hits = probabilities.max(axis=1), probabilities.argmax(axis=1) == y
+    error = chance = 0.0
+    for rows in np.array_split(np.argsort(stated, kind="stable"), min(N_CALIBRATION_BINS, len(y))):
+        error += abs(np.sum(hits[rows] - stated[rows]))
+        chance += np.sqrt(2 / np.pi * np.sum(stated[rows] * (1 - stated[rows])))
+    return {"calibration": float(error / len(y)), "calibration_by_chance": float(chance / len(y))}
 
 
 def regression(y, predictions):

@@ -30,6 +30,7 @@ import os
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -115,6 +116,7 @@ class Task:
     n_numbers: int = 0
     sizes: tuple[int, ...] = ()  # numbers of categories
     upper: float = 1.0  # of an entry of the view `norm`
+    suite: ClassVar[str] = "peers"
 
     @property
     def classes(self):
@@ -140,12 +142,12 @@ class Task:
         return data, y
 
 
-def find(name):
+def find(name, variable="SKDP_DATA", shared="data"):
     """Return the path of a data file."""
-    folders = [os.environ.get("SKDP_DATA") or ".", Path("..", "shared", "data")]
+    folders = [os.environ.get(variable) or ".", Path("..", "shared", shared)]
     path = next((p for p in (Path(folder, name) for folder in folders) if p.exists()), None)
     if path is None:
-        raise FileNotFoundError(f"{name} is not at hand: the environment variable SKDP_DATA is to name its folder")
+        raise FileNotFoundError(f"{name} is not at hand: the environment variable {variable} is to name its folder")
     return path
 
 

@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
 import scores
-from methods import Cell, methods_of
-from tasks import TASKS, split
+from methods import Cell, method_of, methods_of, task_of
+from tasks import split
 
 DISTRIBUTIONS = {"interpret": "interpret-core"}
 
@@ -68,15 +68,21 @@ def seed_of(cell):
     return zlib.crc32(repr((cell.task, cell.epsilon, cell.split, cell.draw)).encode()) % 2**31
 
 
+def rows_of(X, numbers):
+    """Return rows of an array or of a data frame."""
+    return X.iloc[numbers] if hasattr(X, "iloc") else X[numbers]
+
+
 def scored(task, model, X, y, train, test):
     """Return the scores of a fitted model, on test rows for predictions and on training rows for descriptions."""
     if task.kind == "classification":
-        probabilities = None
+        rows, probabilities = rows_of(X, test), None
         if hasattr(model, "predict_proba"):
-            probabilities = scores.aligned(model.predict_proba(X[test]), model.classes_, task.n_classes)
-        return scores.classification(y[test], np.asarray(model.predict(X[test])), probabilities)
+            probabilities = scores.aligned(model.predict_proba(rows), model.classes_, task.n_classes)
+        found = scores.classification(y[test], np.asarray(model.predict(rows)), probabilities)
+        return {metric: found[metric] for metric in task.metrics if metric in found}
     if task.kind == "regression":
-        return scores.regression(y[test], model.predict(X[test]))
+        return scores.regression(y[test], model.predict(rows_of(X, test)))
     if task.kind == "clustering":
         return scores.clustering(X[train], model.cluster_centers_)
     if task.kind == "components":
@@ -84,9 +90,9 @@ def scored(task, model, X, y, train, test):
     return scores.scaling(X[train], model.mean_, model.scale_)
 
 
-def run(cell, method):
+def run(cell, method, suite="peers"):
     """Fit one cell. The answer contains the error if there is one."""
-    task = TASKS[cell.task]
+    task = task_of(suite, cell.task)
     answer = {"version": version_of(method.library), "metrics": {}, "seconds": None, "spent": None, "status": "ok"}
     if method.spent is not None:
         answer["spent"] = method.spent(task, cell.epsilon)
@@ -95,7 +101,8 @@ def run(cell, method):
         X = data.view(method.view)
         train, test = split(len(X), cell.split)
         model = method.build(task, cell.epsilon, cell.delta, seed_of(cell))
-        rows = (X[train],) if y is None or task.kind not in ("classification", "regression") else (X[train], y[train])
+        target = () if y is None or task.kind not in ("classification", "regression") else (y[train],)
+        rows = (rows_of(X, train), *target)
         with Limit(method.limit), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             start = time.perf_counter()
@@ -115,13 +122,11 @@ def main():
     # Whatever libraries print is not to be mixed with results.
     results = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    environment = sys.argv[1]
-    methods = {}
-    for method in methods_of(environment):
-        methods.update({(method.library, method.name, task): method for task in method.tasks})
+    environment, suite = sys.argv[1:]
+    methods = methods_of(environment)
     for line in sys.stdin:
         cell = Cell(**json.loads(line))
-        answer = run(cell, methods[cell.library, cell.method, cell.task])
+        answer = run(cell, method_of(cell, methods, suite), suite)
         print(json.dumps(answer), file=results, flush=True)
 
 

@@ -1,0 +1,98 @@
+"""Fit skdp's recommended estimators and their peers to many tables, each with one call, and compare them.
+
+    make bench-tables
+    python examples/benchmarks/harness/bench_tables.py --tables bank bike --methods 'DPAdditive*' --epsilon 1 10
+    python examples/benchmarks/harness/bench_tables.py --methods 'DPAdditiveClassifier(rounds=0)' --results after.csv
+
+Estimators of skdp get a schema and a budget. A method with parameters in parentheses is the same call with these.
+Results are added to docs/benchmarks/tables.csv, one row for each score of a fit. What is there is not fitted again.
+Tables, and the folder that has most of them, are in tables.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import methods
+import results
+import tables
+from bench import Estimate, clock, locked, remaining, run
+from tasks import EPSILONS
+
+
+def chosen(patterns):
+    """Return pairs of an environment and a method whose library or name is among the patterns."""
+    pairs = [(environment, method) for environment, method in methods.all_methods() if method.tables]
+    if patterns is None:
+        return pairs
+    found = []
+    for pattern in patterns:
+        name, _, parameters = pattern.partition("(")
+        parameters = parameters.removesuffix(")")
+        matching = [
+            (environment, methods.variant(method, parameters) if parameters else method)
+            for environment, method in pairs
+            if any(fnmatchcase(text, name.strip()) for text in (method.library, method.name, method.key))
+        ]
+        if not matching:
+            raise SystemExit(f"no method is called {pattern}; there are {', '.join(m.key for _, m in pairs)}")
+        found += matching
+    return found
+
+
+def at_hand(names):
+    """Return the tasks of tables that are there, and print why others are not."""
+    found = []
+    for name in names or tables.names():
+        try:
+            found.append(tables.task(name))
+        except FileNotFoundError as error:
+            print(f"left out: {name}: {error}", flush=True)
+    return found
+
+
+def plan(pairs, tasks, epsilons, n_splits, deltas=None):
+    """Return the cells to fit: (environment, method, cell), by epsilon, then split, then table."""
+    return [
+        (environment, method, cell)
+        for epsilon in epsilons
+        for split in range(n_splits)
+        for task in tasks
+        for environment, method in pairs
+        for cell in methods.cells_of_table(method, task, epsilon, split, deltas)
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", nargs="+", metavar="NAME", help="only these tables")
+    parser.add_argument("--methods", nargs="+", metavar="PATTERN", help="libraries or methods, such as skdp 'DPSGD*'")
+    parser.add_argument("--epsilon", nargs="+", type=float, default=EPSILONS, help="in the order of the fits")
+    parser.add_argument("--delta", nargs="+", type=float, help="in place of the deltas of the tables")
+    parser.add_argument("--splits", type=int, default=tables.N_SPLITS)
+    parser.add_argument("--limit", type=float, help="seconds that a fit may take")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--python", nargs="+", metavar="ENVIRONMENT=PATH", default=[], help="a Python for a peer")
+    parser.add_argument("--results", type=Path, default=results.FOLDER / "tables.csv")
+    arguments = parser.parse_args()
+    pairs = chosen(arguments.methods)
+    if arguments.limit:
+        pairs = [(environment, replace(method, limit=arguments.limit)) for environment, method in pairs]
+    given = dict(pair.split("=", 1) for pair in arguments.python)
+    with locked(arguments.results):
+        rows = results.read(arguments.results)
+        tasks = at_hand(arguments.tables)
+        planned = plan(pairs, tasks, arguments.epsilon, arguments.splits, arguments.delta)
+        left, estimate = remaining(planned, rows), Estimate(rows)
+        print(f"{len(planned)} fits, {len(left)} to do; about {clock(estimate.seconds(left))}", flush=True)
+        run(left, arguments.results, given, estimate, "tables", arguments.jobs)
+
+
+if __name__ == "__main__":
+    main()
