@@ -20,8 +20,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 HARNESS = ROOT / "examples" / "benchmarks" / "harness"
 MODULES = (
-    *("bench", "bench_tables", "headline", "history", "methods", "report", "results", "scores", "speed_summary"),
-    *("summary", "tables", "tasks", "worker"),
+    *("bench", "bench_tables", "headline", "history", "methods", "report", "report_tables", "results", "scores"),
+    *("speed_summary", "summary", "tables", "tasks", "worker"),
 )
 
 #: Rows of the table of README, and the figures that they quote.
@@ -417,6 +417,77 @@ def test_a_table_that_is_not_there_is_left_out(harness, monkeypatch, tmp_path, c
     harness.tables.task.cache_clear()
     assert [task.name for task in harness.bench_tables.at_hand(["digits", "bank"])] == ["digits"]
     assert "left out: bank: tables.py is not at hand" in capsys.readouterr().out
+
+
+def rows_of_tables(harness, values, metric="auc"):
+    """Rows for values by (task, library, method, delta, epsilon), of one split each."""
+    return [
+        dict(
+            **dict(task=task, library=library, method=method, delta=delta, epsilon=epsilon, split=split, draw=0),
+            **dict(metric=metric, value=value, seconds=1.0, spent=None, status="ok"),
+        )
+        for (task, library, method, delta, epsilon), by_split in values.items()
+        for split, value in enumerate(by_split)
+    ]
+
+
+def test_report_of_tables_names_the_cells_that_are_behind_and_the_losses(harness):
+    ours, peer = ("skdp", "DPAdditiveClassifier", 1e-6), ("skdp", "DPRandomTree", 1e-6)
+    pure, public = ("diffprivlib", "GaussianNB", 0.0), ("scikit-learn", "HistGradientBoostingClassifier", 0.0)
+    values = {
+        ("bank", *ours, 1.0): [0.70, 0.80],
+        ("bank", *ours, 10.0): [0.69, 0.78],
+        ("bank", *peer, 1.0): [0.704, 0.804],
+        ("bank", *peer, 10.0): [0.72, 0.80],
+        # Better on the one split that it has, and not with its mean.
+        ("bank", *pure, 1.0): [0.71],
+        ("bank", "skdp", "DPAdditiveClassifier(rounds=0)", 1e-6, 10.0): [0.9, 0.9],
+        ("bank", *public, math.inf): [0.95, 0.95],
+    }
+    lines = harness.report_tables.report(rows_of_tables(harness, values))
+    text = "\n".join(lines)
+    assert "within .005 (R2 .01) of the best private method: 0 of 2 cells" in text
+    assert "epsilon    1: .0100 behind diffprivlib GaussianNB, delta 0" in text
+    assert "epsilon   10: .0250 behind DPRandomTree" in text
+    assert [line for line in lines if " loses " in line] == [
+        "  bank         delta 1e-06: DPAdditiveClassifier loses .0150 ±.0050 from 1 to 10",
+    ]
+    row = next(line for line in lines if line.startswith("  DPRandomTree"))
+    assert row.split()[1:] == ["*.7540", "±.0500", "*.7600", "±.0400"]
+
+
+def test_report_of_tables_shows_probabilities_that_are_not_calibrated(harness):
+    cell = ("bank", "skdp", "DPSGDClassifier", 1e-6, 1.0)
+    rows = rows_of_tables(harness, {cell: [0.05]}, "calibration")
+    rows += rows_of_tables(harness, {cell: [0.01]}, "calibration_by_chance")
+    assert "DPSGDClassifier .050 (.010)" in harness.report_tables.report(rows)[-1]
+
+
+def test_changes_are_compared_split_by_split(harness):
+    method, variant = ("skdp", "DPAdditiveRegressor", 1e-6), ("skdp", "DPAdditiveRegressor(C=1)", 1e-6)
+    before = rows_of_tables(harness, {(t, *method, 1.0): [0.5, 0.7] for t in ("bike", "diamonds")}, "r2")
+    after = {("bike", *method, 1.0): [0.6], ("diamonds", *method, 1.0): [0.4, 0.7], ("bike", *variant, 1.0): [0.4, 0.5]}
+    lines = harness.report_tables.compare(before, rows_of_tables(harness, after, "r2"))
+    assert [line.split()[-2:] for line in lines if "delta" in line] == [
+        ["1e-06", ".1000"],
+        ["-.0500", "±.0500"],
+        ["-.1500", "±.0500"],
+    ]
+    assert [line.split()[-1] for line in lines if "mean over" in line or "worst" in line] == [
+        *(".0250", "-.0500", "-.1500", "-.1500"),
+    ]
+    # Less is better of a loss.
+    losses = [rows_of_tables(harness, {("bank", *method, 1.0): [value]}, "log_loss") for value in (0.5, 0.4)]
+    assert harness.report_tables.compare(*losses)[-1].split() == ["worst", "table", ".1000"]
+
+
+def test_unknown_methods_and_tables_that_are_asked_for(harness):
+    chosen = harness.bench_tables.chosen
+    with pytest.raises(SystemExit, match="no method is called DPNothing"):
+        chosen(["DPNothing"])
+    names = [method.name for _, method in chosen(["DPAdditive*", "DPAdditiveClassifier(rounds=0, C=2)"])]
+    assert names == ["DPAdditiveClassifier", "DPAdditiveRegressor", "DPAdditiveClassifier(rounds=0, C=2)"]
+    assert {method.library for _, method in chosen(None)} >= {"skdp", "scikit-learn", "diffprivlib", "interpret"}
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,9 @@
     python examples/benchmarks/harness/bench_tables.py --tables bank bike --methods 'DPAdditive*' --epsilon 1 10
     python examples/benchmarks/harness/bench_tables.py --methods 'DPAdditiveClassifier(rounds=0)' --results after.csv
 
+    python examples/benchmarks/harness/bench_tables.py --report
+    python examples/benchmarks/harness/bench_tables.py --compare before.csv after.csv
+
 Estimators of skdp get a schema and a budget. A method with parameters in parentheses is the same call with these.
 Results are added to docs/benchmarks/tables.csv, one row for each score of a fit. What is there is not fitted again.
 Tables, and the folder that has most of them, are in tables.py.
@@ -20,6 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import methods
+import report_tables
 import results
 import tables
 from bench import Estimate, clock, locked, remaining, run
@@ -44,6 +48,14 @@ def chosen(patterns):
             raise SystemExit(f"no method is called {pattern}; there are {', '.join(m.key for _, m in pairs)}")
         found += matching
     return found
+
+
+def is_asked_for(row, arguments):
+    """Return whether a row of results is of the chosen tables and methods."""
+    texts = (row["library"], row["method"], f"{row['library']}/{row['method']}")
+    return (arguments.tables is None or row["task"] in arguments.tables) and (
+        arguments.methods is None or any(fnmatchcase(text, one) for text in texts for one in arguments.methods)
+    )
 
 
 def at_hand(names):
@@ -80,7 +92,14 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--python", nargs="+", metavar="ENVIRONMENT=PATH", default=[], help="a Python for a peer")
     parser.add_argument("--results", type=Path, default=results.FOLDER / "tables.csv")
+    parser.add_argument("--report", action="store_true", help="print what the results say, and fit nothing")
+    parser.add_argument("--compare", nargs=2, type=Path, metavar=("BEFORE", "AFTER"), help="print gains of methods")
     arguments = parser.parse_args()
+    if arguments.report or arguments.compare:
+        files = arguments.compare or [arguments.results]
+        rows = [[row for row in results.read(path) if is_asked_for(row, arguments)] for path in files]
+        print("\n".join((report_tables.compare if arguments.compare else report_tables.report)(*rows)))
+        return
     pairs = chosen(arguments.methods)
     if arguments.limit:
         pairs = [(environment, replace(method, limit=arguments.limit)) for environment, method in pairs]

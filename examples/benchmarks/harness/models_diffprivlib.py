@@ -40,6 +40,9 @@ def forest(models, task, **budget):
     return models.RandomForestClassifier(bounds=(0, 1), classes=task.classes, shuffle=True, **budget)
 
 
+# Without categories, the two views are one.
+VIEWS = (("ordinal", CLASSIFICATION, ("classification",)), ("unit", ("adult", "nursery", "nursery-binary"), ()))
+
 METHODS = [
     *(
         method(
@@ -48,10 +51,11 @@ METHODS = [
             tasks,
             view,
             lambda models, task, **budget: models.LogisticRegression(data_norm=1.0, **budget),
+            tables=tables,
         )
-        for name, tasks, view in (
-            ("LogisticRegression", CLASSIFICATION, "norm"),
-            ("LogisticRegression (centred)", ("digits", "cancer"), "centred"),
+        for name, tasks, view, tables in (
+            ("LogisticRegression", CLASSIFICATION, "norm", ("classification",)),
+            ("LogisticRegression (centred)", ("digits", "cancer"), "centred", ()),
         )
     ),
     *(
@@ -61,13 +65,13 @@ METHODS = [
             tasks,
             view,
             lambda models, task, **budget: models.GaussianNB(bounds=(0, 1), **budget),
+            tables=tables,
         )
-        # Without categories, the two views are one.
-        for view, tasks in (("ordinal", CLASSIFICATION), ("unit", ("adult", "nursery", "nursery-binary")))
+        for view, tasks, tables in VIEWS
     ),
     *(
-        method(f"RandomForestClassifier ({view})", "trees", tasks, view, forest)
-        for view, tasks in (("ordinal", CLASSIFICATION), ("unit", ("adult", "nursery", "nursery-binary")))
+        method(f"RandomForestClassifier ({view})", "trees", tasks, view, forest, tables=tables)
+        for view, tasks, tables in VIEWS
     ),
     method(
         "DecisionTreeClassifier",
@@ -83,6 +87,7 @@ METHODS = [
         "unit",
         lambda models, task, **budget: models.LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), **budget),
         spent=spent_by_linear_regression,
+        tables=("regression",),
     ),
     method(
         "KMeans",

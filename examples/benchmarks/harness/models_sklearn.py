@@ -14,9 +14,17 @@ CLASSIFICATION = tasks_of("classification")
 REGRESSION = tasks_of("regression")
 
 
-def method(name, family, tasks, view, build):
+def method(name, family, tasks, view, build, **options):
     return Method(
-        "scikit-learn", name, family, tasks, view, lambda task, *cost: build(task, cost[-1]), draws=1, private=False
+        "scikit-learn",
+        name,
+        family,
+        tasks,
+        view,
+        lambda task, *cost: build(task, cost[-1]),
+        draws=1,
+        private=False,
+        **options,
     )
 
 
@@ -34,6 +42,7 @@ METHODS = [
         CLASSIFICATION,
         "norm",
         lambda task, seed: LogisticRegression(C=100, max_iter=1000),
+        tables=("classification",),
     ),
     method("GaussianNB", "naive Bayes", CLASSIFICATION, "ordinal", lambda task, seed: GaussianNB()),
     method(
@@ -49,6 +58,7 @@ METHODS = [
         CLASSIFICATION,
         "columns",
         lambda task, seed: HistGradientBoostingClassifier(early_stopping=False, random_state=seed),
+        tables=("classification",),
     ),
     method(
         "MLPClassifier",
@@ -57,13 +67,21 @@ METHODS = [
         "unit",
         lambda task, seed: MLPClassifier(hidden_layer_sizes=(64,), early_stopping=True, random_state=seed),
     ),
-    method("LinearRegression", "linear regression", REGRESSION, "unit", lambda task, seed: LinearRegression()),
+    method(
+        "LinearRegression",
+        "linear regression",
+        REGRESSION,
+        "unit",
+        lambda task, seed: LinearRegression(),
+        tables=("regression",),
+    ),
     method(
         "HistGradientBoostingRegressor",
         "additive",
         REGRESSION,
         "columns",
         lambda task, seed: HistGradientBoostingRegressor(early_stopping=False, random_state=seed),
+        tables=("regression",),
     ),
     method(
         "MLPRegressor",

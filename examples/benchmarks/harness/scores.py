@@ -14,6 +14,7 @@ INCREASING = {
     "auc": True,
     "log_loss": False,
     "calibration": False,
+    "calibration_by_chance": False,
     "r2": True,
     "inertia": False,
     "captured": True,

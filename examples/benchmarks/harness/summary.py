@@ -48,8 +48,9 @@ def half_width(values):
     return float(t.ppf(0.975, n - 1) * np.std(values, ddof=1) / math.sqrt(n)) if n > 2 else None
 
 
-def entries(rows):
-    """Return entries by task, metric, (library, method, delta) and epsilon."""
+def entries(rows, metrics=None):
+    """Return entries by task, metric, (library, method, delta) and epsilon. `metrics` maps tasks to their metrics."""
+    metrics = metrics or {name: task.metrics for name, task in TASKS.items()}
     values, tried, spent, failures = defaultdict(list), defaultdict(set), {}, {}
     for row in rows:
         key = (row["task"], (row["library"], row["method"], row["delta"]), row["epsilon"])
@@ -65,7 +66,7 @@ def entries(rows):
             ceilings[task, metric] = dict(pairs)
     table = defaultdict(lambda: defaultdict(dict))
     for (task, method, epsilon), attempts in tried.items():
-        for metric in TASKS[task].metrics:
+        for metric in metrics.get(task, ()):
             by_split = defaultdict(list)
             for split, value in values.get((task, method, epsilon, metric), ()):
                 if metric not in RELATIVE:
