@@ -5,6 +5,12 @@ and the new state are written, and the commit is on disk before the caller draws
 rather than a write-ahead log, so that the ledger is a single file. ``synchronous=EXTRA`` makes also the end of the
 journal durable. Without it, a power failure could restore the journal and undo the last charge.
 
+SQLite's own locks are not enough. On POSIX systems they belong to the process, and if any code of a process closes any
+other descriptor of the file (a backup or an upload in another thread), the locks of the whole process are dropped. A
+second process would then enter the open transaction, and one of two acknowledged charges would be lost. Therefore every
+use of the file also holds a ``flock`` on its directory, which belongs to one descriptor and needs no further file.
+SQLite's locks on Windows belong to a handle.
+
 SQLite does not detect a flipped bit in a number. Therefore each record has a digest of itself and of the record before,
 and the state has a digest of itself. The digests detect damage, not forgery.
 
@@ -25,6 +31,7 @@ import shutil
 import sqlite3
 import stat
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -44,6 +51,11 @@ from ._record import (
     state_to_json,
 )
 from ._state import State
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
 
 Result = TypeVar("Result")
 Seen = tuple[int, str, int, str]
@@ -71,8 +83,11 @@ _SELECT = f"SELECT number, {', '.join(COLUMNS)}, digest FROM record"
 #: Start and end of the name of a ledger while it is being made.
 _DRAFT = (".ledger.", ".new")
 
-#: Seconds to wait for another process's transaction.
-_PATIENCE = 60.0
+#: Seconds to wait for another process's transaction, and seconds between two attempts.
+_PATIENCE, _PAUSE = 60.0, 0.002
+
+#: Directories that the thread that holds the gate has locked. A signal handler may read a ledger during a charge.
+_locked: dict[str, bool] = {}
 
 #: Ledgers that existed earlier in this process. If such a file is missing, it is not made again.
 _known: set[Path] = set()
@@ -302,27 +317,62 @@ class SQLiteLedger:
         # No connection is carried across forks or threads. This is not a context manager, because an interrupt could
         # then leave the gate closed.
         path = path or self.path
+        directory = os.path.dirname(path)
+        handle, locked = None, False
         with gate:
-            self._assert_there(path)
-            self._assert_one_name(path)
-            self._assert_own_journal(path)
-            connection = None
             try:
-                connection = sqlite3.connect(
-                    f"{path.as_uri()}?mode=rw", uri=True, timeout=_PATIENCE, isolation_level=None
-                )
-                connection.execute("PRAGMA synchronous = " + ("OFF" if self.temporary else "EXTRA"))
-                result = work(connection)
-                _known.add(path)
-                return result
-            except sqlite3.Error as error:
-                raise self._explained(error) from error
-            except UnicodeDecodeError as error:
-                # The error may hold text of the file, or a message of SQLite that quotes it.
-                raise self._damaged("its text cannot be read") from error
+                if fcntl is not None and directory not in _locked:
+                    try:
+                        handle = os.open(directory, os.O_RDONLY)
+                    except OSError as error:
+                        self._assert_there(path)
+                        raise LedgerError(f"the ledger {path} cannot be used: {error}") from error
+                    self._lock(handle)
+                    _locked[directory] = locked = True
+                return self._use_locked(work, path)
             finally:
-                if connection is not None:
-                    connection.close()
+                # An interrupt comes after a call, and the first call gives the lock back.
+                if locked:
+                    del _locked[directory]
+                if handle is not None:
+                    fcntl.flock(handle, fcntl.LOCK_UN)
+                    os.close(handle)
+
+    def _lock(self, handle: int) -> None:
+        """Lock the directory, which is not a lock that the process loses by closing a file."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise self._busy() from None
+            except OSError as error:
+                raise LedgerError(
+                    f"the directory of the ledger {self.path} cannot be locked by flock ({error.strerror or error}), "
+                    "and charges could be lost. Nothing was charged. Move the ledger to a local disk"
+                ) from error
+            time.sleep(_PAUSE)
+
+    def _use_locked(self, work: Callable[[sqlite3.Connection], Result], path: Path) -> Result:
+        self._assert_there(path)
+        self._assert_one_name(path)
+        self._assert_own_journal(path)
+        connection = None
+        try:
+            connection = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=_PATIENCE, isolation_level=None)
+            connection.execute("PRAGMA synchronous = " + ("OFF" if self.temporary else "EXTRA"))
+            result = work(connection)
+            _known.add(path)
+            return result
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+        except UnicodeDecodeError as error:
+            # The error may hold text of the file, or a message of SQLite that quotes it.
+            raise self._damaged("its text cannot be read") from error
+        finally:
+            if connection is not None:
+                connection.close()
 
     def _assert_there(self, path: Path) -> None:
         if is_there(path):
@@ -477,10 +527,13 @@ class SQLiteLedger:
             "intact copy, and charge again with spend what was charged after it"
         )
 
+    def _busy(self) -> LedgerError:
+        return LedgerError(f"the ledger {self.path} has been in use by another process for {_PATIENCE:g} seconds")
+
     def _explained(self, error: sqlite3.Error) -> LedgerError:
         name = getattr(error, "sqlite_errorname", "") or ""
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return LedgerError(f"the ledger {self.path} has been in use by another process for {_PATIENCE:g} seconds")
+            return self._busy()
         if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
             return LedgerError(f"the ledger {self.path} cannot be written: {error}")
         if name.startswith(("SQLITE_CANTOPEN", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM")):

@@ -6,6 +6,7 @@ was acknowledged is lost, and a failure says which file it is about and releases
 
 import contextlib
 import copy
+import errno
 import math
 import os
 import pickle
@@ -776,6 +777,140 @@ def test_the_race_has_teeth(path):
     for child in children:
         child.said()
     assert BudgetAccountant.from_ledger(unchecked).total().epsilon > 1.0
+
+
+# ---------------------------------------------------------------- other descriptors of the file
+
+# SQLite's locks are those of POSIX: a process that closes any descriptor of the file loses all of them.
+
+
+def charge_while_another_process_has_no_lock(path, second):
+    """Charge, and in the middle of the transaction read the file, and wait until a second process charged or waits."""
+    BudgetAccountant(1.0, ledger=path)
+
+    def first(say):
+        accountant = BudgetAccountant.from_ledger(path)
+        admit = accountant._rule.admit
+
+        def step(state):
+            path.read_bytes()
+            say("in the transaction")
+            os.read(gone_on, 1)
+            return admit(state, pure_cost(0.25))
+
+        accountant._store.change(step, Record("first", pure_cost(0.25), "", (), datetime.now(UTC)))
+
+    def tell(*ignored):
+        with contextlib.suppress(BrokenPipeError):
+            os.write(go_on, b"x")
+
+    gone_on, go_on = os.pipe()
+    reader = Child(first)
+    reader.listen(until="in the transaction")
+    os.close(gone_on)
+    try:
+        second(tell)
+    finally:
+        tell()
+        reader.said()
+        os.close(go_on)
+    assert sorted(record.label for record in BudgetAccountant.from_ledger(path).records) == ["first", "second"]
+
+
+@posix
+def test_a_fork_does_not_enter_the_transaction_of_a_process_that_reads_the_file(path, monkeypatch):
+    def second(tell):
+        monkeypatch.setattr(time, "sleep", tell)
+        BudgetAccountant.from_ledger(path).spend(0.25, label="second")
+
+    charge_while_another_process_has_no_lock(path, second)
+
+
+SECOND = """
+import sys, time
+from skdp import BudgetAccountant
+pause = time.sleep
+time.sleep = lambda seconds: (print("waits", flush=True), pause(seconds))
+BudgetAccountant.from_ledger(sys.argv[1]).spend(0.25, label="second")
+print("charged", flush=True)
+"""
+
+
+@posix
+def test_an_interpreter_does_not_enter_the_transaction_of_a_process_that_reads_the_file(path):
+    racers = []
+
+    def second(tell):
+        racers.append(python_started(SECOND, path))
+        assert racers[0].stdout.readline() in ("waits\n", "charged\n")
+
+    charge_while_another_process_has_no_lock(path, second)
+    _, errors = racers[0].communicate(timeout=PATIENCE)
+    assert racers[0].returncode == 0, errors
+
+
+@posix
+@pytest.mark.sample(every=3)
+def test_processes_charge_while_threads_copy_the_file(quick_path):
+    def work(say):
+        accountant = BudgetAccountant.from_ledger(quick_path)
+        stop = threading.Event()
+
+        def copy_it():
+            while not stop.is_set():
+                quick_path.read_bytes()
+
+        threads = [threading.Thread(target=copy_it) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for _ in range(12):
+            accountant.spend(0.01)
+        stop.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+
+    BudgetAccountant(1.0, ledger=quick_path)
+    all_at_once([work] * 4)
+    assert amounts(BudgetAccountant.from_ledger(quick_path)) == [0.01] * 48
+
+
+@posix
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF])
+def test_a_file_system_without_flock_is_refused(code, path, released, monkeypatch):
+    live = BudgetAccountant(1.0, ledger=path)
+    flock = _sqlite.fcntl.flock
+
+    def fails(handle, operation):
+        if operation != _sqlite.fcntl.LOCK_UN:
+            raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(_sqlite.fcntl, "flock", fails)
+    for use in (
+        lambda: live.spend(0.25),
+        lambda: model(live).fit(X, Y),
+        lambda: BudgetAccountant(1.0, ledger=path),
+        lambda: BudgetAccountant.from_ledger(path),
+        lambda: BudgetAccountant(1.0, ledger=path.with_name("other.db")),
+    ):
+        with refused(path.parent, "flock", os.strerror(code), "local disk"):
+            use()
+    assert not released
+    assert os.listdir(path.parent) == [path.name]
+    monkeypatch.setattr(_sqlite.fcntl, "flock", flock)
+    live.spend(1.0)
+
+
+@posix
+def test_a_directory_that_stays_locked_is_refused_in_the_end(path, released, monkeypatch):
+    monkeypatch.setattr(_sqlite, "_PATIENCE", 0.05)
+    live = BudgetAccountant(1.0, ledger=path)
+    handle = os.open(path.parent, os.O_RDONLY)
+    _sqlite.fcntl.flock(handle, _sqlite.fcntl.LOCK_EX)
+    try:
+        assert_refused(live, path, released, "in use by another process")
+    finally:
+        os.close(handle)
+    live.spend(1.0)
 
 
 # ---------------------------------------------------------------- threads
