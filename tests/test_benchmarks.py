@@ -419,6 +419,26 @@ def test_a_table_that_is_not_there_is_left_out(harness, monkeypatch, tmp_path, c
     assert "left out: bank: tables.py is not at hand" in capsys.readouterr().out
 
 
+def test_no_person_is_in_both_parts(harness):
+    persons = np.repeat(np.arange(50), 3)
+    task = harness.tables.TableTask("visits", "regression", "visits", ("r2",), persons=persons)
+    train, test = task.split(150, 0)
+    assert sorted([*train, *test]) == list(range(150))
+    assert len(test) == 30
+    assert not set(persons[train]) & set(persons[test])
+    assert task.deltas == (1e-5,)
+
+
+def test_tables_of_the_guide(harness):
+    values = {("vote", "skdp", "DPNaiveBayes", 1e-5, epsilon): [0.5, 0.6] for epsilon in (1.0, 10.0)}
+    values["vote", "scikit-learn", "HistGradientBoostingClassifier", 0.0, math.inf] = [0.9]
+    rows = [*rows_of_tables(harness, values), *rows_of_tables(harness, values, "accuracy")]
+    guide = harness.report_tables.guide(rows)
+    assert ':header: "Vote", "epsilon 1", "epsilon 10"' in guide
+    assert '"DPNaiveBayes", ".550 / .550", ".550 / .550"' in guide
+    assert "Without privacy: HistGradientBoostingClassifier .900 / .900." in guide
+
+
 def rows_of_tables(harness, values, metric="auc"):
     """Rows for values by (task, library, method, delta, epsilon), of one split each."""
     return [

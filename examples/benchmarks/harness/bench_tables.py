@@ -3,13 +3,16 @@
     make bench-tables
     python examples/benchmarks/harness/bench_tables.py --tables bank bike --methods 'DPAdditive*' --epsilon 1 10
     python examples/benchmarks/harness/bench_tables.py --methods 'DPAdditiveClassifier(rounds=0)' --results after.csv
-
     python examples/benchmarks/harness/bench_tables.py --report
     python examples/benchmarks/harness/bench_tables.py --compare before.csv after.csv
 
 Estimators of skdp get a schema and a budget. A method with parameters in parentheses is the same call with these.
 Results are added to docs/benchmarks/tables.csv, one row for each score of a fit. What is there is not fitted again.
-Tables, and the folder that has most of them, are in tables.py.
+Tables, and the folder that has most of them, are in tables.py. Those of held_out.py are for no choice::
+
+    python -m pip install statsmodels==0.15.0
+    python examples/benchmarks/harness/bench_tables.py --held-out --methods skdp interpret scikit-learn
+    python examples/benchmarks/harness/bench_tables.py --guide
 """
 
 from __future__ import annotations
@@ -27,7 +30,10 @@ import report_tables
 import results
 import tables
 from bench import Estimate, clock, locked, remaining, run
-from tasks import EPSILONS
+from held_out import LOADERS as HELD_OUT
+from tasks import EPSILONS, N_SPLITS
+
+GUIDE = results.FOLDER.parent / "user_guide" / "held_out_tables.inc"
 
 
 def chosen(patterns):
@@ -61,10 +67,10 @@ def is_asked_for(row, arguments):
 def at_hand(names):
     """Return the tasks of tables that are there, and print why others are not."""
     found = []
-    for name in names or tables.names():
+    for name in names:
         try:
             found.append(tables.task(name))
-        except FileNotFoundError as error:
+        except (FileNotFoundError, ImportError) as error:
             print(f"left out: {name}: {error}", flush=True)
     return found
 
@@ -87,30 +93,38 @@ def main():
     parser.add_argument("--methods", nargs="+", metavar="PATTERN", help="libraries or methods, such as skdp 'DPSGD*'")
     parser.add_argument("--epsilon", nargs="+", type=float, default=EPSILONS, help="in the order of the fits")
     parser.add_argument("--delta", nargs="+", type=float, help="in place of the deltas of the tables")
-    parser.add_argument("--splits", type=int, default=tables.N_SPLITS)
+    parser.add_argument("--splits", type=int, help="3, and 5 of the tables that are held out")
     parser.add_argument("--limit", type=float, help="seconds that a fit may take")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--python", nargs="+", metavar="ENVIRONMENT=PATH", default=[], help="a Python for a peer")
-    parser.add_argument("--results", type=Path, default=results.FOLDER / "tables.csv")
+    parser.add_argument("--results", type=Path, help="in place of docs/benchmarks/tables.csv, or held_out.csv")
+    parser.add_argument("--held-out", action="store_true", help="tables that are not for choices")
+    parser.add_argument("--guide", action="store_true", help="write the tables of the user guide")
     parser.add_argument("--report", action="store_true", help="print what the results say, and fit nothing")
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("BEFORE", "AFTER"), help="print gains of methods")
     arguments = parser.parse_args()
+    is_held_out = arguments.held_out or arguments.guide
+    path = arguments.results or results.FOLDER / ("held_out.csv" if is_held_out else "tables.csv")
+    if arguments.guide:
+        GUIDE.write_text(report_tables.guide(results.read(path)))
+        return
     if arguments.report or arguments.compare:
-        files = arguments.compare or [arguments.results]
-        rows = [[row for row in results.read(path) if is_asked_for(row, arguments)] for path in files]
+        files = arguments.compare or [path]
+        rows = [[row for row in results.read(file) if is_asked_for(row, arguments)] for file in files]
         print("\n".join((report_tables.compare if arguments.compare else report_tables.report)(*rows)))
         return
     pairs = chosen(arguments.methods)
     if arguments.limit:
         pairs = [(environment, replace(method, limit=arguments.limit)) for environment, method in pairs]
     given = dict(pair.split("=", 1) for pair in arguments.python)
-    with locked(arguments.results):
-        rows = results.read(arguments.results)
-        tasks = at_hand(arguments.tables)
-        planned = plan(pairs, tasks, arguments.epsilon, arguments.splits, arguments.delta)
+    with locked(path):
+        rows = results.read(path)
+        tasks = at_hand(arguments.tables or (HELD_OUT if is_held_out else tables.names()))
+        n_splits = arguments.splits or (N_SPLITS if is_held_out else 3)
+        planned = plan(pairs, tasks, arguments.epsilon, n_splits, arguments.delta)
         left, estimate = remaining(planned, rows), Estimate(rows)
         print(f"{len(planned)} fits, {len(left)} to do; about {clock(estimate.seconds(left))}", flush=True)
-        run(left, arguments.results, given, estimate, "tables", arguments.jobs)
+        run(left, path, given, estimate, "tables", arguments.jobs)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from collections import defaultdict
 from itertools import combinations
 
 import numpy as np
+from results import csv_table
 from scores import INCREASING
 from summary import best, entries
 
@@ -25,6 +26,7 @@ MISCALIBRATED = 0.03
 
 #: Scores that are shown.
 SHOWN = ("auc", "log_loss", "calibration", "r2")
+OF_GUIDE = ("accuracy", "auc", "log_loss", "calibration", "r2")
 WIDTH, FIRST_WIDTH = 16, 44
 
 
@@ -173,6 +175,24 @@ def said(uncalibrated):
         cell = f"{task:12} delta {delta:g}, epsilon {epsilon:4g}"
         lines.append(f"  {cell}: {method} {number(error, 3)} ({number(by_chance, 3)})")
     return lines
+
+
+def guide(rows):
+    """Return a table in reStructuredText for each table, with all scores, and those without privacy below."""
+    table, out = read(rows), []
+    for task in dict.fromkeys(name for name, _ in table):
+        by_method = defaultdict(lambda: defaultdict(list))
+        for metric in OF_GUIDE:
+            for key, v in table.get((task, metric), {}).items():
+                for epsilon, entry in v.items():
+                    by_method[key][epsilon].append(number(entry.mean, 3) if entry.by_split else "fails")
+        private = {key: v for key, v in by_method.items() if not is_public(key)}
+        epsilons = sorted({epsilon for v in private.values() for epsilon in v})
+        lines = [[name_of(key), *(" / ".join(v[e]) for e in epsilons)] for key, v in private.items()]
+        public = [f"{key[1]} {' / '.join(v[math.inf])}" for key, v in by_method.items() if is_public(key)]
+        out += [csv_table("", [task.capitalize(), *(f"epsilon {epsilon:g}" for epsilon in epsilons)], lines)]
+        out += [f"Without privacy: {', '.join(public)}.\n"]
+    return "\n".join(out)
 
 
 def compare(before, after):

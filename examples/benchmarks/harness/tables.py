@@ -4,6 +4,8 @@ The folder is the one that ``SKDP_TABLES`` names, or ``../shared/tables``. Its `
 of functions, each of which returns a data frame, labels or targets, and the public facts about the columns and the
 target: ``("num", low, high, step, scale)`` or ``("cat", values, ordered)``, and for a target ``("num", low, high)`` or
 ``("cat", values)``. Bounds and categories are those of the documentation of a table, and never of its records.
+
+The tables of `held_out` are not for choices.
 """
 
 from __future__ import annotations
@@ -11,17 +13,20 @@ from __future__ import annotations
 import importlib.util
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import ClassVar
 
+import held_out
 import numpy as np
 import tasks
 
+from skdp import Category, Number, Schema
+from skdp.datasets import load_adult
+
 DELTA = 1e-6
 
-#: Adult has a further delta, that of other publications.
-DELTAS = {"adult": (DELTA, tasks.DELTA)}
-N_SPLITS = 3
+#: Other deltas. Adult has that of other publications, too.
+DELTAS = {"adult": (DELTA, tasks.DELTA), **dict.fromkeys(held_out.LOADERS, (tasks.DELTA,))}
 METRICS = {
     "classification": ("auc", "log_loss", "calibration", "calibration_by_chance", "accuracy"),
     "regression": ("r2",),
@@ -35,6 +40,7 @@ class TableTask(tasks.Task):
     suite: ClassVar[str] = "tables"
     schema: object = None
     records: object = None
+    persons: object = None  # of the records, if persons have several
 
     @property
     def kinds(self):
@@ -49,6 +55,14 @@ class TableTask(tasks.Task):
     def load(self):
         """Return rows and target: codes of labels, or numbers in [0, 1]."""
         return self.records, self.records.y
+
+    def split(self, n_rows, seed):
+        """Return the row numbers of a training and a test part. No person has records in both."""
+        if self.persons is None:
+            return super().split(n_rows, seed)
+        train, _ = super().split(self.persons.max() + 1, seed)
+        is_train = np.isin(self.persons, train)
+        return np.flatnonzero(is_train), np.flatnonzero(~is_train)
 
     def as_codes(self, y):
         """Return codes of labels, or targets in [0, 1]."""
@@ -66,7 +80,7 @@ class TableTask(tasks.Task):
 
 
 def names():
-    """Return the names of the tables that this machine may have."""
+    """Return the names of the tables for choices that this machine may have."""
     try:
         return [*_LOADERS, *_folder().TABLES]
     except FileNotFoundError:
@@ -76,7 +90,9 @@ def names():
 @cache
 def task(name):
     """Return a task."""
-    X, y, schema, norm = _LOADERS[name]() if name in _LOADERS else _from_folder(name)
+    load = _LOADERS.get(name) or held_out.LOADERS.get(name) or partial(_from_folder, name)
+    X, y, schema, *persons = load()
+    norm = tasks.DIGITS_NORM if name == "digits" else math.sqrt(X.shape[1])
     numbers, codes, sizes = [], [], []
     for column, entries in zip(schema.values(), X.to_numpy(object).T, strict=True):
         if hasattr(column, "values"):
@@ -104,6 +120,7 @@ def task(name):
         upper=1 / norm,
         schema=schema,
         records=records,
+        persons=persons[0] if persons else None,
     )
     records.y = found.as_codes(y)
     return found
@@ -133,8 +150,6 @@ def _folder():
 
 
 def _from_folder(name):
-    from skdp import Category, Number, Schema
-
     X, y, columns, target = _folder().TABLES[name]()
     schema = Schema(
         {
@@ -145,7 +160,7 @@ def _from_folder(name):
         },
         target=Category(list(target[1])) if target[0] == "cat" else target[1:],
     )
-    return X, np.asarray(y), schema, math.sqrt(X.shape[1])
+    return X, np.asarray(y), schema
 
 
 def _frame(columns):
@@ -155,27 +170,21 @@ def _frame(columns):
 
 
 def _adult():
-    from skdp.datasets import load_adult
-
     adult = load_adult()
     X = _frame({name: adult.table[name] for name in adult.schema})
-    return X, adult.table["income"], adult.schema, math.sqrt(X.shape[1])
+    return X, adult.table["income"], adult.schema
 
 
 def _nursery():
-    from skdp import Category, Schema
-
     data, y = tasks.TASKS["nursery"].load()
     values = [names.split() for names in tasks.NURSERY]
     X = _frame({f"x{j}": np.array(names)[data.codes[:, j]] for j, names in enumerate(values)})
     classes = tasks.NURSERY_CLASSES.split()
     schema = Schema(dict(zip(X, map(Category, values), strict=True)), target=Category(classes))
-    return X, np.array(classes)[y], schema, math.sqrt(X.shape[1])
+    return X, np.array(classes)[y], schema
 
 
 def _california():
-    from skdp import Number, Schema
-
     data, y = tasks.TASKS["housing"].load()
     lower, upper = np.array(tasks.HOUSING_LOWER), np.array(tasks.HOUSING_UPPER)
     # Longitude, latitude, median age, four totals, and a median income.
@@ -183,16 +192,14 @@ def _california():
     facts = [{}, {}, {"step": 1}, *[{"step": 1, "scale": "log"}] * 4, {"scale": "log"}]
     columns = {f"x{j}": Number(lower[j], upper[j], **facts[j]) for j in range(8)}
     schema = Schema(columns, target=(0.0, float(tasks.HOUSING_MOST)))
-    return X, y * tasks.HOUSING_MOST, schema, math.sqrt(X.shape[1])
+    return X, y * tasks.HOUSING_MOST, schema
 
 
 def _digits():
-    from skdp import Category, Number, Schema
-
     data, y = tasks.TASKS["digits"].load()
     X = _frame({f"x{j}": column for j, column in enumerate(data.unit.T * 16)})
     columns = {name: Number(0, 16, step=1) for name in X}
-    return X, y, Schema(columns, target=Category(list(range(10)))), tasks.DIGITS_NORM
+    return X, y, Schema(columns, target=Category(list(range(10))))
 
 
 _LOADERS = {"adult": _adult, "nursery": _nursery, "california": _california, "digits": _digits}

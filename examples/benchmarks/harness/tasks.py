@@ -118,6 +118,10 @@ class Task:
     upper: float = 1.0  # of an entry of the view `norm`
     suite: ClassVar[str] = "peers"
 
+    def split(self, n_rows, seed):
+        """Return the row numbers of a training and a test part."""
+        return split(n_rows, seed)
+
     @property
     def classes(self):
         """The labels."""

@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import numpy as np
 import scores
 from methods import Cell, method_of, methods_of, task_of
-from tasks import split
 
 DISTRIBUTIONS = {"interpret": "interpret-core"}
 
@@ -99,7 +98,7 @@ def run(cell, method, suite="peers"):
     try:
         data, y = task.load()
         X = data.view(method.view)
-        train, test = split(len(X), cell.split)
+        train, test = task.split(len(X), cell.split)
         model = method.build(task, cell.epsilon, cell.delta, seed_of(cell))
         target = () if y is None or task.kind not in ("classification", "regression") else (y[train],)
         rows = (rows_of(X, train), *target)
