@@ -434,7 +434,7 @@ def test_tables_of_the_guide(harness):
     values["vote", "scikit-learn", "HistGradientBoostingClassifier", 0.0, math.inf] = [0.9]
     rows = [*rows_of_tables(harness, values), *rows_of_tables(harness, values, "accuracy")]
     guide = harness.report_tables.guide(rows)
-    assert ':header: "Vote", "epsilon 1", "epsilon 10"' in guide
+    assert '.. csv-table:: Vote\n   :header: "", "epsilon 1", "epsilon 10"' in guide
     assert '"DPNaiveBayes", ".550 / .550", ".550 / .550"' in guide
     assert "Without privacy: HistGradientBoostingClassifier .900 / .900." in guide
 

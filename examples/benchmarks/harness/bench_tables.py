@@ -3,7 +3,7 @@
     make bench-tables
     python examples/benchmarks/harness/bench_tables.py --tables bank bike --methods 'DPAdditive*' --epsilon 1 10
     python examples/benchmarks/harness/bench_tables.py --methods 'DPAdditiveClassifier(rounds=0)' --results after.csv
-    python examples/benchmarks/harness/bench_tables.py --report
+    python examples/benchmarks/harness/bench_tables.py --report [FILE ...]
     python examples/benchmarks/harness/bench_tables.py --compare before.csv after.csv
 
 Estimators of skdp get a schema and a budget. A method with parameters in parentheses is the same call with these.
@@ -21,6 +21,7 @@ import argparse
 import sys
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -100,7 +101,9 @@ def main():
     parser.add_argument("--results", type=Path, help="in place of docs/benchmarks/tables.csv, or held_out.csv")
     parser.add_argument("--held-out", action="store_true", help="tables that are not for choices")
     parser.add_argument("--guide", action="store_true", help="write the tables of the user guide")
-    parser.add_argument("--report", action="store_true", help="print what the results say, and fit nothing")
+    parser.add_argument(
+        "--report", nargs="*", type=Path, metavar="FILE", help="print what results say, and fit nothing"
+    )
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("BEFORE", "AFTER"), help="print gains of methods")
     arguments = parser.parse_args()
     is_held_out = arguments.held_out or arguments.guide
@@ -108,10 +111,11 @@ def main():
     if arguments.guide:
         GUIDE.write_text(report_tables.guide(results.read(path)))
         return
-    if arguments.report or arguments.compare:
-        files = arguments.compare or [path]
+    if arguments.compare or arguments.report is not None:
+        files = arguments.compare or arguments.report or [path]
         rows = [[row for row in results.read(file) if is_asked_for(row, arguments)] for file in files]
-        print("\n".join((report_tables.compare if arguments.compare else report_tables.report)(*rows)))
+        lines = report_tables.compare(*rows) if arguments.compare else report_tables.report(chain(*rows))
+        print("\n".join(lines))
         return
     pairs = chosen(arguments.methods)
     if arguments.limit:

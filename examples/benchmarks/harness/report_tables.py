@@ -27,7 +27,7 @@ MISCALIBRATED = 0.03
 #: Scores that are shown.
 SHOWN = ("auc", "log_loss", "calibration", "r2")
 OF_GUIDE = ("accuracy", "auc", "log_loss", "calibration", "r2")
-WIDTH, FIRST_WIDTH = 16, 44
+WIDTH, FIRST_WIDTH = 16, 56
 
 
 def is_public(key):
@@ -74,7 +74,7 @@ def line(title, cells):
 
 def read(rows):
     """Return entries by table and score, then by method, then by epsilon."""
-    metrics = defaultdict(dict)
+    rows, metrics = list(rows), defaultdict(dict)
     for row in rows:
         if row["metric"]:
             metrics[row["task"]][row["metric"]] = None
@@ -101,8 +101,7 @@ def report(rows):
 
     An asterisk marks the best private method, variants left out.
     """
-    lines, cells, losses, uncalibrated = [], [], [], []
-    table = read(rows)
+    table, lines, cells, losses, uncalibrated = read(rows), [], [], [], []
     for task, delta, metric, by_method in groups(table):
         private = {key: v for key, v in by_method.items() if not is_public(key)}
         epsilons = sorted({epsilon for v in private.values() for epsilon in v})
@@ -122,7 +121,8 @@ def report(rows):
             ]
         if metric not in DECIDING:
             continue
-        losses += [(task, delta, name_of(key), *loss) for key, v in private.items() for loss in losses_of(v, metric)]
+        of_skdp = {key: v for key, v in private.items() if key[0] == "skdp" and key[2] == delta}
+        losses += [(task, delta, name_of(key), *loss) for key, v in of_skdp.items() for loss in losses_of(v, metric)]
         recommended, tolerance = DECIDING[metric]
         behind = []
         for epsilon in epsilons:
@@ -190,9 +190,9 @@ def guide(rows):
         epsilons = sorted({epsilon for v in private.values() for epsilon in v})
         lines = [[name_of(key), *(" / ".join(v[e]) for e in epsilons)] for key, v in private.items()]
         public = [f"{key[1]} {' / '.join(v[math.inf])}" for key, v in by_method.items() if is_public(key)]
-        out += [csv_table("", [task.capitalize(), *(f"epsilon {epsilon:g}" for epsilon in epsilons)], lines)]
-        out += [f"Without privacy: {', '.join(public)}.\n"]
-    return "\n".join(out)
+        out += [csv_table(task.capitalize(), ["", *(f"epsilon {epsilon:g}" for epsilon in epsilons)], lines)]
+        out += [f"Without privacy: {', '.join(public)}.\n\n"]
+    return "".join(out).rstrip() + "\n"
 
 
 def compare(before, after):

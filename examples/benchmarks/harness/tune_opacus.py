@@ -3,16 +3,18 @@
 This script found the `SETTINGS` in `models_opacus` for these tasks:
 
     .venv-bench-opacus/bin/python examples/benchmarks/harness/tune_opacus.py cancer digits nursery nursery-binary
+    .venv-bench-opacus/bin/python examples/benchmarks/harness/tune_opacus.py --suite tables bank compas covtype
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from itertools import product
 
 import models_opacus
 import scores
-from tasks import DELTA, TASKS, split
+from methods import task_of
+from tasks import DELTA, split
 
 GRID = {
     "linear": {"rate": (1.0, 4.0, 16.0, 64.0), "steps": ((4, 30), (2, 60)), "clip": (0.3, 1.0)},
@@ -22,12 +24,18 @@ EPSILONS = (0.1, 1.0, 10.0)
 
 
 def main():
-    for name in sys.argv[1:]:
-        task = TASKS[name]
+    parser = argparse.ArgumentParser(description="Try settings of Opacus.")
+    parser.add_argument("tasks", nargs="+")
+    parser.add_argument("--suite", default="peers")
+    parser.add_argument("--kinds", nargs="+", default=list(GRID))
+    arguments = parser.parse_args()
+    for name in arguments.tasks:
+        task = task_of(arguments.suite, name)
         data, y = task.load()
         known, _ = split(len(y), 0)
         train, valid = known[: int(0.8 * len(known))], known[int(0.8 * len(known)) :]
-        for kind, grid in GRID.items():
+        for kind in arguments.kinds:
+            grid = GRID[kind]
             X = data.view("norm" if kind == "linear" else "unit")
             for epsilon in EPSILONS:
                 found = []
