@@ -91,7 +91,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     Parameters
     ----------
     epsilon : float
-        At least 0, and finite.
+        At least 0. If infinite, so is mu.
     delta : float
         In (0, 1).
 
@@ -100,10 +100,12 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     mu : float
         Ratio of L2 sensitivity to standard deviation.
     """
-    if not (0 <= epsilon < np.inf):
-        raise ValueError(f"epsilon must be finite and at least 0, got {shown(epsilon)}")
+    if not epsilon >= 0:
+        raise ValueError(f"epsilon must be at least 0, got {shown(epsilon)}")
     if not (0 < delta < 1):
         raise ValueError(f"delta must lie in (0, 1), got {shown(delta)}")
+    if epsilon == np.inf:
+        return float(epsilon)
 
     def excess(log_mu: float) -> float:
         value = float(gaussian_delta(epsilon, np.exp(log_mu)))
@@ -123,7 +125,7 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
     Parameters
     ----------
     epsilon : float
-        At least 0, and finite.
+        At least 0. If infinite, there is no noise.
     delta : float
         In (0, 1).
 

@@ -326,10 +326,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     def _in_rounds(self, parameters: Parameters, n_classes: int) -> bool:
         """Return whether records may have weights."""
         admitted = parameters.delta > 0 and n_classes == 2 and self.solver != "gradient"
-        # Without noise, weights have no benefit.
-        if self._chooses():
-            return admitted and (parameters.private or len(parameters.fine) > 0)
-        return admitted and int(self.rounds) > 0
+        return admitted and (self._chooses() or int(self.rounds) > 0)
 
     def _plan_rounds(
         self, parameters: Parameters, columns: Columns, coarse: Columns
@@ -344,9 +341,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         n_rounds = 2 if self._chooses() else self.rounds
         rounds = RoundsEngine(epsilon, delta, before.share, layout, int(n_rounds), C, margin)
         plain = None
-        if self._chooses() and parameters.private:
+        if self._chooses():
             plain = ObjectiveEngine(epsilon, delta, before.share, self._prepared(parameters, coarse)[0], 2, C, margin)
-        if parameters.chooses_pairs and parameters.private and n_rounds == 2:
+        if parameters.chooses_pairs and n_rounds == 2:
             paired = PairedRounds(rounds, plain, coarse, finer, parameters.smoothness, noise)
             return before.and_then(paired.plan()), (columns, layout, paired)
         if plain is None:

@@ -64,8 +64,7 @@ class PairedDescent:
 
     def plan(self) -> PrivacyGuarantee:
         plain = self.plain
-        (event,) = plain.plan().events
-        assert isinstance(event, GaussianEvent)
+        event = GaussianEvent(plain.step_mu * math.sqrt(plain.n_steps))
         release = reserved_release(event, 1 - plain.reserved)
         return PrivacyGuarantee(plain.epsilon, plain.delta, (event,), (release,))
 

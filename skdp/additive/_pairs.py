@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import GaussianEvent, PrivacyEvent, bounded_range_epsilon
-from ..mechanisms import GroupChoices
+from ..mechanisms import BestChoices, GroupChoices, Mechanism
 from ..parts.arrays import PartedArray, folded, rowwise
 from ..release.session import Release, ReleaseSession, Reserved
 from ..release.theorems import Theorem
@@ -133,7 +133,8 @@ class PairChoice:
         columns = tuple(
             tuple(Merged.of(own, kind, most) for own, kind in zip(counts, ordered, strict=True)) for most in RESOLUTIONS
         )
-        several = [j for j, own in enumerate(columns[0]) if len(own.shares) > 1]
+        # A pair explains residuals if each of its columns has two occupied cells.
+        several = [j for j, own in enumerate(columns[0]) if np.count_nonzero(own.shares) > 1]
         every = [(r, a, b) for r in range(len(RESOLUTIONS)) for a, b in combinations(several, 2)]
         if not every:
             return None
@@ -153,11 +154,13 @@ class PairChoice:
 
     @staticmethod
     def _scale(mu: float) -> float:
-        return 2 * score_sensitivity() / bounded_range_epsilon(mu)
+        return 2 * score_sensitivity() / bounded_range_epsilon(mu) if mu < math.inf else 0.0
 
     def release(self, index: int) -> Release:
         """Return the plan of one choice."""
-        mechanism = GroupChoices(bounded_range_epsilon(self.mu), score_sensitivity(), bounded_range=True)
+        mechanism: Mechanism = BestChoices(score_sensitivity())
+        if self.mu < math.inf:
+            mechanism = GroupChoices(bounded_range_epsilon(self.mu), score_sensitivity(), bounded_range=True)
         return Release(f"pair {index + 1}", mechanism, self.share, _THEOREM)
 
     def scores(self, codes: Any, residuals: Any) -> Array:

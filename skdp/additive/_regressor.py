@@ -334,7 +334,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         loss = Huber(_MOST_RESIDUAL)
         clip = _CLIP + _MORE_CLIP / (1 + noise_multiplier(epsilon, delta, 0))
         engine = GradientEngine(epsilon, delta, reserved, layout, loss, parameters.n_steps, _WALK, clip)
-        if parameters.chooses_pairs and parameters.private:
+        if parameters.chooses_pairs:
             return PairedDescent(engine, *self._smoothness_and_noise(parameters)), last
         return engine, last
 

@@ -196,10 +196,8 @@ class RoundsEngine:
 
     def round(self, index: int, share: float) -> Round:
         """Return a round for a share of the budget."""
-        mu = math.inf
-        if self.epsilon < math.inf:
-            # It is rounded down, so that an unused budget of the same size admits the fit.
-            mu = gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * (1 - 2.0**-40)
+        # It is rounded down, so that an unused budget of the same size admits the fit.
+        mu = gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * (1 - 2.0**-40)
         norm = self.layout.norm
         # With much noise, the ridge is that of the best linear estimate. Without noise, one over the weight is the
         # square of the expected size of a curve, because sampling errors remain.
@@ -256,7 +254,7 @@ class RoundsEngine:
         layout = self.layout if not self.given or own is self.given[-1] else self.layout.without_pairs()
         features = Centred.of(layout, probabilities, weights)
         usual = 1.0
-        if self.C is None and self.epsilon < math.inf:
+        if self.C is None:
             in_bin = count * gaussian_mu(self.epsilon, self.delta) / self.layout.n_bins
             usual = max(1.0, (MANY / in_bin) ** POWER)
         return Fitted(own, features, max(usual, own.ridge(features.length_ratio)), count, np.empty(0))

@@ -23,7 +23,7 @@ from .channels import (
     UnaryChannel,
     WindowChannel,
 )
-from .choices import GroupChoices
+from .choices import BestChoices, GroupChoices
 from .discrete_gaussian import discrete_gaussian
 from .discrete_laplace import DiscreteLaplaceMechanism, discrete_laplace
 from .exponential import ExponentialMechanism
@@ -44,6 +44,7 @@ __all__ = [
     "MOST_PARAMETERS",
     "TOTAL_BITS",
     "UNKNOWN",
+    "BestChoices",
     "BestOfRuns",
     "BinghamMechanism",
     "BitStream",

@@ -20,10 +20,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._base import Mechanism
+from ._base import Mechanism, NoNoise
 from ._bits import BitStream
+from ._exact import random_permutation
 from .exponential import ExponentialMechanism
 from .permute_and_flip import PermuteAndFlip
+
+# Scores that differ by less than this part of their sensitivity are equal.
+_EQUAL = 2.0**-20
 
 
 @dataclass(frozen=True)
@@ -79,3 +83,33 @@ class GroupChoices(Mechanism):
         mechanism = kind(self.epsilon, self.sensitivity, self.monotone)
         rows = np.asarray(value, dtype=np.float64)
         return np.array([mechanism.select(scores, stream) for scores in rows], dtype=np.float64)
+
+
+class BestChoices(NoNoise):
+    """The limit of `GroupChoices` for epsilon = inf: one of the best candidates of each group, without any guarantee.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Largest change of one candidate's score, for information only.
+    """
+
+    def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
+        """Return one of the best candidates of each group, drawn at random. Scores that differ by rounding are equal.
+
+        Parameters
+        ----------
+        value : array-like of shape (n_groups, n_candidates)
+            Finite scores. Larger is better.
+        stream : BitStream
+            Source of bits.
+
+        Returns
+        -------
+        chosen : ndarray of shape (n_groups,)
+            Positions of the chosen candidates.
+        """
+        rows = np.asarray(value, dtype=np.float64)
+        best = rows >= rows.max(axis=1, keepdims=True) - self.sensitivity * _EQUAL
+        order = random_permutation(rows.shape[1], stream)
+        return order[best[:, order].argmax(axis=1)].astype(np.float64)

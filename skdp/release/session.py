@@ -93,6 +93,8 @@ class Reserved(Mechanism):
     def covers(self, events: Sequence[PrivacyEvent]) -> bool:
         """Tell whether these events cost at most as much, composed in any order."""
         if isinstance(self.event, GaussianEvent):
+            if self.event.noise_mu == math.inf:
+                return True
             gaussian = [event.noise_mu for event in events if isinstance(event, GaussianEvent)]
             return len(gaussian) == len(events) and math.hypot(*gaussian) <= self.event.noise_mu
         pure = [event.epsilon for event in events if isinstance(event, PureEvent)]

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
-from ..mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, GroupChoices, Mechanism, NoNoise, pure_share
+from ..mechanisms import (
+    BestChoices,
+    DiscreteLaplaceMechanism,
+    GaussianMechanism,
+    GroupChoices,
+    Mechanism,
+    NoNoise,
+    pure_share,
+)
 from ..parts.arrays import many_rows
 from ..sensitivity import sum_over_rows
 from ._structure import ROUTED
@@ -63,13 +71,6 @@ def count_mechanism(
         return GaussianMechanism(mu, sensitivity, size, bits), GaussianEvent(mu)
     part = pure_share(epsilon, share)
     return DiscreteLaplaceMechanism(part, leaf_counts_l1(n_trees), size), PureEvent(part)
-
-
-class BestChoices(NoNoise):
-    """Select the best candidates, without noise."""
-
-    def release(self, value: Any, stream: Any) -> Array:
-        return np.asarray(value).argmax(axis=1).astype(np.float64)
 
 
 def choice_mechanism(epsilon: float, delta: float, share: float, sensitivity: float) -> tuple[Mechanism, PrivacyEvent]:

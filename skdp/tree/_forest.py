@@ -55,6 +55,9 @@ _LOOKED_UP = 2**21
 THRESHOLDS = ("uniform", "quantile")
 WEIGHTS = ("newton", "equal")
 
+# Unit of the scores of a choice without noise.
+_LEAST_UNIT = 2.0**-16
+
 #: Ridge of the Newton step, in units of the largest eigenvalue of the noise.
 _RIDGE = 0.5
 
@@ -226,7 +229,8 @@ class RandomTrees(TreeModel, PrivateEstimator):
                 return leaf_scores(route, table, rows)
 
             def choose(label: str, line: Line) -> Array:
-                unit = trees.mechanisms[label].scale
+                # Without noise, the odds decide between equal scores.
+                unit = max(trees.mechanisms[label].scale, _LEAST_UNIT)
                 found = line_scores(line, unit, base, looked_up, losses, X, y)
                 return line.at(int(session.release(label, found)[0]))
 

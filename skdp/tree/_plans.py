@@ -44,6 +44,9 @@ _DEPTH, _DEEPEST = 5, 8
 #: Required mean number of records of a class, in standard deviations of the noise in a count ...
 _RECORDS_FOR_NOISE = 8
 
+#: For trees of two features, the noise must be so many times smaller.
+_LESS_NOISE = 4
+
 #: ... for a step of the weights to be worth its part of the budget.
 _RECORDS_FOR_STEP = 16
 
@@ -77,8 +80,6 @@ class Parameters:
         """Return the number of trees if the noise is small."""
         if self.n_estimators is not None:
             return self.n_estimators
-        if self.private and self.delta == 0:
-            return min(n_features, 64)
         return min(2 * n_features, max(n_features, 64), 256)
 
     @property
@@ -93,7 +94,10 @@ class Parameters:
             return most
         tolerable = n_rows / (_RECORDS_FOR_NOISE * n_classes)
         # At least four trees are used, because the accuracy of a single tree of random splits varies much.
-        return max(min(_FEWEST, most), bisect.bisect_right(range(1, most + 1), tolerable, key=noise))
+        found = max(min(_FEWEST, most), bisect.bisect_right(range(1, most + 1), tolerable, key=noise))
+        # Trees of two features are added to those of one if there is little noise.
+        added = bisect.bisect_right(range(1, found + 1), tolerable / _LESS_NOISE, key=noise)
+        return max(min(found, n_features), added)
 
     def noisy(self, n_rows: float | None, n_classes: int, noise: float) -> bool:
         """Tell whether there is too much noise for a step of the weights."""

@@ -32,8 +32,8 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     Parameters
     ----------
     n_estimators : int, default=None
-        Number of trees. If None, it is the number of features, and at most 64 with ``delta=0`` and 256 otherwise. With
-        a positive `delta`, there are twice as many trees as features if that does not exceed 64. There are fewer trees,
+        Number of trees. If None, it is the number of features, and at most 256. There are up to twice as many trees as
+        features, and at most 64, if a count has little noise (a quarter of the limit below). There are fewer trees,
         down to 4, if the noise in a number of records, which grows with the number of trees, would exceed a sixteenth
         of `expected_n`. If `expected_n` is None, a noisy count takes its place.
     epsilon : float, default=1.0

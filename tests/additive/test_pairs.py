@@ -152,7 +152,8 @@ def test_where_no_pair_can_pay_it_is_the_fit_without(make, n_rows, epsilon):
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"delta": 0.0}, {"epsilon": math.inf}, {"rounds": 0}, {"rounds": 1}, {"solver": "gradient"}]
+    "parameters",
+    [{"delta": 0.0}, {"delta": 0.0, "epsilon": math.inf}, {"rounds": 0}, {"rounds": 1}, {"solver": "gradient"}],
 )
 def test_other_fits_choose_none(parameters):
     X, y = table(1000)

@@ -234,7 +234,7 @@ def test_two_rounds_are_for_two_classes_and_a_positive_delta():
     assert model(solver="gradient", n_steps=5).fit(X, y).rounds_ == 0
     assert model(classes=[0, 1, 2], n_steps=5).fit(X, y).rounds_ == 0
     assert model(epsilon=math.inf, rounds="auto").fit(X, y).rounds_ == 2
-    assert model(epsilon=math.inf, rounds="auto", fine_cells=None).fit(X, y).rounds_ == 0
+    assert model(epsilon=math.inf, rounds="auto", fine_cells=None).fit(X, y).rounds_ == 2
     for wrong in (3, -1, "two"):
         with pytest.raises((TypeError, ValueError), match="rounds"):
             model(rounds=wrong).privacy_plan(n_features=3)
