@@ -50,7 +50,7 @@ def classifier(**parameters):
 
 def test_without_noise_it_is_logistic_regression_on_the_cells():
     X, y, _ = table()
-    model = classifier(epsilon=INF, smoothness=0.0, n_bins=8, C=2.0).fit(X, y)
+    model = classifier(epsilon=INF, smoothness=0.0, n_bins=8, C=2.0, rounds=0).fit(X, y)
     codes = model._codes(X)
     Z = np.column_stack([model._layout.features(codes), np.full(len(X), model._layout.constant)])
     reference = LogisticRegression(C=2.0, fit_intercept=False, tol=1e-10, max_iter=1000).fit(Z, y)
@@ -331,7 +331,7 @@ def test_the_weight_is_limited_as_the_proof_wants_it():
     assert 3.6 * gaussian_mu(1.0, 1e-5) <= model.C_ * norm**2 <= 3.7 * gaussian_mu(1.0, 1e-5)
     assert classifier(C=1e-4, epsilon=1.0).fit(X, y).C_ == 1e-4
     with pytest.raises(ValueError, match="C must be at most"):
-        classifier(C=1e50, epsilon=INF).fit(X, y)
+        classifier(C=1e50, epsilon=INF, rounds=0).fit(X, y)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
