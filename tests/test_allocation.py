@@ -10,14 +10,20 @@ from scipy import stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    BaggingClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
 from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor
 from sklearn.model_selection import (
     GridSearchCV,
     LeaveOneOut,
@@ -289,9 +295,10 @@ def test_what_cannot_be_counted_is_refused(make):
         allocate(model, 1.0)
 
 
-def test_bagging_is_refused_and_says_why():
-    with pytest.raises(ValueError, match="seeds"):
-        allocate(BaggingClassifier(objective()), 1.0)
+@pytest.mark.parametrize("outer", [BaggingClassifier, AdaBoostClassifier, AdaBoostRegressor, RANSACRegressor])
+def test_bagging_and_boosting_are_refused_and_say_why(outer):
+    with pytest.raises(ValueError, match=rf"^{outer.__name__} seeds .*Use PATEClassifier"):
+        allocate(outer(objective()), 1.0)
 
 
 def test_splits_that_depend_on_the_data_or_are_used_up_by_counting_are_refused():

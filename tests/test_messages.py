@@ -53,6 +53,7 @@ def test_unknown_arguments_are_refused_by_the_public_name(model):
         clone(model).fit()
 
 
+@pytest.mark.filterwarnings("ignore:The guarantee in privacy_ does not hold")
 @pytest.mark.parametrize(
     "fit",
     [

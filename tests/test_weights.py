@@ -5,6 +5,7 @@ False alarms: each test of a law refuses the correct one with probability 1e-9 a
 
 import math
 import pickle
+import types
 from contextlib import contextmanager
 from functools import partial
 from unittest.mock import patch
@@ -15,16 +16,25 @@ import pytest
 from scipy import sparse, stats
 from sklearn import config_context
 from sklearn.base import clone, is_classifier
-from sklearn.ensemble import AdaBoostClassifier, VotingClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
+    VotingClassifier,
+)
+from sklearn.linear_model import RANSACRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp import BudgetAccountant, DPGridSearchCV, DPNaiveBayes, DPSGDClassifier, DPSGDRegressor, ObjPertLogReg, Schema
 from skdp.ensemble import SampleAggregate
+from skdp.exceptions import PrivacyAssumptionWarning
 from skdp.mechanisms import NoiseSource
 from skdp.release.estimator import PrivateEstimator
 from skdp.release.units import Unit
 from skdp.release.weights import chances, class_weights, kept, relative_weights
+from skdp.tree import DPRandomTreeRegressor
 from tests.estimators import BY_GROUP, ONE_EACH, data_for, declared, needs_y, released
 from tests.neighbours import COMPARED, IN_ALL_GROUPS, MOVED, inputs, records
 from tests.statistics import accept
@@ -407,14 +417,69 @@ def test_weights_reach_a_step_of_a_pipeline():
     np.testing.assert_array_equal(released(voting.estimators_[0]), alone)
 
 
-def test_boosting_passes_weights():
+def classifier(**parameters):
+    return ObjPertLogReg(**{"epsilon": 50.0, "data_norm": 3.0, "classes": [0, 1], **parameters})
+
+
+def regressor(**parameters):
+    return DPRandomTreeRegressor(bounds=(-3, 3), bounds_y=(-3, 3), **parameters)
+
+
+def resampling():
+    """A pipeline as that of imbalanced-learn, which need not be installed: its code is in a module of that name."""
+    module = types.ModuleType("imblearn.pipeline")
+    exec(
+        "class Pipeline:\n"
+        "    def __init__(self, *steps):\n"
+        "        self.steps = [(str(k), step) for k, step in enumerate(steps)]\n"
+        "    def fit(self, X, y):\n"
+        "        for _, step in self.steps[:-1]:\n"
+        "            X, y = step.fit_resample(X, y) if hasattr(step, 'fit_resample') else (X, y)\n"
+        "        self.steps[-1][1].fit(X, y)\n",
+        vars(module),
+    )
+    return module.Pipeline
+
+
+class Sampler:
+    def fit_resample(self, X, y):
+        return np.tile(X, (2, 1)), np.tile(y, 2)
+
+
+def routed(model):
+    with config_context(enable_metadata_routing=True):
+        model.fit(*data_for(ObjPertLogReg()))
+
+
+@pytest.mark.parametrize(
+    ("fit", "reason"),
+    [
+        (lambda X, y: BaggingRegressor(regressor(max_weight=5.0), n_estimators=2).fit(X, X[:, 0]), "bagging"),
+        (lambda X, y: BaggingClassifier(classifier(max_weight=5.0), n_estimators=2).fit(X, y), "bagging"),
+        (lambda X, y: routed(BaggingClassifier(classifier(), n_estimators=2)), "bagging"),
+        (lambda X, y: AdaBoostClassifier(classifier(max_weight=2 / len(X)), n_estimators=2).fit(X, y), "boosting"),
+        (lambda X, y: AdaBoostRegressor(regressor(), n_estimators=2).fit(X, X[:, 0]), "boosting"),
+        (lambda X, y: RANSACRegressor(regressor(), min_samples=0.5).fit(X, X[:, 0]), "RANSAC"),
+        (lambda X, y: resampling()(Sampler(), classifier()).fit(X, y), "imbalanced-learn"),
+    ],
+)
+def test_estimators_inside_which_the_guarantee_does_not_hold_warn(fit, reason):
+    with pytest.warns(PrivacyAssumptionWarning, match=f"^The guarantee in privacy_ does not hold .*{reason}"):
+        fit(*data_for(ObjPertLogReg()))
+
+
+def test_estimators_inside_which_the_guarantee_holds_do_not_warn():
+    X, y = data_for(ObjPertLogReg())
+    resampling()(FunctionTransformer(), classifier()).fit(X, y)
+    VotingClassifier([("a", classifier())]).fit(X, y)
+
+
+@pytest.mark.parametrize("outer", [AdaBoostClassifier, BaggingClassifier])
+def test_bagging_and_boosting_pass_weights(outer):
     # The weights of boosting are divided by their sum, so that its guarantee is not that of its parts.
     X, y = data_for(ObjPertLogReg())
-    with pytest.raises(ValueError, match="Set max_weight"):
-        AdaBoostClassifier(ObjPertLogReg(data_norm=3.0, classes=[0, 1])).fit(X, y)
-    inside = ObjPertLogReg(epsilon=50.0, data_norm=3.0, classes=[0, 1], max_weight=2 / len(X))
-    boosted = AdaBoostClassifier(inside, n_estimators=3, random_state=0).fit(X, y)
-    assert boosted.score(X, y) > 0.6
+    with pytest.raises(ValueError, match=r"Set max_weight.* bagging or boosting .* the guarantee does not hold"):
+        outer(classifier(), n_estimators=2).fit(X, y)
 
 
 def test_every_estimator_that_takes_y_takes_weights():

@@ -5,8 +5,34 @@ from __future__ import annotations
 import sys
 import warnings
 
+from ..exceptions import PrivacyAssumptionWarning
+
 # This package, and the wrappers of scikit-learn around methods of estimators.
 _INSIDE = ("skdp", "sklearn.callback", "sklearn.utils")
+
+#: Modules that fit estimators to samples or weights that depend on other records, and the reason for each.
+_RESAMPLING = {
+    "sklearn.ensemble._bagging": "a sample of bagging can hold a record several times",
+    "sklearn.ensemble._weight_boosting": "the samples or weights of boosting depend on all records",
+    "sklearn.linear_model._ransac": "RANSAC chooses records by exact scores",
+    "imblearn.pipeline": "a sampler of imbalanced-learn draws or makes rows that depend on other records",
+}
+
+
+def warn_of_resampling() -> None:
+    """Warn if the fit is inside an estimator in which the guarantee of a fit does not hold."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        reason = _RESAMPLING.get(frame.f_globals.get("__name__", ""))
+        steps = getattr(frame.f_locals.get("self"), "steps", None) if reason else None
+        if reason and (steps is None or any(hasattr(step, "fit_resample") for _, step in steps)):
+            return warn(
+                f"The guarantee in privacy_ does not hold for this fit, because {reason}. If the outer "
+                "estimator has drawn a seed and keeps it, the noise can also be subtracted. Use PATEClassifier, SampleAggregate or "
+                "DPRandomTree instead (user guide, Meta-estimators)",
+                PrivacyAssumptionWarning,
+            )
+        frame = frame.f_back
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -11,6 +11,8 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
     BaggingClassifier,
     BaggingRegressor,
     StackingClassifier,
@@ -20,6 +22,7 @@ from sklearn.ensemble import (
 )
 from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import RANSACRegressor
 from sklearn.model_selection import GridSearchCV, ParameterGrid, PredefinedSplit, RandomizedSearchCV, check_cv
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Normalizer
@@ -287,11 +290,11 @@ def _times_fitted(meta: Any, child: str) -> int:
     )
 
 
-def _refuse_bagging(meta: Any, child: str) -> int:
+def _refuse_resampling(meta: Any, child: str) -> int:
     raise ValueError(
-        f"{type(meta).__name__} seeds the noise of its estimators and keeps the seeds, and a bootstrap "
-        "sample holds a record several times. Therefore its fits do not have the guarantee that they "
-        "state"
+        f"{type(meta).__name__} seeds the noise of its estimators and keeps the seeds, and a sample holds a record "
+        "several times or depends on all records. Therefore its fits do not have the guarantee that they state. Use "
+        "PATEClassifier, SampleAggregate or DPRandomTree instead"
     )
 
 
@@ -353,8 +356,10 @@ def _calibration_fits(meta: Any, child: str) -> int:
     return _splits(meta) + (meta.ensemble is False)
 
 
+_RESAMPLING = (BaggingClassifier, BaggingRegressor, AdaBoostClassifier, AdaBoostRegressor, RANSACRegressor)
+
 _COUNTS: tuple[tuple[Any, Callable[[Any, str], int]], ...] = (
-    ((BaggingClassifier, BaggingRegressor), _refuse_bagging),
+    (_RESAMPLING, _refuse_resampling),
     (_SEARCHES, _search_fits),
     ((StackingClassifier, StackingRegressor), _stacking_fits),
     (CalibratedClassifierCV, _calibration_fits),

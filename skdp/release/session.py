@@ -26,7 +26,7 @@ from ..accounting import (
     RecordedRelease,
     Relation,
 )
-from ..checks.warn import warn
+from ..checks.warn import warn, warn_of_resampling
 from ..exceptions import ReleaseError, SeededNoiseWarning
 from ..mechanisms import BitStream, Mechanism, NoiseSource, SampledGaussianMechanism
 from .progress import Attributes, Phases, Progress
@@ -246,6 +246,7 @@ class ReleaseSession:
             if accountant is not None:
                 accountant.check_charge(plan.cost, estimator=estimator, relation=plan.relation)
             validate()
+        warn_of_resampling()
         if accountant is not None:
             if source.seeded:
                 warn(

@@ -41,7 +41,9 @@ Array = NDArray[np.float64]
 
 _NO_BOUND = (
     "sample_weight is given and max_weight is None. Set max_weight, a public upper bound on the weights: a record is "
-    "kept with probability sample_weight / max_weight. The budget was not charged"
+    "kept with probability sample_weight / max_weight. If bagging or boosting passes the weights, the guarantee does "
+    "not hold for any max_weight: use PATEClassifier, SampleAggregate or DPRandomTree instead. The budget was not "
+    "charged"
 )
 
 

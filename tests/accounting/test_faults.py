@@ -2253,6 +2253,7 @@ TOOLS = [scores, validation, search, bagging]
 
 
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
+@pytest.mark.filterwarnings("ignore:The guarantee in privacy_ does not hold")
 @pytest.mark.parametrize("durable", [False, True], ids=["memory", "file"])
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
