@@ -27,8 +27,8 @@ def warn_of_resampling() -> None:
         steps = getattr(frame.f_locals.get("self"), "steps", None) if reason else None
         if reason and (steps is None or any(hasattr(step, "fit_resample") for _, step in steps)):
             return warn(
-                f"The guarantee in privacy_ does not hold for this fit, because {reason}. If the outer "
-                "estimator has drawn a seed and keeps it, the noise can also be subtracted. Use PATEClassifier, SampleAggregate or "
+                f"The guarantee in privacy_ does not hold for this fit, because {reason}. If the outer estimator has drawn "
+                "a seed and keeps it, the noise can also be subtracted. Use PATEClassifier, SampleAggregate or "
                 "DPRandomTree instead (user guide, Meta-estimators)",
                 PrivacyAssumptionWarning,
             )
