@@ -27,9 +27,9 @@ def warn_of_resampling() -> None:
         steps = getattr(frame.f_locals.get("self"), "steps", None) if reason else None
         if reason and (steps is None or any(hasattr(step, "fit_resample") for _, step in steps)):
             return warn(
-                f"The guarantee in privacy_ does not hold for this fit, because {reason}. If the outer estimator has drawn "
-                "a seed and keeps it, the noise can also be subtracted. Use PATEClassifier, SampleAggregate or "
-                "DPRandomTree instead (user guide, Meta-estimators)",
+                f"The guarantee in privacy_ does not hold for this fit, because {reason}. If the outer estimator "
+                "keeps a seed that it has drawn, the noise can also be subtracted. Use PATEClassifier, SampleAggregate "
+                "or DPRandomTree instead (user guide, Meta-estimators)",
                 PrivacyAssumptionWarning,
             )
         frame = frame.f_back
