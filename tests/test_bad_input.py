@@ -307,7 +307,7 @@ GOOD_NUMBERS = {
         (np.int8(1), 1.0),
         (INF, INF),
     ],
-    "delta": [(np.float64(1e-5), 1e-5), (Fraction(1, 2), 0.5), (1e-300, 1e-300)],
+    "delta": [(np.float64(1e-5), 1e-5), (Fraction(1, 2), 0.5), (1e-30, 1e-30)],
     "bounds": [
         ([-3, 3], (-3.0, 3.0)),
         (np.array([-3, 3]), (-3.0, 3.0)),

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from ..checks.values import as_float, shown
 from ..exceptions import BudgetError
+from ._gaussian import LEAST_DELTA
 
 #: The possible units of privacy: one record, or all records of one group.
 UNITS = ("record", "group")
@@ -18,9 +19,6 @@ MIN_EPSILON = 2.0**-20
 
 #: Above this, a finite epsilon means no more than ``inf``.
 MAX_EPSILON = 1e9
-
-#: Below this, doubles hold too few digits of delta to calibrate noise.
-_LEAST_DELTA = 1e-300
 
 
 class _Pair(NamedTuple):
@@ -131,8 +129,8 @@ def check_delta(delta: object) -> float:
     value = as_float(delta)
     if not 0 <= value < 1 or delta < 0:
         raise ValueError(f"delta must lie in [0, 1), got {shown(delta)}")
-    if 0 < value < _LEAST_DELTA:
-        raise ValueError(f"delta must be 0, or at least {_LEAST_DELTA:g}, got {shown(delta)}")
+    if 0 < value < LEAST_DELTA:
+        raise ValueError(f"delta must be 0, or at least {LEAST_DELTA:g}, got {shown(delta)}")
     return value or 0.0
 
 

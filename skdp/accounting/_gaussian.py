@@ -34,6 +34,10 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 #: 1e-13, so that this margin puts every rounding error on the safe side.
 SAFETY = 1e-10
 
+#: Deltas that Gaussian-DP parameters of other events leave out, and the least delta of a budget. It is so much larger
+#: that a million such events change it by less than a part in a thousand.
+NEGLIGIBLE_DELTA, LEAST_DELTA = 1e-40, 1e-30
+
 
 def _mills(t: NDArray) -> NDArray:
     return np.sqrt(np.pi / 2) * special.erfcx(t / np.sqrt(2))

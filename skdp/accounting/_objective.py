@@ -27,14 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from ._gaussian import SAFETY, gaussian_delta, gaussian_mu
+from ._gaussian import NEGLIGIBLE_DELTA, SAFETY, gaussian_delta, gaussian_mu
 
 #: Up to this ratio of kappa to mu, the binary log loss is mu-GDP (theorem 6 of the user guide).
 GAUSSIAN_RATIO = 3.7
 
 _GRID = 1200
 _HULL = 2000
-_NEGLIGIBLE = 1e-40
 # Up to this value, their exponentials, and products of them, are finite.
 _MOST_EPSILON = 300.0
 
@@ -372,9 +371,9 @@ def _gdp(curve: ObjectiveCurve, mu: float) -> float:
         end = c
     else:
         end = curve._reach(mu, 16.0)
-        while end < _MOST_EPSILON and float(curve.profile(np.array(end), mu)) > _NEGLIGIBLE:
+        while end < _MOST_EPSILON and float(curve.profile(np.array(end), mu)) > NEGLIGIBLE_DELTA:
             end = min(1.25 * end, _MOST_EPSILON)
-        if float(curve.profile(np.array(end), mu)) > _NEGLIGIBLE:
+        if float(curve.profile(np.array(end), mu)) > NEGLIGIBLE_DELTA:
             return math.inf
     # The grid is finer at the left end, where the tied profile has an infinite slope.
     grid = end * np.linspace(0.0, 1.0, _GRID) ** 2
@@ -385,7 +384,9 @@ def _gdp(curve: ObjectiveCurve, mu: float) -> float:
     def excess(log_mu: float) -> float:
         with np.errstate(divide="ignore"):
             lower = np.log(gaussian_delta(grid[1:], math.exp(log_mu)))
-        return float(np.max(np.log(np.maximum(upper, _NEGLIGIBLE)) - np.maximum(lower, math.log(_NEGLIGIBLE))))
+        return float(
+            np.max(np.log(np.maximum(upper, NEGLIGIBLE_DELTA)) - np.maximum(lower, math.log(NEGLIGIBLE_DELTA)))
+        )
 
     low = math.log(mu)
     high = low + 0.1

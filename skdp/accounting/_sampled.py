@@ -35,7 +35,7 @@ from scipy import optimize, special
 
 from ..checks.values import shown
 from ._events import GaussianEvent, PrivacyEvent, compose_events
-from ._gaussian import gaussian_delta, gaussian_mu
+from ._gaussian import NEGLIGIBLE_DELTA, gaussian_delta, gaussian_mu
 from ._loss_distribution import NEGLIGIBLE, PrivacyLossDistribution, Profiles
 
 # Steps of the lattice of losses per standard deviation of the loss of one step. The resulting noise is within a few
@@ -56,8 +56,7 @@ _TOLERANCE = 1e-4
 #: if a record is sampled very rarely, delta could be the probability of disclosing a record completely.
 MOST_MU = 3.0
 
-# Deltas that Gaussian-DP parameters leave out, and the largest epsilon at which they are compared.
-_NEGLIGIBLE = 1e-40
+# The largest epsilon at which deltas are compared with those of Gaussian DP.
 _LARGEST_EPSILON = 400.0
 
 # The largest order times mu for which a divergence is integrated. Beyond it, sampling helps little.
@@ -183,13 +182,13 @@ def _gdp(event: SampledGaussianEvent) -> float:
     interval = spread / _RESOLUTION
     if event.n_steps <= _MOST_STEPS and 20 * event.noise_mu / interval <= _MOST_POINTS:
         deltas = np.minimum(deltas, event.privacy_loss_distribution(interval).get_delta_for_epsilon(grid))
-    if not deltas[-1] <= _NEGLIGIBLE:
+    if not deltas[-1] <= NEGLIGIBLE_DELTA:
         return math.inf
 
     def dominates(mu: float) -> bool:
         # Deltas decrease with epsilon. On each cell of the grid, the left end is compared with the Gaussian's right
         # end.
-        return bool(np.all(deltas[:-1] <= gaussian_delta(grid[1:], mu) * (1 - _MARGIN) + _NEGLIGIBLE))
+        return bool(np.all(deltas[:-1] <= gaussian_delta(grid[1:], mu) * (1 - _MARGIN) + NEGLIGIBLE_DELTA))
 
     low, high = 0.0, whole
     if not dominates(high):

@@ -15,6 +15,7 @@ from skdp.accounting import (
     PrivacyCost,
     SampledGaussianEvent,
     gaussian_delta,
+    gaussian_epsilon,
     gaussian_mu,
     sampled_gaussian_mu,
 )
@@ -48,6 +49,25 @@ def composed_delta(epsilon, rate, mu, n_steps, points=2**16, reach=16.0):
     law = np.fft.fftshift(np.fft.irfft(transform, points))
     losses = (np.arange(points) - points // 2) * interval
     return float(np.sum(law * np.maximum(-np.expm1(epsilon - losses), 0.0)))
+
+
+def test_a_delta_below_those_that_are_left_out_is_refused():
+    with pytest.raises(ValueError, match="delta must be 0, or at least 1e-30"):
+        BudgetAccountant(36.0, 1e-120, composition="gdp")
+
+
+@pytest.mark.parametrize("rate", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("mu", [1.0, 3.0])
+def test_what_gdp_admits_at_the_least_delta_has_that_delta(rate, mu):
+    # The far tail of a rare sample is heavier than that of its Gaussian parameter, below any other delta.
+    event = SampledGaussianEvent(rate, mu, 1)
+    for delta in (1e-30, 1e-20, 1e-10):
+        epsilon = gaussian_epsilon(event.mu(), delta)
+        BudgetAccountant(epsilon * (1 + 1e-6) + 1e-6, delta, composition="gdp").charge(
+            PrivacyCost(epsilon, delta, (event,))
+        )
+        removal = rate * float(gaussian_delta(math.log1p(math.expm1(epsilon) / rate), mu))
+        assert removal <= delta * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.3, 1.0])
