@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -20,8 +21,10 @@ Integers = NDArray[np.int64]
 
 _MOST = 10**6
 
-# The missing values that pandas reads.
-_TRUTHS = {text: value for value in (True, False) for text in (str(value), str(value).lower(), str(value).upper())}
+_TRUTHS = {"true": True, "false": False}
+
+# PyArrow reads these as numbers of 64 bits.
+_HEXADECIMAL = re.compile("0[xX][0-9a-fA-F]{1,16}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,8 +158,10 @@ def key_of(entry: Any) -> tuple[str, Any]:
         kind, value = "text", value.decode()
     if kind != "text" or "_" in value:
         return kind, value
-    if value in _TRUTHS:
-        return "number", _TRUTHS[value]
+    if value.casefold() in _TRUTHS:
+        return "number", _TRUTHS[value.casefold()]
+    if _HEXADECIMAL.fullmatch(value):
+        return "number", (int(value, 16) + 2**63) % 2**64 - 2**63
     for read in (int, float):
         try:
             number = read(value)

@@ -11,17 +11,14 @@ from numpy.typing import NDArray
 from ..checks.params import check_boolean, check_bounds, check_choice, check_positive, is_list
 from ..checks.values import shown
 from ..mechanisms import UNKNOWN
-from .categories import Categories, check_list, key_of
-from .entries import MISSING, Entries
+from .categories import check_list
+from .entries import MISSING, Entries, meaning_of
 from .grid import Grid
 
 Array = NDArray[np.float64]
 
 #: Name of the cell of missing entries.
 MISSING_CELL = "missing"
-
-# Texts that stand for missing entries in a column that one entry converted to text.
-_WRITTEN = ("nan", "NaT", "<NA>")
 
 # Number of values that a description shows.
 _MOST_SHOWN = 10
@@ -128,15 +125,12 @@ class Category:
     def __post_init__(self) -> None:
         checked = check_list(self.values, 1, "values")
         object.__setattr__(self, "values", tuple(checked.values.tolist()))
-        written = [value for value in self.values if value in _WRITTEN]
-        if written:
+        if len({meaning_of(value) for value in self.values}) < len(self.values):
+            # Readers of CSV files convert text to numbers or missing entries, unless one entry is another text.
             raise ValueError(
-                f"values must not hold {written[0]!r}, which NumPy and pandas write for missing entries where a column "
-                "becomes text: give this category another name, in values and in the table"
+                "values must not hold two texts that spell the same number, such as '7' and '007', or two that stand "
+                "for missing entries, such as 'NA' and 'null'"
             )
-        if len({key_of(value) for value in self.values}) < len(self.values):
-            # Readers of CSV files convert a column of text to numbers, unless one entry is no number.
-            raise ValueError("values must not hold two texts that spell the same number, such as '7' and '007'")
         object.__setattr__(self, "ordered", check_boolean(self.ordered, "ordered"))
         check_choice(self.missing, "missing", ("cell", "error"))
         check_choice(self.other, "other", ("cell", "missing", "error"))
@@ -193,7 +187,7 @@ def cells_of(column: Category) -> list[str]:
 
 def read_cells(column: Category, entries: Entries) -> NDArray[np.int64]:
     """Return the cell of each entry, and refuse entries as the column declares."""
-    codes, size = entries.as_codes(_categories(column)), len(column.values)
+    codes, size = entries.as_codes(column.values), len(column.values)
     other, missing = codes == UNKNOWN, codes == MISSING
     if column.other == "missing":
         missing |= other
@@ -206,19 +200,17 @@ def read_cells(column: Category, entries: Entries) -> NDArray[np.int64]:
     return codes
 
 
-def _categories(column: Category) -> Categories:
-    return check_list(list(column.values), 1, "values")
-
-
 def count_outside(column: Column, entries: Entries) -> dict[str, int]:
     """Count missing entries, those that are no numbers, and those outside the bounds or in no category."""
+    missing = entries.are_missing()
+    unreadable = np.isnan(entries.as_numbers()) & ~missing
     if isinstance(column, Number):
         values = entries.as_numbers()
-        missing = entries.as_codes(Categories.codes(1)) == MISSING
-        outside, unreadable = (values < column.low) | (values > column.high), np.isnan(values) & ~missing
+        outside = (values < column.low) | (values > column.high)
     else:
-        codes = entries.as_codes(_categories(column))
-        missing, outside, unreadable = codes == MISSING, codes == UNKNOWN, np.zeros(0)
+        codes = entries.as_codes(column.values)
+        missing, outside = missing & (codes == MISSING), codes == UNKNOWN
+        unreadable &= codes == MISSING
     return {"missing": int(missing.sum()), "unreadable": int(unreadable.sum()), "outside": int(outside.sum())}
 
 

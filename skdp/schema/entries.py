@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..checks.data import array_quietly, label_key
 from ..checks.values import as_float
 from ..mechanisms import UNKNOWN
-from .categories import Categories, is_row, key_of
+from .categories import is_row, key_of
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -25,18 +25,20 @@ Integers = NDArray[np.intp]
 #: Codes of entries that are in no list.
 MISSING = -2
 
-#: Texts of missing entries in a column that NumPy or pandas turned into text, or in a CSV file.
-_MISSING_TEXTS = frozenset({"", "nan", "None", "<NA>", "NaT"})
+#: Texts that readers of CSV files take for missing entries, though some keep them where a column holds other text.
+#: Spellings of NaN belong to them too, and are found by reading them.
+_MISSING_TEXTS = frozenset(
+    ["", "NA", "N/A", "n/a", "#NA", "#N/A", "#N/A N/A", "NULL", "null", "<NA>", "NaT"]
+    + ["1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"]
+)
 
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 #: Types whose entries can be compared and hashed without running foreign code.
 _PLAIN = {str, int, float, bool, type(None), np.str_, np.bool_, np.int32, np.int64, np.float32, np.float64}
 
-_NO_TIMES = (
-    "holds points in time or durations, which a schema does not declare. Count the time since a public date, in a unit "
-    "of your choice"
-)
+# Numbers that are not whole are equal if they differ by less than the rounding to single precision.
+_ROUNDING = 2.0**-24
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,18 +63,33 @@ class Entries:
         if self.places is None:
             assert self.numbers is not None
             return self.numbers
-        values = [value if isinstance(value, float) else _as_number(value) for value in map(_meaning, self.distinct)]
-        return np.array([*values, np.nan])[self.places]
+        return np.append(_numbers_among(map(meaning_of, self.distinct)), np.nan)[self.places]
 
-    def as_codes(self, categories: Categories) -> NDArray[np.int64]:
-        """Return positions in a list of categories, `UNKNOWN` for other entries, and `MISSING` for missing ones."""
+    def as_codes(self, values: Sequence[Any]) -> NDArray[np.int64]:
+        """Return positions in the values of a category, `UNKNOWN` for other entries, and `MISSING` for missing ones.
+
+        Entries that are no numbers are missing in a category of numbers. Text has no spelling of missing entries that
+        every reader agrees on, and a reader keeps it as text only where a column holds other text.
+        """
+        declared = list(map(meaning_of, values))
+        missing = declared.index(None) if None in declared else MISSING
+        meanings = None if self.places is None else list(map(meaning_of, self.distinct))
+        numbers = self.as_numbers() if meanings is None else _numbers_among(meanings)
+        codes = np.where(np.isnan(numbers), missing, _nearest(numbers, _numbers_among(declared)))
+        if meanings is None:
+            return codes
+        if isinstance(values[0], str):
+            positions = {"None": missing} | {_instant(text): i for i, text in enumerate(declared)}
+            for i, meaning in enumerate(meanings):
+                if not isinstance(meaning, float | None):
+                    codes[i] = positions.get(_instant(meaning), UNKNOWN)
+        return np.append(codes, missing)[self.places]
+
+    def are_missing(self) -> NDArray[np.bool_]:
+        """Tell which entries are missing. Text that is no number is not."""
         if self.places is None:
-            assert self.numbers is not None
-            if categories.values.dtype.kind == "U":
-                distinct, places = np.unique(self.numbers, return_inverse=True)
-                return _codes_of(distinct.tolist(), categories)[places]
-            return np.where(np.isnan(self.numbers), MISSING, categories.encode(self.numbers))
-        return np.append(_codes_of(self.distinct, categories), MISSING)[self.places]
+            return np.isnan(self.as_numbers())
+        return np.array([*(meaning_of(entry) in (None, "None") for entry in self.distinct), True])[self.places]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,63 +110,61 @@ class Rows:
         return Rows(self.names, tuple(column.at(rows) for column in self.columns))
 
 
-def _codes_of(distinct: Iterable[Any], categories: Categories) -> NDArray[np.int64]:
-    meanings = [_meaning(entry) for entry in distinct]
-    declared = set(categories.values.tolist())
-    missing = [value is None or (value in _MISSING_TEXTS and value not in declared) for value in meanings]
-    codes = categories.encode(np.fromiter(meanings, dtype=object, count=len(meanings)))
-    return np.where(missing, MISSING, codes)
+def _numbers_among(meanings: Iterable[Any]) -> Array:
+    return np.array([meaning if isinstance(meaning, float) else np.nan for meaning in meanings], dtype=np.float64)
 
 
-def _as_number(value: Any) -> float:
-    """Return the number that a text spells, or NaN."""
-    kind, number = key_of(value)
-    return as_float(number) if kind == "number" else np.nan
+def _nearest(numbers: Array, declared: Array) -> NDArray[np.int64]:
+    """Return the positions of numbers in `declared`, in which other entries are NaN, and `UNKNOWN` for others."""
+    order = np.argsort(declared)[: np.count_nonzero(~np.isnan(declared))]
+    if len(order) == 0:
+        return np.full(len(numbers), UNKNOWN, dtype=np.int64)
+    ascending = declared[order]
+    places = np.searchsorted(ascending[:-1] / 2 + ascending[1:] / 2, numbers)
+    nearest = ascending[places]
+    rounded = (nearest != np.rint(nearest)) & (np.abs(numbers - nearest) <= _ROUNDING * np.abs(nearest))
+    return np.where((numbers == nearest) | rounded, order[places], UNKNOWN)
 
 
-def _meaning(entry: Any) -> Any:
-    """Return a number or a text, None for a missing entry, and an ellipsis for any other entry."""
+def meaning_of(entry: Any) -> Any:
+    """Return a double or a text, None for a missing entry, and an ellipsis for any other entry."""
     try:
         if isinstance(entry, bytes):
             # NumPy writes numbers as bytes if one entry of a column is bytes.
             entry = bytes.decode(entry)
-        if isinstance(entry, str):
-            return str.__str__(entry)
-        if isinstance(entry, complex) and entry.imag == 0:
-            entry = entry.real
-        kind, _ = label_key(entry)
-        if kind == "missing":
-            return None
-        number = as_float(entry) if isinstance(entry, numbers.Number | np.bool_) else ...
-        return None if number != number else number
+        kind, value = label_key(entry)
+        if kind != "missing" and isinstance(entry, _TIMES):
+            # Readers convert text to points in time, unless one entry is another text.
+            kind, value = "text", str(entry)
+        if kind == "text":
+            value = str.__str__(value)
+            kind, value = ("missing", None) if value in _MISSING_TEXTS else key_of(value)
+        elif isinstance(entry, complex) and entry.imag == 0:
+            kind, value = "number", entry.real
+        if kind == "number" or (kind == "other" and isinstance(entry, numbers.Number)):
+            value = as_float(entry if kind == "other" else value)
+            return None if value != value else value
+        return value if kind in ("text", "missing") else ...
     except Exception:
         # Reading the value of an object may run any code.
         return ...
 
 
-def _plain(entry: Any) -> Any:
-    """Return an entry as one of a plain type, with the same meaning."""
-    if type(entry) in _PLAIN:
-        return entry
-    try:
-        if isinstance(entry, _TIMES) and label_key(entry)[0] != "missing":
-            return _Time
-    except Exception:
-        return ...
-    return _meaning(entry)
-
-
-class _Time:
-    """Stand for a point in time."""
+def _instant(text: Any) -> Any:
+    """Return the point in time that a text spells, or the text."""
+    for read in (datetime.datetime.fromisoformat, datetime.time.fromisoformat):
+        try:
+            return read(text)
+        except (TypeError, ValueError):
+            continue
+    return text
 
 
 def from_objects(entries: Sequence[Any]) -> Entries:
     """Read entries of any types."""
     if not set(map(type, entries)) <= _PLAIN:
-        entries = [_plain(entry) for entry in entries]
+        entries = [entry if type(entry) in _PLAIN else meaning_of(entry) for entry in entries]
     distinct = tuple(set(entries))
-    if _Time in distinct:
-        raise TypeError(_NO_TIMES)
     places = {entry: i for i, entry in enumerate(distinct)}
     return Entries(None, np.fromiter(map(places.__getitem__, entries), dtype=np.intp, count=len(entries)), distinct)
 
@@ -160,11 +175,7 @@ def _from_numpy(column: NDArray) -> Entries:
         return from_objects(np.ma.filled(column.astype(object), None).tolist())
     if kind in "biuf":
         return Entries(np.ascontiguousarray(column, dtype=np.float64))
-    if kind in "mM":
-        if not np.isnat(column).all():
-            raise TypeError(_NO_TIMES)
-        return Entries(np.full(len(column), np.nan))
-    return from_objects(column.tolist())
+    return from_objects((column.astype(str) if kind in "mM" else column).tolist())
 
 
 def _from_dictionary(places: NDArray, distinct: Any) -> Entries:
@@ -186,10 +197,6 @@ def _from_pandas(column: Any) -> Entries:
         return _from_arrow(column.array.__arrow_array__())
     if dtype.kind in "biuf":
         return Entries(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    if dtype.kind in "mM":
-        if not column.isna().all():
-            raise TypeError(_NO_TIMES)
-        return Entries(np.full(len(column), np.nan))
     if hasattr(dtype, "storage"):
         # These columns hold text.
         places, distinct = column.array.factorize()
@@ -200,9 +207,8 @@ def _from_pandas(column: Any) -> Entries:
 def _from_polars(column: Any) -> Entries:
     dtype = column.dtype
     if dtype.is_temporal():
-        if column.null_count() < len(column):
-            raise TypeError(_NO_TIMES)
-        return Entries(np.full(len(column), np.nan))
+        # Python has no points in time before the year 1.
+        column = column.cast(str)
     # Integers of 128 bits cannot become an array. One record may give a column this type.
     if (dtype.is_integer() or dtype.is_float()) and "128" not in str(dtype):
         return Entries(np.asarray(column.to_numpy(), dtype=np.float64))
@@ -215,7 +221,10 @@ def _from_arrow(column: Any) -> Entries:
         return Entries(np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64))
     if hasattr(column, "combine_chunks"):
         column = column.combine_chunks()
-    if name in ("string", "large_string"):
+    if name.startswith(("date", "time")):
+        # Python has no points in time before the year 1.
+        column = column.cast("string")
+    if name.startswith(("string", "large_string", "date", "time")):
         column = column.dictionary_encode()
     if hasattr(column, "dictionary"):
         places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -250,7 +259,7 @@ def read_column(column: Any, name: str) -> Entries:
         except MemoryError:
             raise
         except (TypeError, ValueError) as error:
-            known = str(error) if str(error).startswith(("holds", "must have one entry")) else ""
+            known = str(error) if str(error).startswith("must have one entry") else ""
             failure = type(error)(f"column {name!r} of X {known or 'cannot be read'}")
         except Exception:
             failure = ValueError(f"column {name!r} of X cannot be read")

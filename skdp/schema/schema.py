@@ -15,7 +15,7 @@ from ..checks.params import check_integer
 from ..checks.values import shown
 from ..mechanisms import NoiseSource
 from .declared import Category, Column, Number, as_column, count_outside, described, made_up
-from .entries import Entries, Rows, read_column, table_columns
+from .entries import Entries, Rows, meaning_of, read_column, table_columns
 from .files import as_json, as_toml, column_of, field_of, from_json, from_toml
 
 _FORMAT = "skdp.Schema"
@@ -457,10 +457,15 @@ def _public_column(column: Any, name: str) -> Column:
         ordered = bool(getattr(column.dtype, "ordered", False))
         listed = list(column.cat.categories if hasattr(column, "cat") else column.dtype.categories)
         return _listed(listed, name, ordered)
-    dtype = str(getattr(column, "dtype", getattr(column, "type", "")))
-    present = [entry for entry in entries.distinct if entry is not None and entry == entry]
+    dtype = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
+    if dtype.startswith(("date", "time", "duration")):
+        raise ValueError(
+            f"column {name!r} of frame holds points in time or durations, which a schema does not declare. Count the "
+            "time since a public date, in a unit of your choice"
+        )
+    present = [entry for entry in entries.distinct if meaning_of(entry) is not None]
     of_numbers = bool(present) and all(isinstance(e, numbers.Real) and not isinstance(e, bool) for e in present)
-    if entries.numbers is not None and dtype.lower().startswith("bool"):
+    if entries.numbers is not None and dtype.startswith("bool"):
         return Category([False, True])
     if entries.numbers is None and not of_numbers:
         return _listed(sorted(present, key=lambda entry: (str(type(entry)), entry)), name, False)
