@@ -43,7 +43,7 @@ _NO_NUMBER = "the data hold entries that are no numbers: float() argument must b
 _TIMES = (np.datetime64, np.timedelta64)
 _NO_TIMES = "Count the time since a public date, in a unit of your choice"
 
-_LEAVE_OUT = (
+LEAVE_OUT = (
     "Leave out records with missing values, or put a public constant for each: filling in from other records is a "
     "release."
 )
@@ -194,7 +194,7 @@ def _quietly(validate: Callable[[], Any], X: Any = None) -> Any:
         if message.startswith("Sparse") and HOW_TO_DENSE not in message:
             failure = TypeError(f"{message} {HOW_TO_DENSE}")
         elif "NAType" in message:
-            failure = ValueError(f"The data contain missing values (NaN, pandas.NA). {_LEAVE_OUT}")
+            failure = ValueError(f"The data contain missing values (NaN, pandas.NA). {LEAVE_OUT}")
     except MemoryError:
         # NumPy's message holds the number of rows.
         failure = MemoryError("the data do not fit into memory as numbers")
@@ -271,7 +271,7 @@ def _without_values(message: str, X: Any = None) -> str:
     if "inhomogeneous" in message:
         return "rows must all have the same length"
     if "contains NaN" in message:
-        return f"{message.splitlines()[0]} {_LEAVE_OUT}"
+        return f"{message.splitlines()[0]} {LEAVE_OUT}"
     message = re.sub(r"array=.*?\nReshape", "Reshape", message, flags=re.DOTALL)
     return re.sub(r"shape=\(\d+, 0\)", "shape=(, 0)", message)
 
@@ -365,7 +365,7 @@ def labels_of(y: Any) -> NDArray:
     # NumPy would convert all labels of a list to one type, so that one record determines how the others are read.
     _refuse_collection(y)
     if np.ma.is_masked(y):
-        raise ValueError(f"y holds missing labels. {_LEAVE_OUT}")
+        raise ValueError(f"y holds missing labels. {LEAVE_OUT}")
     if not is_sequence(y):
         array = np.asarray(y)
     elif any(isinstance(label, list | tuple | np.ndarray) for label in y):
@@ -422,7 +422,7 @@ def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
         )
     if y.dtype.kind == "f":
         if not np.all(np.isfinite(y)):
-            raise ValueError(f"y must hold labels, and holds NaN or infinity. {_LEAVE_OUT}")
+            raise ValueError(f"y must hold labels, and holds NaN or infinity. {LEAVE_OUT}")
         # The comparison is then the same as for single labels.
         y = y.astype(np.float64)
     codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
@@ -445,7 +445,7 @@ def _encode_one_by_one(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
     positions = {label_key(label): i for i, label in enumerate(classes.tolist())}
     keys = [label_key(label) for label in y.tolist()]
     if ("missing", None) in keys:
-        raise ValueError(f"y holds missing labels. {_LEAVE_OUT}")
+        raise ValueError(f"y holds missing labels. {LEAVE_OUT}")
     if keys and not {kind for kind, _ in keys} & {kind for kind, _ in positions}:
         numbers = {kind for kind, _ in keys} == {"number"} and {kind for kind, _ in positions} == {"text"}
         hint = _coded(("number", "text"), len(classes)) if numbers else ""

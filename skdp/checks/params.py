@@ -173,7 +173,7 @@ def check_bounds(value: Any, name: str, hint: str) -> tuple[NDArray[np.float64],
         raise ValueError(
             f"{name} must be given: (lower, upper) of {hint}, numbers or one per column, from what is publicly known. "
             "Values beyond are clipped. They are never read from the data, because that would be a release. For a "
-            "table, pass schema=Schema({...}) instead"
+            "table, pass schema=Schema({...}, target=...) instead, which declares them"
         )
     lower, upper = _ends(value)
     if lower.ndim > 1 or lower.size == 0:

@@ -31,7 +31,7 @@ from ..accounting import (
     check_delta,
     check_epsilon,
 )
-from ..checks.data import check_quietly, encode_labels, labels_of
+from ..checks.data import check_quietly, encode_labels
 from ..checks.params import check_classes, check_integer, check_n_jobs
 from ..checks.silence import discreet
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, NoNoise, l2_mechanism
@@ -40,7 +40,7 @@ from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_a
 from ..release.theorems import Theorem
 from ..release.units import Unit
 from ..schema.categories import entries_of
-from ..schema.mixin import unit_of
+from ..schema.mixin import declared_target, unit_of
 from ..sensitivity import group_sensitivity
 from ._candidates import declared_classes, make_candidates
 from ._intervals import spread_of
@@ -58,7 +58,7 @@ from ._scoring import (
 )
 from ._search import _numbers, encodes_tables, occurring_labels, rows_for_steps, takes_text, try_on_nothing
 from ._strategies import SearchContext, Task
-from ._tables import bounds_of, rows_of_table, schema_of, with_schema
+from ._tables import bounds_of, labels_in, rows_of_table, schema_of, with_schema
 
 #: Part of the budget of a cross-validation for the evaluation. The fits have the rest.
 _TABLE_PORTION = Fraction(1, 10)
@@ -214,9 +214,11 @@ def private_score(
     whole = Budget(check_epsilon(epsilon), check_delta(delta))
     declared = schema_of(estimator, schema)
     rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
-    bounds_y = bounds_of(declared, bounds_y)
+    bounds_y = bounds_of(declared, bounds_y, estimator)
     labels = None
     if is_classifier(estimator):
+        if declared is not None and classes is None:
+            declared_target(declared, "classes", estimator)
         labels = check_classes(estimator.classes_ if classes is None else classes)
         assert labels is not None
     measure = make_table(metric, estimator, labels, n_bins) or make_score(
@@ -224,7 +226,7 @@ def private_score(
     )
     unit = Unit.of(rows_per_group)
     numbers = unit.numbers(groups, X)
-    targets = labels_of(y) if labels is not None else _numbers(y)
+    targets = labels_in(declared, labels, y) if labels is not None else _numbers(y)
     coded = targets if labels is None else encode_labels(targets, labels)
     X = rows_of_table(estimator, X)
     # In a list, the text of one record would convert all numbers to text. Rows of other formats cannot be selected.
@@ -364,11 +366,11 @@ def private_cross_val_score(
     estimator = with_schema(estimator, schema)
     declared = schema_of(estimator)
     rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
-    bounds_y = bounds_of(declared, bounds_y)
+    bounds_y = bounds_of(declared, bounds_y, estimator)
     unit = Unit.of(rows_per_group)
     classes = declared_classes(estimator) if is_classifier(estimator) else None
     numbers = unit.numbers(groups, X)
-    targets = labels_of(y) if is_classifier(estimator) else _numbers(y)
+    targets = labels_in(declared, classes, y) if is_classifier(estimator) else _numbers(y)
     X = rows_for_steps(rows_of_table(estimator, X), takes_text(estimator), encodes_tables(estimator))
     if X.shape[0] != len(targets):
         raise ValueError("X and y must have the same number of rows")

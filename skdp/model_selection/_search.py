@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..accounting import Budget, PrivacyCost, check_delta, check_epsilon
-from ..checks.data import FLOATS, array_quietly, check_quietly, encode_labels, label_array, labels_of, validate_quietly
+from ..checks.data import FLOATS, array_quietly, check_quietly, encode_labels, label_array, validate_quietly
 from ..checks.params import check_boolean, check_choice, check_integer, check_n_jobs, check_positive
 from ..checks.silence import available_if, silence
 from ..checks.values import shown
@@ -41,7 +41,7 @@ from ._pricing import Prices, events_of
 from ._scoring import FROM_TABLES, LEVELS, Score, Table, make_measure, take
 from ._stateless import check_entries, check_rows, with_groups, without_na
 from ._strategies import STRATEGIES, SearchContext, Strategy, make_strategy
-from ._tables import bounds_of, rows_of_table, schema_of, with_schema
+from ._tables import bounds_of, labels_in, rows_of_table, schema_of, with_schema
 
 #: Mean number of runs for each candidate, under "repeat".
 _RUNS_A_CANDIDATE = 3.0
@@ -264,7 +264,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
 
     def _score(self, classes: NDArray | None) -> Score | Table:
         schema = schema_of(self.estimator, self.schema)
-        given = self.label_weights, self.loss_bound, bounds_of(schema, self.bounds_y), self.n_bins
+        given = self.label_weights, self.loss_bound, bounds_of(schema, self.bounds_y, self._model()), self.n_bins
         return make_measure(self.scoring, self._model(), classes, *given)
 
     def _planned(
@@ -293,7 +293,10 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         X = self._rows(X)
-        targets = labels_of(_column(y)) if is_classifier(self._model()) else _numbers(y)
+        if is_classifier(self._model()):
+            targets = labels_in(schema_of(self.estimator, self.schema), classes, _column(y))
+        else:
+            targets = _numbers(y)
         if X.shape[0] != len(targets):
             raise ValueError("X and y must have the same number of rows")
         if not is_classifier(self._model()):

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from ..checks.data import labels_of
 from ..checks.sparse import is_sparse
-from ..schema import Category, Schema
+from ..schema import Schema
+from ..schema.entries import labels_by
+from ..schema.mixin import declared_target, known_classes
 from ..schema.schema import as_schema, read_rows
 
 
@@ -71,9 +75,13 @@ def with_schema(estimator: Any, given: Any) -> Any:
     return found
 
 
-def bounds_of(schema: Schema | None, bounds_y: Any) -> Any:
+def bounds_of(schema: Schema | None, bounds_y: Any, estimator: Any) -> Any:
     """Return the given range of targets, or that of the schema."""
-    target = None if schema is None else schema.target
-    if bounds_y is not None or target is None or isinstance(target, Category):
-        return bounds_y
-    return float(target.low), float(target.high)
+    return bounds_y if bounds_y is not None or schema is None else declared_target(schema, "bounds_y", estimator)
+
+
+def labels_in(schema: Schema | None, classes: NDArray | None, y: Any) -> NDArray:
+    """Return labels as they are compared with the label set, by the rules of the schema if there is one."""
+    if schema is None:
+        return labels_of(y)
+    return labels_by(known_classes(classes), y)

@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from ..checks.params import check_boolean, check_choice
 from ..checks.silence import DiscreetMethods
 from ..release.mixin import all_or_nothing
-from ..schema import Category
 from ..schema.encoding import Encoding
 from ..schema.entries import table_columns
+from ..schema.mixin import declared_target
 from ..schema.schema import as_schema, columns_in_order
 
 FORMS = ("linear", "codes")
@@ -149,14 +149,13 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
         schema, codes = as_schema(self.schema), self.form == "codes"
         found: dict[str, Any] = {"data_norm": self.data_norm, "bounds": self.bounds}
         found |= {"categorical_features": self.categorical_features, "n_categories": self.n_categories}
-        if isinstance(schema.target, Category):
-            found["classes"] = list(schema.target.values)
-        elif schema.target is not None:
-            found["bounds_y"] = (float(schema.target.low), float(schema.target.high))
         if estimator is None:
             own = {"bounds", "categorical_features", "n_categories"} if codes else {"data_norm"}
         else:
-            own = set((estimator() if isinstance(estimator, type) else estimator).get_params(deep=False))
+            model = estimator() if isinstance(estimator, type) else estimator
+            own = set(model.get_params(deep=False))
+            targets = {name: declared_target(schema, name, model) for name in {"classes", "bounds_y"} & own}
+            found |= {name: value for name, value in targets.items() if value is not None}
         return {name: value for name, value in found.items() if name in own}
 
     @all_or_nothing

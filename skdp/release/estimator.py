@@ -129,6 +129,7 @@ class PrivateEstimator(DPEstimatorMixin):
         unit: Unit = getattr(parameters, "unit", ONE_RECORD)
         numbers = unit.numbers(groups, X)
         relative = relative_weights(sample_weight, getattr(self, "max_weight", None))
+        y = self._labels(y, getattr(parameters, "classes", None))
         X, y, known, shape = self._read(X, y, parameters)
         shape = replace(shape, in_parts=isinstance(X, PartedArray))
         by_class = class_weights(getattr(self, "class_weight", None), shape.classes)

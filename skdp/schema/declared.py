@@ -12,7 +12,7 @@ from ..checks.params import check_boolean, check_bounds, check_choice, check_pos
 from ..checks.values import shown
 from ..mechanisms import UNKNOWN
 from .categories import check_list
-from .entries import MISSING, Entries, meaning_of
+from .entries import MISSING, Entries, meaning_of, spelled
 from .grid import Grid
 
 Array = NDArray[np.float64]
@@ -95,7 +95,9 @@ class Category:
     ordered : bool, default=False
         Whether the order of `values` has a meaning, as that of degrees of education has.
     missing : {"cell", "error"}, default="cell"
-        Whether missing values have a cell of their own, or are refused.
+        Whether missing values have a cell of their own, or are refused. If `values` are numbers or booleans, entries
+        that are no numbers are missing values too. If one of the `values` is a usual spelling of missing values, such
+        as ``"NA"``, this category holds the missing values.
     other : {"cell", "missing", "error"}, default="cell"
         Whether entries that are in no category have a cell of their own, count as missing values, or are refused.
 
@@ -125,11 +127,11 @@ class Category:
     def __post_init__(self) -> None:
         checked = check_list(self.values, 1, "values")
         object.__setattr__(self, "values", tuple(checked.values.tolist()))
-        if len({meaning_of(value) for value in self.values}) < len(self.values):
+        if len({spelled(meaning_of(value)) for value in self.values}) < len(self.values):
             # Readers of CSV files convert text to numbers or missing entries, unless one entry is another text.
             raise ValueError(
-                "values must not hold two texts that spell the same number, such as '7' and '007', or two that stand "
-                "for missing entries, such as 'NA' and 'null'"
+                "values must not hold two texts that spell the same number or time, such as '7' and '007', or two that "
+                "stand for missing entries, such as 'NA' and 'null'"
             )
         object.__setattr__(self, "ordered", check_boolean(self.ordered, "ordered"))
         check_choice(self.missing, "missing", ("cell", "error"))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.data import array_quietly, label_key
+from ..checks.data import LEAVE_OUT, array_quietly, label_key, labels_of
 from ..checks.values import as_float
 from ..mechanisms import UNKNOWN
 from .categories import is_row, key_of
@@ -27,9 +27,8 @@ MISSING = -2
 
 #: Texts that readers of CSV files take for missing entries, though some keep them where a column holds other text.
 #: Spellings of NaN belong to them too, and are found by reading them.
-_MISSING_TEXTS = frozenset(
-    ["", "NA", "N/A", "n/a", "#NA", "#N/A", "#N/A N/A", "NULL", "null", "<NA>", "NaT"]
-    + ["1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"]
+_MISSING_TEXTS = frozenset(["", "NA", "N/A", "n/a", "#NA", "#N/A", "#N/A N/A", "NULL", "null", "<NA>", "NaT"]).union(
+    f"{sign}1.#{kind}" for sign in ("", "-") for kind in ("IND", "QNAN")
 )
 
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
@@ -79,10 +78,10 @@ class Entries:
         if meanings is None:
             return codes
         if isinstance(values[0], str):
-            positions = {"None": missing} | {_instant(text): i for i, text in enumerate(declared)}
+            positions = {"None": missing} | {spelled(text): i for i, text in enumerate(declared)}
             for i, meaning in enumerate(meanings):
                 if not isinstance(meaning, float | None):
-                    codes[i] = positions.get(_instant(meaning), UNKNOWN)
+                    codes[i] = positions.get(spelled(meaning), UNKNOWN)
         return np.append(codes, missing)[self.places]
 
     def are_missing(self) -> NDArray[np.bool_]:
@@ -150,14 +149,14 @@ def meaning_of(entry: Any) -> Any:
         return ...
 
 
-def _instant(text: Any) -> Any:
-    """Return the point in time that a text spells, or the text."""
+def spelled(meaning: Any) -> Any:
+    """Return the point in time that a text spells, or what `meaning_of` returned."""
     for read in (datetime.datetime.fromisoformat, datetime.time.fromisoformat):
         try:
-            return read(text)
+            return read(meaning)
         except (TypeError, ValueError):
             continue
-    return text
+    return meaning
 
 
 def from_objects(entries: Sequence[Any]) -> Entries:
@@ -230,6 +229,24 @@ def _from_arrow(column: Any) -> Entries:
         places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return _from_dictionary(places, column.dictionary.to_pylist())
     return from_objects(column.to_pylist())
+
+
+def labels_by(classes: NDArray, y: Any) -> NDArray:
+    """Return labels as entries of sorted `classes`, by the rules for a category, and a greater one for other labels."""
+    labels = labels_of(y)
+    of_text = classes.dtype.kind == "U"
+    if labels.dtype.kind in "biuf" and of_text:
+        # They may be positions of labels, which are refused later.
+        return labels
+    entries = _read(labels)
+    codes = entries.as_codes(classes.tolist())
+    if np.all(codes < 0):
+        # They may be of another type, which is refused later.
+        return labels
+    if np.any(codes == MISSING):
+        raise ValueError(f"y holds missing labels{'' if of_text else ', or text that is no number'}. {LEAVE_OUT}")
+    # Positions of other labels are -1, which is the last one.
+    return np.append(classes, f"{classes[-1]}_" if of_text else classes[-1] + 1)[codes]
 
 
 def _read(column: Any) -> Entries:

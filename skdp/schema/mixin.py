@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
+from ..checks.params import check_classes
+from ..parts.arrays import rowwise
 from ..parts.collections import is_collection
 from .columns import check_edges
 from .declared import Category
 from .encoding import Encoding, even_edges
-from .entries import table_columns
+from .entries import labels_by, table_columns
 from .schema import Schema, as_schema
 
 # If an estimator accepts sparse rows, rows with more encoded columns than this are sparse.
@@ -73,7 +76,6 @@ class TakesSchema:
         given, encoding = getattr(self, name, None), self._encoding()
         if encoding is None:
             return given
-        target = encoding.schema.target
         if name == "bin_edges":
             return encoding.bins() if encoding.form == "cells" else given
         if name == "interactions":
@@ -83,10 +85,8 @@ class TakesSchema:
             return given
         if name == "rows_per_group":
             return encoding.schema.rows_per_group
-        if name == "classes":
-            return list(target.values) if isinstance(target, Category) else None
-        if name == "bounds_y":
-            return None if target is None or isinstance(target, Category) else (float(target.low), float(target.high))
+        if name in ("classes", "bounds_y"):
+            return declared_target(encoding.schema, name, self)
         if name == "bounds" and encoding.form == "linear" and hasattr(self, "data_norm"):
             return (-1.0, 1.0)
         if name == "categories" and encoding.form == "categories":
@@ -97,6 +97,14 @@ class TakesSchema:
         """Return for encoded columns the number of first cells that hold declared values."""
         encoding = self._encoding()
         return {} if encoding is None else encoding.declared_cells()
+
+    def _labels(self, y: Any, classes: Any) -> Any:
+        """Return labels as they are compared with the label set, for a classifier with a schema."""
+        if getattr(self, "schema", None) is None or y is None or not is_classifier(self):
+            return y
+        if classes is None:
+            classes = check_classes(self._declared("classes"))
+        return rowwise(partial(labels_by, known_classes(classes)), y)
 
     def _used(self) -> Encoding | None:
         """Return the encoding of the fit, or before a fit that of the parameters."""
@@ -154,6 +162,33 @@ class TakesSchema:
     def _groups_of(self, X: Any) -> Any:
         """Return the column of groups that the schema declares, or None."""
         return None if getattr(self, "schema", None) is None else groups_column(as_schema(self.schema), X)
+
+
+def declared_target(schema: Schema, name: str, estimator: Any) -> Any:
+    """Return `classes` or `bounds_y` as the target declares it, or refuse a target that the estimator cannot have."""
+    target, of_labels = schema.target, name == "classes"
+    if target is None:
+        return None
+    if isinstance(target, Category) == of_labels:
+        return list(target.values) if isinstance(target, Category) else (float(target.low), float(target.high))
+    if is_classifier(estimator) if of_labels else is_regressor(estimator):
+        kind, other = ("classifier", "Regressor") if of_labels else ("regressor", "Classifier")
+        raise ValueError(
+            f"the schema declares the target{'' if schema.target_name is None else f' {schema.target_name!r}'} as a "
+            f"{type(target).__name__}, and {type(estimator).__name__} is a {kind}: use another estimator, such as "
+            f"DPAdditive{other}, or declare another target. The budget was not charged"
+        )
+    return None
+
+
+def known_classes(classes: NDArray | None) -> NDArray:
+    """Return the label set, or refuse to read it from the data, for an estimator with a schema."""
+    if classes is None:
+        raise ValueError(
+            "the schema declares no target, and labels are never read from the data if there is a schema: use "
+            "Schema(..., target=Category([...])), or pass classes=[...]. The budget was not charged"
+        )
+    return classes
 
 
 class ColumnReader(TakesSchema, BaseEstimator):

@@ -322,7 +322,8 @@ class Schema(Mapping[str, Column]):
     def check(self, table: Any) -> TableCheck:
         """Count the entries of a table that are missing, unreadable or not declared. This is not private.
 
-        Unreadable entries are entries of a `Number` that are no numbers, such as text and dates. They count as missing.
+        Unreadable entries are text, dates and others, where a `Number` or a `Category` of numbers is declared. Fits
+        count them as missing.
 
         The result is for the curator of the data, who may see the data. Never publish it, and do not change the schema
         because of it, unless the code book gives the reason.

@@ -20,6 +20,7 @@ from skdp import (
     DPGridSearchCV,
     DPNaiveBayes,
     DPRandomTree,
+    DPRandomTreeRegressor,
     DPSGDRegressor,
     NoisyHistogram,
     Number,
@@ -407,3 +408,82 @@ def test_codes_of_a_histogram():
 
 def table_of_work(X):
     return pd.DataFrame({"work": ["private", "church", None, "7"] * (len(X) // 4)})
+
+
+# ---------------------------------------------------------------- targets
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "LocalDPNaiveBayes"])
+def test_the_target_of_the_schema_decides_before_a_charge(name):
+    model = made(name)
+    classifies = is_classifier(model) or name == "ExpMechERM"
+    if not (classifies or is_regressor(model)):
+        pytest.skip("it has no target")
+    X, y = table(model)
+    accountant = BudgetAccountant(1e9, 0.9)
+    other = Number(0, 100) if classifies else Category(["a", "b"])
+    for target, message in (
+        (other, f"target as a {type(other).__name__}, and {name} is a .*DPAdditive(Classifier|Regressor)"),
+        (None, "the schema declares no target, and labels are never" if classifies else "bounds_y must be given"),
+    ):
+        schema = Schema(dict(model.schema), target)
+        with pytest.raises(ValueError, match=message):
+            clone(model).set_params(schema=schema, accountant=accountant).fit(X, y)
+    assert accountant.remaining().epsilon == 1e9
+    given = {"classes": list(LABELS.values)} if classifies else {"bounds_y": (0, 100)}
+    if given.keys() <= model.get_params().keys():
+        clone(model).set_params(schema=Schema(dict(model.schema)), **given).fit(X, y)
+
+
+def test_searches_and_scores_follow_the_target_of_the_schema():
+    X = Schema(COLUMNS).sample(200)
+    labels, numbers = np.repeat(["<=50K", ">50K"], 100), np.linspace(0, 100, 200)
+    without, with_labels, with_numbers = (Schema(COLUMNS, target) for target in (None, LABELS, TARGETS))
+    accountant = BudgetAccountant(1e9, 0.9)
+    classifier, regressor = DPNaiveBayes(epsilon=1.0), DPRandomTreeRegressor(epsilon=1.0)
+    for schema, model, y, message in (
+        (with_numbers, classifier, numbers, "DPNaiveBayes is a classifier"),
+        (without, classifier, labels, "the schema declares no target"),
+        (with_labels, regressor, labels, "DPRandomTreeRegressor is a regressor"),
+        (without, regressor, numbers, "bounds_y must be given"),
+    ):
+        scoring = "accuracy" if model is classifier else "neg_mean_squared_error"
+        search = DPGridSearchCV(model, {"max_depth": [1]} if model is regressor else {"n_bins": [4]}, scoring=scoring)
+        search.set_params(epsilon=5.0, delta=1e-5, accountant=accountant, schema=schema)
+        with pytest.raises(ValueError, match=message):
+            search.fit(X, y)
+        with pytest.raises(ValueError, match=message):
+            private_cross_val_score(model, X, y, schema=schema, epsilon=5.0, scoring=scoring, accountant=accountant)
+    for schema, fitted_by, model, y in (
+        (with_numbers, with_labels, classifier, labels),
+        (with_labels, with_numbers, regressor, numbers),
+    ):
+        fitted = clone(model).set_params(schema=fitted_by, random_state=0).fit(X, y)
+        with pytest.raises(ValueError, match=f"{type(model).__name__} is a"):
+            private_score(fitted, X, y, schema=schema, epsilon=5.0, accountant=accountant)
+    assert accountant.remaining().epsilon == 1e9
+
+
+def test_searches_and_scores_read_labels_as_estimators_do():
+    """One record can turn a column of numbers into text."""
+    schema = Schema({"age": (0, 1)}, target=Category([0, 1]))
+    X, y = np.linspace(0, 1, 400)[:, None], np.arange(400) // 200
+    search = DPGridSearchCV(DPNaiveBayes(schema=schema), {"n_bins": [2, 4]}, epsilon=8.0, delta=1e-5, random_state=0)
+    found = [
+        (
+            clone(search).fit(X, labels).predict(X).tolist(),
+            float(
+                private_score(
+                    DPNaiveBayes(schema=schema, epsilon=5.0, random_state=0).fit(X, labels),
+                    X,
+                    labels,
+                    epsilon=5.0,
+                    random_state=0,
+                )
+            ),
+            private_cross_val_score(DPNaiveBayes(schema=schema), X, labels, epsilon=5.0, cv=2, random_state=0).tolist(),
+        )
+        for labels in (y, y.astype(str), y.astype(str).astype(object), y.astype(float).tolist())
+    ]
+    assert all(each == found[0] for each in found)
+    assert found[0][1] > 0.9

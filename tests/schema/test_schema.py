@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from skdp import Category, Number, Schema, TableEncoder
 from skdp.schema.declared import read_cells
-from skdp.schema.entries import read_column
+from skdp.schema.entries import meaning_of, read_column, spelled
 
 CENSUS = Schema(
     {
@@ -162,7 +162,7 @@ _NUMBERS = st.builds(
     missing=_MISSING,
 )
 _LISTS = [
-    st.lists(values, min_size=1, max_size=5, unique=True)
+    st.lists(values, min_size=1, max_size=5, unique_by=lambda value: spelled(meaning_of(value)))
     for values in (_TEXTS, st.booleans(), st.integers(-(2**52), 2**52), st.floats(-1e15, 1e15))
 ]
 _CATEGORIES = st.builds(

@@ -21,6 +21,7 @@ from skdp import (
     DPNaiveBayes,
     DPRandomTree,
     HistogramClassifier,
+    HistogramRegressor,
     Number,
     ObjPertLogReg,
     Schema,
@@ -238,15 +239,21 @@ def test_what_is_missing(entry):
     assert np.linalg.norm(expected[2]) == math.sqrt(len(SCHEMA))
 
 
-def test_declared_text_is_not_missing():
-    schema = Schema({"x": ["", "None"]})
-    assert encoded([("",), ("None",), (None,), (NAN,), ("nan",)], "codes", schema)[:, 0].tolist() == [0, 1, 3, 3, 3]
+def test_missing_entries_are_in_the_category_that_is_spelled_as_they_are():
+    """Readers may turn the text of this category into missing entries."""
+    rows = [("",), ("None",), (None,), (NAN,), ("nan",), ("NA",), ("x",)]
+    for values, cells in [
+        (["", "None"], [0, 1, 0, 0, 0, 0, 2]),
+        (["None", "NA"], [1, 0, 1, 1, 1, 1, 2]),
+        (["x", "y"], [3, 3, 3, 3, 3, 3, 0]),
+    ]:
+        assert encoded(rows, "codes", Schema({"x": values}))[:, 0].tolist() == cells
 
 
 def test_numbers_and_text_that_spells_them():
     schema = Schema({"code": [1, 2, 5], "text": ["1", "2.50", "x"]})
     rows = [("1", 1), ("5.0", 2.5), (2.0, "x"), (True, True), ("x", "1.0"), (False, b"1")]
-    assert encoded(rows, "codes", schema).tolist() == [[0, 0], [2, 1], [1, 2], [0, 0], [3, 0], [3, 0]]
+    assert encoded(rows, "codes", schema).tolist() == [[0, 0], [2, 1], [1, 2], [0, 0], [4, 0], [3, 0]]
     schema = Schema({"text": ["1", "2.50", "x"]})
     assert encoded([(1,), (1.0,), ("1",), ("1.0",), (2.5,), ("2.5",), ("x",)], "codes", schema)[:, 0].tolist() == [
         *(0, 0, 0, 0, 1, 1, 2),
@@ -309,23 +316,30 @@ def test_rows_alone_are_encoded_as_among_others(form):
     assert np.array_equal(together[::-1], encoded(table.to_numpy()[::-1], form))
 
 
-def test_points_in_time_are_refused_by_name():
+def test_points_in_time_are_read_as_their_text():
+    """One record determines whether a reader converts the text of a column to points in time."""
     day = datetime.date(2020, 1, 2)
+    schema = Schema({"age": (0, 100), "work": ["2020-01-02", "x"], "code": [1, 2]})
     for values in (
         [day] * N,
-        [*ROWS["age"][1:], day],
-        pd.Series(["2020-01-01"] * N).astype("datetime64[s]"),
-        pd.Series(["2020-01-01"] * N).astype("datetime64[s, UTC]"),
-        pd.Series(["2020-01-01"] * N).astype("datetime64[s]").astype("category"),
-        pd.Series([datetime.timedelta(1)] * N),
-        np.array(["2020-01-01"] * N, dtype="M8[D]"),
+        [np.datetime64("2020-01-02")] * N,
+        [pd.Timestamp(day)] * N,
+        pd.Series(["2020-01-02"] * N).astype("datetime64[s]"),
+        pd.Series(["2020-01-02"] * N).astype("datetime64[s]").astype("category"),
+        np.array(["2020-01-02"] * N, dtype="M8[D]"),
         pl.Series([day] * N),
+        pl.Series([datetime.datetime(2020, 1, 2)] * N),
     ):
-        for name in ("age", "work"):
-            with pytest.raises(TypeError, match=f"column '{name}' of X holds points in time") as failure:
-                encoded({**ROWS, name: values})
-            assert "2020" not in str(failure.value)
-            assert failure.value.__context__ is None
+        found = encoded(dict.fromkeys(schema, values), "codes", schema)
+        assert found.tolist() == [[50, 1, 0, 3]] * N
+    for values in (
+        pd.Series(["2020-01-02"] * N).astype("datetime64[s, UTC]"),
+        pd.Series([datetime.timedelta(1)] * N),
+        [datetime.time(8)] * N,
+        [np.timedelta64(1, "D")] * N,
+    ):
+        found = encoded(dict.fromkeys(schema, values), "codes", schema)
+        assert found.tolist() == [[50, 1, 2, 3]] * N
     missing = {**ROWS, "age": [None] * N}
     for values in (pd.Series([pd.NaT] * N), np.array(["NaT"] * N, dtype="M8[D]"), pl.Series([None] * N, dtype=pl.Date)):
         assert np.array_equal(encoded({**ROWS, "age": values}), encoded(missing))
@@ -476,7 +490,9 @@ def test_parameters_of_models():
     assert linear.parameters(ObjPertLogReg) == {"data_norm": linear.data_norm, "classes": ["no", "yes"]}
     assert set(codes.parameters(DPNaiveBayes())) == {"bounds", "categorical_features", "n_categories", "classes"}
     regression = TableEncoder(Schema({"a": (0, 1)}, target=(0, 10)))
-    assert regression.parameters(HistogramClassifier)["n_categories"] == [2]
+    assert regression.parameters(HistogramRegressor)["bounds_y"] == (0.0, 10.0)
+    with pytest.raises(ValueError, match="declares the target as a Number, and HistogramClassifier is a classifier"):
+        regression.parameters(HistogramClassifier)
 
 
 @pytest.mark.parametrize(
