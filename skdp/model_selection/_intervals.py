@@ -41,10 +41,9 @@ def spread_of(measure: Score | Table, released: NDArray, mechanism: Mechanism, r
             mechanism,
             np.array([1.0, 0.0]) / unit,
             np.array([1.0, 1.0]) / unit,
-            0.0,
+            None,
             0.0,
             1.0,
-            "binomial",
             shift=-measure.unit if measure.loss else 0.0,
             scale=measure.unit,
         )

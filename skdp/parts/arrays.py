@@ -199,14 +199,6 @@ def count_rows(X: Any) -> int:
     return int(folded(len, [X])) if isinstance(X, PartedArray) else int(X.shape[0])
 
 
-def taken(X: Any, draw: Callable[[int], Any]) -> Any:
-    """Return the rows at the increasing, private positions that `draw` returns for the number of rows."""
-    if not isinstance(X, PartedArray):
-        return X[draw(X.shape[0])]
-    ends = np.cumsum([0, *_by_part(len, X)])
-    return _picked(draw(int(ends[-1])), ends, X)[0]
-
-
 def chosen(by: PartedArray, draw: Callable[[NDArray], Any], *arrays: Any) -> tuple[Any, ...]:
     """Return the rows at the increasing, private positions that `draw` returns for the private entries of `by`."""
     entries = _by_part(np.asarray, by)

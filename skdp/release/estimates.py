@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtri
 
 from ..checks.params import check_choice, check_positive
 from ..mechanisms import Mechanism
@@ -129,6 +129,27 @@ class Around:
 
 
 @dataclass(frozen=True, eq=False)
+class Counts:
+    """Intervals of noisy counts, which follow Poisson laws under sampling."""
+
+    value: Any
+    law: Law
+
+    def interval(self, level: float, total: bool) -> tuple[Any, Any]:
+        """Return both ends."""
+        count = np.asarray(self.value, dtype=np.float64)
+        sampled = total * np.maximum(count, 0.0)
+        half = self.law.half_width(level, np.sqrt(sampled))
+        high = count + half
+        if total:
+            # At the upper end, the variance of a Poisson law is the end itself.
+            variance = self.law.variance + sampled
+            z = np.where(variance > 0, half**2 / np.maximum(variance, 1e-300), float(ndtri((1 + level) / 2)) ** 2)
+            high = count + z / 2 + np.sqrt(np.maximum(z * (z / 4 + self.law.variance + count), 0.0))
+        return np.maximum(count - half, 0.0), np.maximum(high, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
 class Each:
     """Intervals of several estimates, each by its own rule."""
 
@@ -150,16 +171,16 @@ class Quotient:
     mechanism: Mechanism
     top: Array  # Coefficients of the noise of a, and of b, in the release.
     bottom: Array
-    # Variance of the contribution of one record to a - quotient * b under sampling.
-    record: float
+    # Variance of the contribution of one record to a - quotient * b under sampling. None for a proportion.
+    record: float | None
     least: float
     most: float
-    # Dependence of this variance on the quotient: "fixed", "proportional" to its square, or "binomial".
-    kind: str = "fixed"
     default: float = 0.0  # The value is shrunk to this number if b does not exceed its noise.
     shift: float = 0.0
     scale: float = 1.0
     power: float = 1.0
+    # Largest distances of a record's contribution below and above its mean. None for those of `least` and `most`.
+    reach: tuple[float, float] | None = None
 
     @property
     def value(self) -> float:
@@ -195,31 +216,29 @@ class Quotient:
             return self.least, self.most
         count = max(self.b, 1.0)
         at = min(max(self.a / count, self.least), self.most)
-        sampled = 0.0
-        if total and self.kind == "binomial":
-            sampled = at * (1 - at) * count
-        elif total:
-            # The variance of squares is less certain than a variance.
-            df = (count - 1) / (5 if self.kind == "proportional" else 1)
-            wider = stdtrit(max(df, 1.0), (1 + level) / 2) / ndtri((1 + level) / 2)
-            sampled = self.record * count * min(float(wider), 10.0) ** 2
-        law = self.law(at)
-        variance = law.variance
+        sampled, rates = self.sampling(at) if total else (0.0, (0.0, 0.0))
+        law, sampled = self.law(at), sampled * count
         half = float(law.half_width(level, np.sqrt(sampled)))
-        if half == 0 and not (total and self.kind == "binomial"):
-            return at, at
-        z = half**2 / (variance + sampled) if half else float(ndtri((1 + level) / 2)) ** 2
+        z = half**2 / (law.variance + sampled) if half else float(ndtri((1 + level) / 2)) ** 2
         # The variance of a - q b is a polynomial of degree 2 in q, which three values determine.
         v0, v1, v2 = (self.law(q).variance for q in (0.0, 1.0, -1.0))
         square, slope = (v1 + v2) / 2 - v0, (v1 - v2) / 2
-        if self.kind == "proportional" and at > 0:
-            square, sampled = square + sampled / at**2, 0.0
-        elif self.kind == "binomial" and total:
-            square, slope, sampled = square - count, slope + count, 0.0
-        lead = self.b**2 - z * square
-        middle = self.a * self.b + z * slope / 2
-        rest = self.a**2 - z * (v0 + sampled)
-        root = middle**2 - lead * rest
-        if lead <= 0 or root < 0:
-            return self.least, self.most
-        return (middle - np.sqrt(root)) / lead, (middle + np.sqrt(root)) / lead
+        lead, ends = self.b**2 - z * square, []
+        for side, rate in zip((-1, 1), rates, strict=True):
+            more = side * count * rate
+            middle = self.a * self.b + z * (slope + more) / 2
+            root = middle**2 - lead * (self.a**2 - z * (v0 + sampled - more * at))
+            if lead <= 0 or root < 0:
+                return self.least, self.most
+            ends.append((middle + side * math.sqrt(root)) / lead)
+        return ends[0], ends[1]
+
+    def sampling(self, at: float) -> tuple[float, tuple[float, float]]:
+        """Return the variance of a record's contribution, and its growth with the distance of lower and higher means.
+
+        No law of this variance within reach is more skewed than a law of two values, whose variance grows so.
+        """
+        reach = self.reach or (at - self.least, self.most - at)
+        record = reach[0] * reach[1] if self.record is None else self.record
+        low, high = (max(most - record / most, 0.0) if most else 0.0 for most in reach)
+        return record, (low, high)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget
 from ..parts.arrays import column_of, count_rows
-from ..release.estimates import Around, Estimate
+from ..release.estimates import Around, Counts, Estimate
 from ..release.laws import Law, combination
 from ..release.session import PrivacyGuarantee
 from ..schema.declared import Category, Number
@@ -259,9 +259,9 @@ def _cell_counts(cells: Cells, codes: NDArray) -> list[Array]:
 
 def _counted(value: Any, law: Law, plan: PrivacyGuarantee, names: tuple[str, ...] = ()) -> Estimate:
     error = np.full(np.shape(value), math.sqrt(law.variance))
-    spread = Around(value, law, np.sqrt(np.maximum(value, 0)), 0.0)
     scalar = np.ndim(value) == 0
-    return Estimate(int(value) if scalar else value, float(error) if scalar else error, plan, names, {}, spread)
+    found = int(value) if scalar else value
+    return Estimate(found, float(error) if scalar else error, plan, names, {}, Counts(found, law))
 
 
 def _describe_numbers(

@@ -83,7 +83,7 @@ def ecdf(call: Call, *, depth: int = 8) -> Estimate:
     above, variance_above = _prefixes([level[::-1] for level in from_below], precision)
     above, variance_above = above[::-1], variance_above[::-1]
     rules = tuple(
-        Quotient(a, a + b, mechanism, np.array([s, 0.0]), np.array([s, t]), 0.0, 0.0, 1.0, "binomial", default=0.5)
+        Quotient(a, a + b, mechanism, np.array([s, 0.0]), np.array([s, t]), None, 0.0, 1.0, default=0.5)
         for a, b, s, t in zip(
             below.tolist(),
             above.tolist(),

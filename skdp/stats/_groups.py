@@ -17,7 +17,7 @@ from ..checks.silence import discreet
 from ..checks.values import shown
 from ..parts.arrays import PartedArray, rowwise
 from ..parts.collections import is_collection
-from ..release.estimates import Around, Estimate
+from ..release.estimates import Counts, Estimate
 from ..release.laws import combination
 from ..release.session import PrivacyGuarantee, Release, Reserved
 from ..release.theorems import Theorem
@@ -36,7 +36,7 @@ _CELLS = 2**11
 
 _LABELS, _MEDIANS = "labels that occur", "medians"
 
-MEDIANS = Theorem("Statistics", 7)
+MEDIANS = Theorem("Statistics", 6)
 
 
 def group_by(X: Any, by: Any, *, schema: Any, rows_per_group: int | None = None, groups: Any = None) -> GroupBy:
@@ -136,8 +136,8 @@ class GroupBy:
         Notes
         -----
         **Privacy.** Each record is in one group. Therefore it changes only the moments of one group (:ref:`statistics,
-        theorem 1 <statistics-theorem-1>`), and the counts for the medians of one group (:ref:`statistics, theorem 7
-        <statistics-theorem-7>`). The noise does not depend on the number of groups. If the list of groups is private,
+        theorem 1 <statistics-theorem-1>`), and the counts for the medians of one group (:ref:`statistics, theorem 6
+        <statistics-theorem-6>`). The noise does not depend on the number of groups. If the list of groups is private,
         half of the budget is spent on the groups whose noisy counts exceed a threshold (:ref:`statistics, theorem 3
         <statistics-theorem-3>`).
         """
@@ -181,7 +181,7 @@ class GroupBy:
 def _counts(design: Design, sums: Array) -> tuple[Array, Array, Any]:
     law = combination(design.mechanism, design.powers[0])
     value = sums[:, 0]
-    return value, np.full(len(value), math.sqrt(law.variance)), Around(value, law, np.sqrt(np.maximum(value, 0)), 0.0)
+    return value, np.full(len(value), math.sqrt(law.variance)), Counts(value, law)
 
 
 def _check_statistics(statistics: Any) -> dict[str, list[str]]:

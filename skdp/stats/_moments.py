@@ -2,8 +2,7 @@ r"""Means, variances and standard deviations of all records, or by group.
 
 For each column, one joint release holds the sums of a basis of the polynomials of a clipped and scaled value (see
 ``sensitivity/_polynomials.py``). The number of records and all power sums follow by a linear map. The degree is 2 for
-means and 4 for variances, so that their sampling errors are known. If the noise is larger than any sampling error, the
-degree for means is 1.
+means and 4 for variances, so that their sampling errors are known.
 """
 
 from __future__ import annotations
@@ -43,16 +42,13 @@ THEOREM = Theorem("Statistics", 1)
 LABEL = "moments"
 
 # Weights of Chebyshev polynomials, by degree. For variances, degrees 3 and 4 are for intervals only.
-_WEIGHTS = {1: (1.0, 1.0), 2: (1.0, 1.0, 0.375), 4: (1.0, 1.0, 0.6875, 0.375, 0.375)}
+_WEIGHTS = {2: (1.0, 1.0, 0.375), 4: (1.0, 1.0, 0.6875, 0.375, 0.375)}
 
 # With fewer records than this many standard deviations of the noise of their number, a variance has no interval.
 _FEWEST = 4.0
 
 #: Variance of values that are uniform on [-1, 1].
 _EVEN = 1 / 3
-
-#: The variance of a record is its estimate plus this number of standard errors of the noise, to be on the safe side.
-SAFE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +75,7 @@ class Design:
 
     @property
     def cost(self) -> float:
-        """Variance of the noise of a mean (degrees 1, 2) or variance (degree 4) of uniform values, times n**2."""
+        """Variance of the noise of a mean (degree 2) or variance (degree 4) of uniform values, times n**2."""
         gradient = np.zeros(self.degree + 1)
         gradient[2 if self.degree == 4 else 1] = 1.0
         gradient[0] = -_EVEN if self.degree == 4 else 0.0
@@ -141,27 +137,19 @@ def moment_design(
 
 def means(design: Design, sums: Array) -> tuple[Quotient, ...]:
     """Return the means by group and column, relative to the middle of the bounds, in units of half their distance."""
-    by_power = design.powers
+    p = design.powers
     found = []
     for m in sums.reshape(-1, design.degree + 1):
-        count = max(m[0], 1.0)
-        mean = min(max(m[1] / count, -1.0), 1.0)
-        if design.degree == 1:
-            # No variance is larger, for a mean between two bounds.
-            found.append(Quotient(m[1], m[0], design.mechanism, by_power[1], by_power[0], 1 - mean**2, -1.0, 1.0))
-            continue
-        # The noisy sum of squares about the mean, and the error of its noise, to be on the safe side.
-        about = by_power[2] - 2 * mean * by_power[1] + mean**2 * by_power[0]
-        error = math.sqrt(combination(design.mechanism, about).variance)
-        record = min(max((m[2] + SAFE * error) / count - mean**2, 0.0), 1 - mean**2)
-        found.append(Quotient(m[1], m[0], design.mechanism, by_power[1], by_power[0], record, -1.0, 1.0))
+        mean = min(max(m[1] / max(m[0], 1.0), -1.0), 1.0)
+        record = min(max(m[2] / max(m[0], 1.0) - mean**2, 0.0), 1 - mean**2)
+        found.append(Quotient(m[1], m[0], design.mechanism, p[1], p[0], record, -1.0, 1.0))
     return tuple(found)
 
 
 def variances(design: Design, sums: Array, power: float = 1.0) -> tuple[Quotient, ...]:
     """Return the variances (with ``power=0.5``, standard deviations) by group and column, in the units of `means`."""
     p = design.powers
-    noise = np.sqrt(combination(design.mechanism, p[0]).variance)
+    noise = math.sqrt(combination(design.mechanism, p[0]).variance)
     found = []
     for m in sums.reshape(-1, design.degree + 1):
         count = max(m[0], 1.0)
@@ -170,13 +158,15 @@ def variances(design: Design, sums: Array, power: float = 1.0) -> tuple[Quotient
         excess = combination(design.mechanism, p[1] - mean * p[0]).variance / count
         top = p[2] - 2 * mean * p[1] + mean**2 * p[0]
         a = m[2] - 2 * mean * m[1] + mean**2 * m[0] + excess
-        own = min(max(a / count, 0.0), 1.0)
-        # The sum of fourth powers about the mean, plus half of the error of its noise, to be on the safe side.
-        weights = np.array([mean**4, -4 * mean**3, 6 * mean**2, -4 * mean, 1.0])
-        fourth = (weights @ m + np.sqrt(combination(design.mechanism, weights @ p).variance) / 2) / count
-        record = min(max(fourth - own**2, 0.0), own * (1 + abs(mean)) ** 2)
+        variance = min(max(a / count, 0.0), 1.0)
+        largest = (1 + abs(mean)) ** 2
+        fourth = np.array([mean**4, -4 * mean**3, 6 * mean**2, -4 * mean, 1.0]) @ m / count
+        record = min(max(fourth - variance**2, 0.0), variance * (largest - variance))
+        reach = variance, largest - variance
         b = m[0] if m[0] > _FEWEST * noise else 0.0
-        found.append(Quotient(a, b, design.mechanism, top, p[0], record, 0.0, 1.0, "proportional", _EVEN, power=power))
+        found.append(
+            Quotient(a, b, design.mechanism, top, p[0], record, 0.0, 1.0, default=_EVEN, power=power, reach=reach)
+        )
     return tuple(found)
 
 

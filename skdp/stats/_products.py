@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,18 @@ from ..release.laws import combination
 from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
 from ..schema.grid import scaled
-from ..sensitivity import exact_sum, moments_l1, moments_l2, rounded_norm
-from ._call import Call, Numbers, numbers_of, statistic
-from ._noise import Sensitivity, norm_mechanism, pure_mechanism, with_and_without_delta
+from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum, moments_l1, moments_l2, rounded_norm
+from ._call import COUNTS, Call, Numbers, numbers_of, statistic
+from ._noise import Sensitivity, norm_mechanism, pure_mechanism, quietest, with_and_without_delta
 
 Array = NDArray[np.float64]
+Reach = tuple[float, float]
 
 THEOREM = Theorem("Statistics", 4)
-_LABEL = "second moments"
+_LABEL, _SQUARES = "second moments", "squared deviations"
+
+# Share of the budget for the sampling errors.
+_OF_SQUARES = 0.1
 
 # Entries of a record are integers of this many bits. Sums of products of two entries over a block are exact in doubles.
 _BITS = 18
@@ -67,38 +72,63 @@ class Moments:
         out[self._places[0, 0]] = -self.means[j]
         return out
 
-    def quotient(self, j: int, k: int) -> Quotient:
-        """Return a covariance with the sampling error of normal columns."""
-        value, top = self.terms(j, k)
-        own = {pair: self.terms(*pair)[0] / self.n for pair in ((j, j), (k, k))}
-        count = np.zeros(len(top))
-        count[0] = 1.0
-        covariance = value / self.n
-        record = max(own[j, j], 0.0) * max(own[k, k], 0.0) + covariance**2
-        low = 0.0 if j == k else -1.0
-        kind = "proportional" if j == k else "fixed"
-        return Quotient(value, self.count, self.mechanism, top, count, record, low, 1.0, kind, 1 / 3 if j == k else 0.0)
+    def variance(self, j: int) -> float:
+        """Return the variance of a column, or 0 if it does not exceed its noise."""
+        value, terms = self.terms(j, j)
+        return (
+            value / self.n if self.count and value > 3 * math.sqrt(combination(self.mechanism, terms).variance) else 0.0
+        )
+
+
+@dataclass(frozen=True)
+class _Deviation:
+    """The contribution of one record with centred values u and v to the numerator of a tested quotient."""
+
+    j: int
+    k: int
+    uv: float = 0.0
+    uu: float = 0.0
+    vv: float = 0.0
+    constant: float = 0.0
+
+    def of(self, u: Any, v: Any) -> Any:
+        # Only elementwise sums and products, so that the result of a record does not depend on other records.
+        return self.uv * (u * v) + self.uu * (u * u) + self.vv * (v * v) + self.constant
+
+    def reach(self, means: Array) -> Reach:
+        """Return the largest sizes of negative and of positive deviations of values between the bounds."""
+        u, v = (np.linspace(-1 - mean, 1 - mean, 9) for mean in means[[self.j, self.k]].tolist())
+        found = self.of(u[:, None], v)
+        return max(-float(found.min()), 0.0), max(float(found.max()), 0.0)
 
 
 def _weight(mechanism: Mechanism) -> float:
     return 1.0 if mechanism.norm == "L1" else 1.375
 
 
-def released_moments(call: Any, numbers: Numbers) -> tuple[Moments, PrivacyGuarantee]:
-    """Release second moments of the records without missing values."""
-    d = numbers.width
+def _released(
+    call: Any, numbers: Numbers, n_pairs: int, pairs: Callable[[Moments], list[_Deviation]]
+) -> tuple[Moments, list[tuple[float, Reach]], PrivacyGuarantee]:
+    """Release second moments of the records without missing values, and mean squares of deviations of pairs.
+
+    Return the moments, the mean square and the reach of the deviations of each pair, and the plan.
+    """
+    d, rest = numbers.width, 1 - _OF_SQUARES
     size = (d + 1) * (d + 2) // 2
     # For the L2 norm, products off the diagonal have the weight 1.375 < sqrt(2). The norm is then at most that of svec.
     norm = rounded_norm(math.sqrt(d + 1), d + 1, 2.0**-_BITS)
     moves = Sensitivity(moments_l1(norm, d + 1.0, 0.0, 0.0), moments_l2(norm, 0.0, 0.0), size)
+    of_squares = Sensitivity(float(n_pairs), math.sqrt(n_pairs) * (1 + 2.0**-50), n_pairs)
 
     def build(budget: Budget) -> Any:
         makers = [norm_mechanism] if budget.delta > 0 else [pure_mechanism, norm_mechanism]
-        found = [make(budget, 1.0, moves, call.unit.rows) for make in makers]
-        return (*min(found, key=lambda one: _cost(one[0])), budget)
+        found = [make(budget, rest, moves, call.unit.rows) for make in makers]
+        squares = quietest(budget, _OF_SQUARES, of_squares, call.unit.rows)
+        return (*min(found, key=lambda one: _cost(one[0])), *squares, budget)
 
-    mechanism, event, budget = with_and_without_delta(call.budget, build, lambda found: _cost(found[0]))
-    plan = call.plan(budget, (_LABEL, mechanism, 1.0, THEOREM), events=[event])
+    mechanism, event, noise, other, budget = with_and_without_delta(call.budget, build, lambda found: _cost(found[0]))
+    parts = [(_LABEL, mechanism, rest, THEOREM), (_SQUARES, noise, _OF_SQUARES, COUNTS)]
+    plan = call.plan(budget, *parts, events=[event, other])
     session, values = call.open(plan, numbers.values)
     upper = np.triu_indices(d + 1)
     weights = np.where(upper[0] == upper[1], 8.0, 8.0 * _weight(mechanism))
@@ -113,8 +143,20 @@ def released_moments(call: Any, numbers: Numbers) -> tuple[Moments, PrivacyGuara
         return np.asarray((one.T @ one)[upper] * weights).astype(np.int64)
 
     exact = exact_sum(block, values) * 2.0 ** -(2 * _BITS + 3)
-    released = session.release(_LABEL, within_reach(mechanism, exact))
-    return Moments(released, mechanism, d + 1), plan
+    moments = Moments(session.release(_LABEL, within_reach(mechanism, exact)), mechanism, d + 1)
+    deviations = pairs(moments)
+    reaches = [one.reach(moments.means) for one in deviations]
+    largest = np.array([max(reach) or 1.0 for reach in reaches])
+
+    def squares(rows: NDArray) -> NDArray:
+        complete = rows[~np.isnan(rows).any(axis=1)]
+        u = scaled(complete.astype(np.float64), centre, half, 1.0) - moments.means
+        found = np.stack([one.of(u[:, one.j], u[:, one.k]) for one in deviations], axis=1) / largest
+        return np.rint(np.minimum(found * found, 1.0) * 2.0**POLYNOMIAL_BITS).sum(axis=0).astype(np.int64)
+
+    exact = exact_sum(squares, values, block_rows=POLYNOMIAL_ROWS) * 2.0**-POLYNOMIAL_BITS
+    shares = np.clip(session.release(_SQUARES, within_reach(noise, exact)) / moments.n, 0.0, 1.0)
+    return moments, list(zip((shares * largest**2).tolist(), reaches, strict=True)), plan
 
 
 def _cost(mechanism: Mechanism) -> float:
@@ -136,12 +178,13 @@ def covariance(call: Call) -> Estimate:
     -------
     estimate : Estimate
         Symmetric matrix of shape (n_columns, n_columns)[[range: . With much noise, it may have negative eigenvalues.
-        Sums are divided by the number of records]]. In intervals, the sampling error is that of normal columns.
+        Sums are divided by the number of records]].
 
     Notes
     -----
     **Privacy.** One record adds the products of the entries of (1, v), where v holds its values, scaled to [-1, 1]
-    (:ref:`statistics, theorem 4 <statistics-theorem-4>`).
+    (:ref:`statistics, theorem 4 <statistics-theorem-4>`). For the sampling errors, 10 % of the budget is spent on sums
+    of squares between 0 and 1 that depend on the first release (:ref:`statistics, theorem 2 <statistics-theorem-2>`).
 
     Examples
     --------
@@ -159,38 +202,58 @@ def correlation(call: Call) -> Estimate:
 
 def _matrix(call: Any, correlation: bool) -> Estimate:
     numbers = numbers_of(call)
-    moments, plan = released_moments(call, numbers)
     d = numbers.width
-    rules = []
-    for j in range(d):
-        for k in range(d):
-            own = moments.quotient(min(j, k), max(j, k))
-            unit = float(numbers.half[j] * numbers.half[k])
-            rules.append(_correlated(moments, j, k) if correlation else replace(own, scale=unit))
-    values, errors = (np.array([getattr(one, name) for one in rules]) for name in ("value", "standard_error"))
+    places = [(j, k) for j in range(d) for k in range(j + correlation, d)]
+    deviation = _of_correlation if correlation else _of_covariance
+    moments, errors, plan = _released(
+        call, numbers, max(len(places), 1), lambda found: [deviation(found, *pair) for pair in places or [(0, 0)]]
+    )
+    quotient = _correlation if correlation else _covariance
+    by_pair = {pair: quotient(moments, *pair, *error) for pair, error in zip(places, errors, strict=False)}
+    if correlation:
+        # The interval of a column with itself is a point.
+        nothing = np.zeros(1)
+        one = Quotient(1.0, 0.0, moments.mechanism, nothing, nothing, 0.0, 1.0, 1.0, default=1.0)
+        by_pair |= {(j, j): one for j in range(d)}
+    units = np.ones((d, d)) if correlation else np.outer(numbers.half, numbers.half)
+    rules = [replace(by_pair[min(j, k), max(j, k)], scale=float(units[j, k])) for j in range(d) for k in range(d)]
+    values, noises = (np.array([getattr(one, name) for one in rules]) for name in ("value", "standard_error"))
     details = {"count": moments.n, "mean": numbers.centre + numbers.half * moments.means}
     shape = (d, d)
     return Estimate(
-        values.reshape(shape), errors.reshape(shape), plan, numbers.names, details, Each(tuple(rules), shape)
+        values.reshape(shape), noises.reshape(shape), plan, numbers.names, details, Each(tuple(rules), shape)
     )
 
 
-def _correlated(moments: Moments, j: int, k: int) -> Quotient:
+def _of_covariance(moments: Moments, j: int, k: int) -> _Deviation:
+    return _Deviation(j, k, uv=1.0, constant=-moments.terms(j, k)[0] / moments.n)
+
+
+def _covariance(moments: Moments, j: int, k: int, record: float, reach: Reach) -> Quotient:
+    value, top = moments.terms(j, k)
+    count = np.zeros(len(top))
+    count[0] = 1.0
+    low, default = (0.0, 1 / 3) if j == k else (-1.0, 0.0)
+    return Quotient(value, moments.count, moments.mechanism, top, count, record, low, 1.0, default, reach=reach)
+
+
+def _of_correlation(moments: Moments, j: int, k: int) -> _Deviation:
+    first, second = moments.variance(j), moments.variance(k)
+    if not first * second:
+        return _Deviation(j, k)
+    unit = math.sqrt(first * second)
+    at = min(max(moments.terms(j, k)[0] / moments.n / unit, -1.0), 1.0)
+    return _Deviation(j, k, 1 / unit, -at / (2 * first), -at / (2 * second))
+
+
+def _correlation(moments: Moments, j: int, k: int, record: float, reach: Reach) -> Quotient:
     """Return a correlation as a quotient of a covariance and of the square root of the product of two variances."""
-    j, k = min(j, k), max(j, k)
-    (top, a), (first, b), (second, c) = (moments.terms(*pair) for pair in ((j, k), (j, j), (k, k)))
-    noise = math.sqrt(combination(moments.mechanism, b).variance), math.sqrt(combination(moments.mechanism, c).variance)
-    if j == k or not moments.count or first < 2 * noise[0] or second < 2 * noise[1]:
-        # The denominator counts as 0, which gives the widest interval. The interval of a column with itself is a point.
-        at = 1.0 if j == k else 0.0
-        return Quotient(at, 0.0, moments.mechanism, 0 * a, 0 * a, 0.0, at if j == k else -1.0, 1.0, "fixed", at)
-    bottom = math.sqrt(first * second)
-    slope = (b * second + c * first) / (2 * bottom)
-    at = min(max(top / bottom, -1.0), 1.0)
-    # Variance of one record, in units in which the denominator is a number of records.
-    unit = bottom / moments.n
-    record = (1 - at**2) ** 2
-    return Quotient(top / unit, moments.n, moments.mechanism, a / unit, slope / unit, record, -1.0, 1.0)
+    (top, a), (_, b), (_, c) = (moments.terms(*pair) for pair in ((j, k), (j, j), (k, k)))
+    first, second = moments.variance(j), moments.variance(k)
+    # The denominator is a number of records in these units. It counts as 0 if a variance may be noise.
+    unit, count = (math.sqrt(first * second), moments.n) if first * second else (1.0, 0.0)
+    slope = (b / first + c / second) / 2 if count else 0 * b
+    return Quotient(top / unit, count, moments.mechanism, a / unit, slope, record, -1.0, 1.0, reach=reach)
 
 
 @statistic()
@@ -207,13 +270,12 @@ def linear_trend(call: Call) -> Estimate:
     Returns
     -------
     estimate : Estimate
-        The slope. ``details["intercept"]`` holds the intercept. In intervals, the sampling error is that of residuals
-        with equal variance.
+        The slope. ``details["intercept"]`` holds the intercept.
 
     Notes
     -----
-    **Privacy.** The release is that of :func:`covariance` of both columns. The interval is Fieller's interval. It is
-    unbounded if the noise hides the variance of the first column.
+    **Privacy.** The releases are those of :func:`covariance` of both columns. The interval is Fieller's interval. It
+    is unbounded if the noise hides the variance of the first column.
 
     Examples
     --------
@@ -225,19 +287,23 @@ def linear_trend(call: Call) -> Estimate:
     numbers = numbers_of(call)
     if numbers.width != 2:
         raise ValueError(f"X must have two columns (the explanatory variable first), got {numbers.width}")
-    moments, plan = released_moments(call, numbers)
+    moments, ((record, reach),), plan = _released(call, numbers, 1, lambda found: [_of_trend(found)])
     (xy, a), (xx, b), (yy, _) = (moments.terms(*pair) for pair in ((0, 1), (0, 0), (1, 1)))
-    unit = max(xx, 1e-9) / moments.n
-    slope = xy / (unit * moments.n)
-    # The variance of a residual, divided by the variance of the first column.
-    record = max(yy / moments.n - slope**2 * unit, 0.0) / unit
-    count = moments.n if moments.count and xx > 2 * math.sqrt(combination(moments.mechanism, b).variance) else 0.0
+    unit = moments.variance(0)
+    count = moments.n if unit else 0.0
+    unit = unit or max(xx, 1e-9) / moments.n
     most = 2 * math.sqrt(max(yy / moments.n, 1e-3) / unit) if count else math.inf
     scale = float(numbers.half[1] / numbers.half[0])
     rule = Quotient(
-        xy / unit, count, moments.mechanism, a / unit, b / unit, record, -math.inf, math.inf, default=0.0, scale=scale
+        xy / unit, count, moments.mechanism, a / unit, b / unit, record, -math.inf, math.inf, scale=scale, reach=reach
     )
     value = rule.value if abs(rule.value) <= most * scale else math.copysign(most * scale, rule.value)
     centre = numbers.centre + numbers.half * moments.means
     details = {"intercept": float(centre[1] - value * centre[0]), "count": moments.n}
     return Estimate(value, rule.standard_error, plan, numbers.names, details, rule)
+
+
+def _of_trend(moments: Moments) -> _Deviation:
+    unit = moments.variance(0)
+    slope = moments.terms(0, 1)[0] / moments.n / unit if unit else 0.0
+    return _Deviation(0, 1, 1 / unit, -slope / unit) if unit else _Deviation(0, 1)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import Budget, PrivacyEvent, PureEvent
+from ..accounting import Budget, PrivacyEvent
 from ..checks.params import check_boolean, real_numbers
-from ..mechanisms import Mechanism, PoissonSampler, pure_share
-from ..parts.arrays import count_rows, taken
+from ..mechanisms import Mechanism
+from ..parts.arrays import count_rows
 from ..release.estimates import Estimate, check_level
 from ..release.session import Release, ReleaseSession, Reserved
-from ..release.theorems import Theorem
 from ..sensitivity import sum_over_rows
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic
 from ._noise import Sensitivity, quietest, with_and_without_delta
@@ -49,14 +46,6 @@ _LEFT_OUT = 36.0
 _MOST_LEFT_OUT = 0.3
 
 _CELLS_OF_RANGE = 2**10
-
-#: Smallest number of records for a range, times the epsilon of a cut.
-LEAST_RECORDS = 115.0
-
-# With at least twice as many records, a range is found on a sample of about this many records or more.
-_SAMPLE = 2**14
-
-SAMPLED = Theorem("Statistics", 6)
 
 
 def count_mechanism(budget: Budget, share: float, size: int, rows: int) -> tuple[Mechanism, PrivacyEvent]:
@@ -303,74 +292,25 @@ def min_max(call: Call) -> Estimate:
     True
     """
     numbers = numbers_of(call)
+    share, rows = 1 - _OF_COUNT, call.unit.rows
 
     def build(budget: Budget) -> Any:
-        part = range_part(budget, 1 - _OF_COUNT, numbers.width, call.unit.rows)
-        return budget, count_mechanism(budget, _OF_COUNT, width_of_counts(numbers), call.unit.rows), part
+        of_range = quantiles_at(budget, share, (1, WHOLE - 1), numbers.width, rows)
+        return budget, count_mechanism(budget, _OF_COUNT, width_of_counts(numbers), rows), *of_range
 
-    budget, of_count, part = with_and_without_delta(call.budget, build, lambda found: found[2].mechanism.scale)
-    parts = [
-        ("number of records", of_count[0], _OF_COUNT, COUNTS),
-        ("range", Reserved(part.event), 1 - _OF_COUNT, THEOREM),
-    ]
-    plan = call.plan(budget, *parts, events=[of_count[1], part.event])
+    budget, of_count, mechanism, event = with_and_without_delta(call.budget, build, lambda found: found[2].scale)
+    parts = [("number of records", of_count[0], _OF_COUNT, COUNTS), ("range", Reserved(event), share, THEOREM)]
+    plan = call.plan(budget, *parts, events=[of_count[1], event])
     session, values = call.open(plan, numbers.values)
     n = float(np.min(session.release("number of records", counted(numbers, values))))
-    levels = part.levels(n)
-    session.refine("range", [part.release(levels, 1 - _OF_COUNT)], [part.event])
-    ends = part.ends(session, numbers, values)
+    # The noise is the same for all levels.
+    epsilon = 1 / mechanism.scale if mechanism.scale else math.inf
+    tail = min(max(_LEFT_OUT / (epsilon * max(n, 1.0)), 0.5 / max(n, 2.0), 1e-5), _MOST_LEFT_OUT)
+    level = max(1, round(tail * WHOLE))
+    mechanism = quantiles_at(budget, share, (level, WHOLE - level), numbers.width, rows)[0]
+    session.refine("range", [Release("range", mechanism, share, THEOREM)], [event])
+    edges = edges_of(numbers, _CELLS_OF_RANGE)
+    ends = as_values(edges, session.release("range", rank_counts(edges, values)), numbers).T
     value = ends[:, 0] if numbers.single else ends
-    details = {"tail": levels[0] / WHOLE, "count": n}
+    details = {"tail": level / WHOLE, "count": n}
     return Estimate(value, np.full(value.shape, np.nan), plan, numbers.names, details)
-
-
-def range_part(budget: Budget, share: float, width: int, rows: int, n: float = 0.0) -> RangePart:
-    """Return the plan of a range for a share of the budget and a released number of records (0 if unknown)."""
-    levels = (1, WHOLE - 1)
-    if budget.delta > 0 or budget.epsilon == math.inf or rows > 1 or n < 2 * _SAMPLE:
-        return RangePart(budget, share, width, rows, *quantiles_at(budget, share, levels, width, rows))
-    rate = 2.0 ** -math.floor(math.log2(n / _SAMPLE))
-    event = PureEvent(pure_share(budget.epsilon, share))
-    of_sample = math.log1p(math.expm1(event.epsilon) / rate) * (1 - 2.0**-40)
-    own = Budget(of_sample, 0.0)
-    return RangePart(own, 1.0, width, rows, quantiles_at(own, 1.0, levels, width, rows)[0], event, rate)
-
-
-@dataclass(frozen=True)
-class RangePart:
-    """The plan of a range with a share of the budget, possibly on a Poisson sample of the records."""
-
-    budget: Budget  # Of the release on the sample.
-    share: float
-    width: int
-    rows: int
-    mechanism: Mechanism  # For some levels. The noise is the same for all levels.
-    event: PrivacyEvent
-    rate: float = 1.0
-
-    def levels(self, n: float) -> tuple[int, int]:
-        """Return the levels of both ends, from a released number of records."""
-        n *= self.rate
-        epsilon = 1 / self.mechanism.scale if self.mechanism.scale else math.inf
-        tail = min(max(_LEFT_OUT / (epsilon * max(n, 1.0)), 0.5 / max(n, 2.0), 1e-5), _MOST_LEFT_OUT)
-        level = max(1, round(tail * WHOLE))
-        return level, WHOLE - level
-
-    def release(self, levels: tuple[int, int], share: float) -> Release:
-        """Return the release with its share of the whole budget."""
-        mechanism = quantiles_at(self.budget, self.share, levels, self.width, self.rows)[0]
-        return Release("range", mechanism, share, THEOREM if self.rate == 1 else SAMPLED)
-
-    def ends(self, session: ReleaseSession, numbers: Numbers, values: NDArray) -> Array:
-        """Release the range, of shape (2, n_columns)."""
-        edges = edges_of(numbers, _CELLS_OF_RANGE)
-        if self.rate < 1:
-            stream = session.stream("sample for the range")
-            values = taken(values, lambda n: next(_sampler(self.rate).samples(n, 1, stream)))
-        return as_values(edges, session.release("range", rank_counts(edges, values)), numbers).T
-
-
-@lru_cache(maxsize=16)
-def _sampler(rate: float) -> PoissonSampler:
-    # Rates are powers of two. Samplers are cached, because each sampler computes a table.
-    return PoissonSampler(rate)

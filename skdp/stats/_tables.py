@@ -15,7 +15,7 @@ from ..checks.params import check_integer, increasing_edges, is_list
 from ..checks.values import shown
 from ..mechanisms import Mechanism, NoNoise, StabilityCounts
 from ..parts.arrays import column_of, rowwise
-from ..release.estimates import Around, Estimate, Quotient
+from ..release.estimates import Counts, Estimate, Quotient
 from ..release.laws import combination
 from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
@@ -69,8 +69,7 @@ def table_estimate(
 ) -> Estimate:
     """Return counts with intervals. Under sampling, each count follows a Poisson law."""
     law = combination(mechanism, 1.0)
-    spread = Around(counts, law, np.sqrt(np.maximum(counts, 0)), 0.0)
-    return Estimate(counts, np.full(counts.shape, math.sqrt(law.variance)), plan, names, details, spread)
+    return Estimate(counts, np.full(counts.shape, math.sqrt(law.variance)), plan, names, details, Counts(counts, law))
 
 
 def _edges_of(bins: Any, numbers: Numbers) -> list[Array]:
@@ -311,9 +310,7 @@ def proportion(call: Call, value: Any = True) -> Estimate:
         codes = rowwise(partial(_outside, positions, missing), cells_in(choosing(call, names[0])).codes)
     counts, mechanism, plan = released_table(call, codes, (2,))
     with_value, n = float(counts[0]), float(counts.sum())
-    spread = Quotient(
-        with_value, n, mechanism, np.array([1.0, 0.0]), np.ones(2), 0.0, 0.0, 1.0, "binomial", default=0.5
-    )
+    spread = Quotient(with_value, n, mechanism, np.array([1.0, 0.0]), np.ones(2), None, 0.0, 1.0, default=0.5)
     return Estimate(spread.value, spread.standard_error, plan, (), {"count": int(n)}, spread)
 
 

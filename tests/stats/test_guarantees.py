@@ -11,7 +11,7 @@ from skdp.accounting import Budget
 from skdp.release import units
 from skdp.release.session import ReleaseSession
 from skdp.sensitivity import exact_sum
-from skdp.stats import _moments, _noise, _products, _quantiles, _ranks
+from skdp.stats import _moments, _noise, _products, _ranks
 from skdp.stats._tables import occurring_mechanism
 from tests.neighbours import MOVED
 
@@ -24,10 +24,10 @@ NUMBERS = ["a", "b"]
 FUNCTIONS = {
     "count": lambda t, **k: stats.count(t, columns=NUMBERS, schema=SCHEMA, **k),
     "sum": lambda t, **k: stats.sum(t, schema=SCHEMA, **k),
-    "mean": lambda t, **k: stats.mean(t, method="direct", schema=SCHEMA, **k),
-    "mean of a column": lambda t, **k: stats.mean(t["a"], method="direct", **BOUNDS, **k),
-    "var": lambda t, **k: stats.var(t, method="direct", schema=SCHEMA, **k),
-    "std of columns": lambda t, **k: stats.std(t[["a", "b"]], method="direct", **BOUNDS, **k),
+    "mean": lambda t, **k: stats.mean(t, schema=SCHEMA, **k),
+    "mean of a column": lambda t, **k: stats.mean(t["a"], **BOUNDS, **k),
+    "var": lambda t, **k: stats.var(t, schema=SCHEMA, **k),
+    "std of columns": lambda t, **k: stats.std(t[["a", "b"]], **BOUNDS, **k),
     "quantile": lambda t, **k: stats.quantile(t, [0.2, 0.5, 0.9], interval=False, schema=SCHEMA, **k),
     "histogram": lambda t, **k: stats.histogram(t, 4, columns="a", schema=SCHEMA, **k),
     "histogramdd": lambda t, **k: stats.histogramdd(t, [2, 3], schema=SCHEMA, **k),
@@ -99,6 +99,9 @@ def largest_move(name, rows, delta, monkeypatch, size):
         if rows is not None:
             given["groups"] = np.append(groups, np.full(size, 99))
         for label, (mechanism, value) in inputs(name, more, monkeypatch, **given).items():
+            # Sums that depend on the values of earlier releases are compared for equal values, below.
+            if label == "squared deviations":
+                continue
             moved = MOVED[mechanism.norm](value - without[label][1])
             most[label] = max(most.get(label, 0.0), moved / mechanism.sensitivity)
     return most
@@ -122,10 +125,11 @@ def test_no_release_moves_by_more_than_stated(name, delta, rows, monkeypatch):
 # --- releases in several steps ---------------------------------------------------------------------------------------
 
 STEPS = {
-    "mean": lambda x, **k: stats.mean(x, **BOUNDS, **k),
-    "std": lambda x, **k: stats.std(x, **BOUNDS, **k),
     "quantile": lambda x, **k: stats.quantile(x, [0.3, 0.5], **BOUNDS, **k),
     "min_max": lambda x, **k: stats.min_max(x, **BOUNDS, **k),
+    "covariance": lambda x, **k: stats.covariance(np.column_stack([x, -x]), **BOUNDS, **k),
+    "correlation": lambda x, **k: stats.correlation(np.column_stack([x, x, -x]), **BOUNDS, **k),
+    "linear_trend": lambda x, **k: stats.linear_trend(np.column_stack([x, -x]), **BOUNDS, **k),
 }
 
 
@@ -164,36 +168,6 @@ def test_steps_move_by_no_more_than_stated_given_the_steps_before(name, delta, m
             assert MOVED[mechanism.norm](other - value) <= mechanism.sensitivity * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
-def test_a_sample_amplifies_a_range_as_stated(epsilon, monkeypatch):
-    monkeypatch.setattr(_quantiles, "_SAMPLE", 2**8)
-    part = _quantiles.range_part(Budget(epsilon, 0.0), 0.16, 1, 1, 20_000.0)
-    assert part.rate == 2.0**-6
-    # Two cuts, each at the epsilon of the mechanism, on a record that is in the sample with this probability.
-    on_sample = 2 * part.release(part.levels(20_000.0), 0.16).mechanism.epsilon
-    assert math.log1p(part.rate * math.expm1(on_sample)) == pytest.approx(part.event.epsilon, rel=1e-9)
-    assert math.log1p(part.rate * math.expm1(on_sample)) <= part.event.epsilon <= 0.16 * epsilon
-    for exception in (Budget(epsilon, 1e-6), Budget(math.inf, 0.0)):
-        assert _quantiles.range_part(exception, 0.16, 1, 1, 20_000.0).rate == 1
-    assert _quantiles.range_part(Budget(epsilon, 0.0), 0.16, 1, 2, 20_000.0).rate == 1
-
-
-@pytest.mark.parametrize("name", ["mean", "std"])
-def test_steps_on_a_sample_move_by_no_more_than_stated(name, monkeypatch):
-    monkeypatch.setattr(_quantiles, "_SAMPLE", 2**8)
-    x, outputs = np.linspace(-0.5, 0.5, 20_001), []
-    without = replayed(STEPS[name], x, monkeypatch, outputs, True)
-    moved = set()
-    for more in np.linspace(-1, 1, 40):
-        with_it = replayed(STEPS[name], np.append(x, more), monkeypatch, outputs, False)
-        (mechanism, value), (same, other) = without[1], with_it[1]
-        assert mechanism == same
-        # The sample has fewer records, and its last one is in it by chance.
-        assert value.sum() < 1000
-        moved.add(MOVED[mechanism.norm](other - value))
-    assert moved <= {0.0, 1.0}
-
-
 def exact_without_clip(monkeypatch):
     for module in (_moments, _products):
         monkeypatch.setattr(
@@ -228,8 +202,7 @@ def test_sums_are_exact_in_any_order():
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 1, 50_000)
     first, second = (
-        stats.mean(rows, bounds=(0, 1), epsilon=1.0, method="direct", random_state=0).value
-        for rows in (x, rng.permutation(x))
+        stats.mean(rows, bounds=(0, 1), epsilon=1.0, random_state=0).value for rows in (x, rng.permutation(x))
     )
     assert first == second
     assert exact_sum(lambda rows: np.array([len(rows)]), x)[0] == len(x)
@@ -252,10 +225,10 @@ def test_the_smaller_noise_is_used(epsilon, delta, width):
 
 
 def test_many_columns_have_gaussian_noise():
-    found = stats.mean(np.zeros((5, 40)), bounds=(-1, 1), epsilon=1.0, delta=1e-6, method="direct")
+    found = stats.mean(np.zeros((5, 40)), bounds=(-1, 1), epsilon=1.0, delta=1e-6)
     assert found.privacy_.releases[0].mechanism.name == "Gaussian"
     assert found.privacy_.delta == 1e-6
-    found = stats.mean(np.zeros(5), bounds=(-1, 1), epsilon=1.0, delta=1e-6, method="direct")
+    found = stats.mean(np.zeros(5), bounds=(-1, 1), epsilon=1.0, delta=1e-6)
     assert found.privacy_.delta == 0.0
     assert math.isfinite(found.value)
 

@@ -91,7 +91,7 @@ CLIP = {"no clip": (lambda: replaced(_moments, "scaled", unclipped), {"pair": pa
 SUBJECTS = [
     Subject(
         "stats.mean",
-        partial(made, "mean", method="direct"),
+        partial(made, "mean"),
         at_bound,
         claims=(*PURE, *APPROXIMATE),
         floor=0.6,
@@ -108,7 +108,7 @@ SUBJECTS = [
     ),
     Subject(
         "stats.std",
-        partial(made, "std", method="direct"),
+        partial(made, "std"),
         partial(at_bound, n_columns=1),
         claims=PURE,
         floor=0.6,
@@ -145,7 +145,7 @@ SUBJECTS = [
     ),
     Subject(
         "stats.mean-by group",
-        lambda epsilon, delta: GroupedStatistic("mean", (("method", "direct"),), epsilon, delta),
+        lambda epsilon, delta: GroupedStatistic("mean", (), epsilon, delta),
         one_group,
         claims=((1.0, 0.0), (1.0, 1e-5)),
         floor=0.6,
