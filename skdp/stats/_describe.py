@@ -20,8 +20,8 @@ from ..sensitivity import sum_over_rows
 from ._call import COUNTS, Call, Cells, Numbers, cells_in, choosing, numbers_of, statistic
 from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances
 from ._noise import Sensitivity, quietest, with_and_without_delta
-from ._quantiles import ENDS, errors_of, neighbours, reserved_ends
-from ._ranks import THEOREM as RANKS
+from ._quantiles import ENDS, RANKS, enclosing, enclosures, errors_of
+from ._ranks import THEOREM as OF_RANKS
 from ._ranks import WHOLE, as_values, edges_of, quantiles_at, rank_counts, rank_scales, refined
 
 Array = NDArray[np.float64]
@@ -29,8 +29,8 @@ Array = NDArray[np.float64]
 
 QUARTILES = (WHOLE // 4, WHOLE // 2, 3 * WHOLE // 4)
 
-# Part of the share of the quartiles for the ends of their intervals.
-_OF_ENDS = 0.2
+# Parts of the share of the quartiles for the ends of their intervals, and for the ranks of the ends.
+_OF_ENDS, _OF_RANKS = 0.15, 0.08
 
 # Level at which the intervals of quartiles are most accurate.
 _LEVEL = 0.95
@@ -139,10 +139,12 @@ def _parts(budget: Budget, numbers: Numbers | None, cells: Cells | None, rows: i
     total = math.fsum(cost**power for cost in costs.values())
     shares = {name: (cost**power / total if total else 1 / len(costs)) * (1 - 2.0**-40) for name, cost in costs.items()}
     if numbers is not None:
-        shares[ENDS] = _OF_ENDS * shares["quartiles"]
-        shares["quartiles"] *= 1 - _OF_ENDS
-        makers[ENDS] = lambda share: reserved_ends(budget, share, QUARTILES, width, rows)
-    return _Parts(budget, shares, {name: make(shares[name]) for name, make in makers.items()}, total ** (1 / power))
+        shares[ENDS], shares[RANKS] = _OF_ENDS * shares["quartiles"], _OF_RANKS * shares["quartiles"]
+        shares["quartiles"] *= 1 - _OF_ENDS - _OF_RANKS
+    found = {name: make(shares[name]) for name, make in makers.items()}
+    if numbers is not None:
+        found[ENDS], found[RANKS] = enclosing(budget, shares[ENDS], shares[RANKS], QUARTILES, numbers.width, rows)
+    return _Parts(budget, shares, found, total ** (1 / power))
 
 
 def _noise_in_records(part: Any) -> float:
@@ -222,7 +224,7 @@ def describe(call: Call, y: Any = None) -> Description:
     pairs = {
         name: (one.mechanism, one.event) if hasattr(one, "mechanism") else one for name, one in parts.found.items()
     }
-    theorems = {"counts": COUNTS, LABEL: THEOREM, "quartiles": RANKS, ENDS: RANKS}
+    theorems = {"counts": COUNTS, LABEL: THEOREM, "quartiles": OF_RANKS, ENDS: OF_RANKS, RANKS: COUNTS}
     releases = [(name, pairs[name][0], parts.shares[name], theorems[name]) for name in pairs]
     plan = call.plan(parts.budget, *releases, events=[event for _, event in pairs.values()])
     # If all columns are of one type, one array stands for both arrays.
@@ -271,11 +273,11 @@ def _describe_numbers(
     sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
     present = np.maximum(sums[:, 0] if numbers.may_lack else np.full(numbers.width, float(n.value)), 1.0)
     levels = np.array(QUARTILES, dtype=np.intp)
-    ends = neighbours(session, parts.budget, parts.shares[ENDS], rows, numbers, _LEVEL, levels, present, values)
+    ends = enclosures(session, parts.budget, parts.shares[ENDS], rows, numbers, _LEVEL, levels, present, values)
     edges = refined(edges_of(numbers, 4096), ends.ends)
     scales = rank_scales(session.mechanism("quartiles"), QUARTILES)
     quartiles = as_values(edges, session.release("quartiles", rank_counts(edges, values)), numbers).T
-    ends = ends.about(quartiles, scales, quartiles.shape)
+    ends = ends.about(quartiles, scales, _LEVEL, quartiles.shape)
     errors = errors_of(ends, numbers)
     own_law = combination(design.mechanism, design.powers[0])
     shape = (numbers.width,)

@@ -13,6 +13,7 @@ from ..checks.params import check_boolean, real_numbers
 from ..mechanisms import Mechanism
 from ..parts.arrays import count_rows
 from ..release.estimates import Estimate, check_level
+from ..release.laws import combination
 from ..release.session import Release, ReleaseSession, Reserved
 from ..sensitivity import sum_over_rows
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic
@@ -20,24 +21,31 @@ from ._noise import Sensitivity, quietest, with_and_without_delta
 from ._ranks import (
     THEOREM,
     WHOLE,
-    Neighbours,
+    Enclosures,
+    as_ends,
     as_values,
+    counts_between,
     edges_of,
     quantiles_at,
     rank_counts,
-    rank_half_widths,
     rank_scales,
+    rank_weights,
     refined,
 )
 
 Array = NDArray[np.float64]
 
 
-# Shares of the budget for the number of records, and for the ends of intervals.
-_OF_COUNT, _OF_ENDS = 0.04, 0.11
+# Shares of the budget for the number of records, for the ends of intervals, and for the ranks of the ends.
+_OF_COUNT, _OF_ENDS, _OF_RANKS = 0.02, 0.11, 0.06
 
-#: Label of the release that encloses quantiles.
-ENDS = "ends of intervals"
+#: Labels of the releases that enclose quantiles.
+ENDS, RANKS = "ends of intervals", "ranks of the ends"
+
+# Distance of an end from the least sufficient rank, in units of its noise, so that 1 % of Laplace variables are larger.
+_FURTHER = 4.0
+
+_OF_RANGE_COUNT = 0.04
 
 # A range leaves out about this many records at each end, divided by the epsilon of a cut. The exponent is then 18 at
 # the last records, so that the thousands of edges beyond are hardly ever drawn.
@@ -80,10 +88,10 @@ def quantile(call: Call, q: Any, *, interval: bool = True, level: float = 0.95) 
     q : float or array-like of float
         Levels of the quantiles, between 0 and 1, in increasing order.
     interval : bool, default=True
-        Whether to spend 15 % of the budget on intervals. If False, the whole budget is spent on the quantiles, and the
+        Whether to spend 19 % of the budget on intervals. If False, the whole budget is spent on the quantiles, and the
         result has no standard error and no interval.
     level : float, default=0.95
-        Level at which intervals are most accurate. Intervals at other levels are scaled.
+        Level of the intervals. At a higher level, an interval may end at a bound.
     %(shared)s
 
     Returns
@@ -100,8 +108,9 @@ def quantile(call: Call, q: Any, *, interval: bool = True, level: float = 0.95) 
     -----
     **Privacy.** Quantiles are drawn by the exponential mechanism on a public grid of 8,192 cells (:ref:`preprocessing,
     theorem 2 <preprocessing-theorem-2>`). For intervals, the number of records (:ref:`statistics, theorem 2
-    <statistics-theorem-2>`) is released first, and then further quantiles at levels that depend on it. The grid is
-    made finer between these quantiles. The shares of the budget are public.
+    <statistics-theorem-2>`) is released first, and then further quantiles at levels that depend on it, which are the
+    ends of the intervals, and the numbers of records between them. The grid is made finer between the ends. The shares
+    of the budget are public.
 
     References
     ----------
@@ -124,21 +133,21 @@ def _quantiles(call: Call, q: Any, interval: bool, level: float) -> Estimate:
     level, interval = check_level(level), check_boolean(interval, "interval")
     numbers = numbers_of(call)
     sought = tuple(np.ravel(levels).tolist())
-    main = 1 - (_OF_COUNT + _OF_ENDS) * interval
+    shares = (_OF_COUNT, _OF_ENDS, _OF_RANKS) if interval else ()
+    main, rows = 1 - math.fsum(shares), call.unit.rows
 
     def build(budget: Budget) -> Any:
-        own = [quantiles_at(budget, main, sought, numbers.width, call.unit.rows)]
+        own = [quantiles_at(budget, main, sought, numbers.width, rows)]
         if interval:
-            own.append(count_mechanism(budget, _OF_COUNT, width_of_counts(numbers), call.unit.rows))
-            own.append(reserved_ends(budget, _OF_ENDS, sought, numbers.width, call.unit.rows))
+            own.append(count_mechanism(budget, _OF_COUNT, width_of_counts(numbers), rows))
+            own += enclosing(budget, _OF_ENDS, _OF_RANKS, sought, numbers.width, rows)
         return budget, own
 
     budget, own = with_and_without_delta(call.budget, build, lambda found: found[1][0][0].scale)
-    shares = (main, _OF_COUNT, _OF_ENDS)
-    labels, theorems = ("quantiles", "number of records", ENDS), (THEOREM, COUNTS, THEOREM)
+    labels, theorems = ("quantiles", "number of records", ENDS, RANKS), (THEOREM, COUNTS, THEOREM, COUNTS)
     parts = [
         (label, mechanism, share, theorem)
-        for label, (mechanism, _), share, theorem in zip(labels, own, shares, theorems, strict=False)
+        for label, (mechanism, _), share, theorem in zip(labels, own, (main, *shares), theorems, strict=False)
     ]
     plan = call.plan(budget, *parts, events=[event for _, event in own])
     session, values = call.open(plan, numbers.values)
@@ -147,11 +156,11 @@ def _quantiles(call: Call, q: Any, interval: bool, level: float) -> Estimate:
     spread: Any = None
     if interval:
         n = np.maximum(session.release("number of records", counted(numbers, values)), 1.0)
-        spread = neighbours(session, budget, _OF_ENDS, call.unit.rows, numbers, level, np.ravel(levels), n, values)
+        spread = enclosures(session, budget, _OF_ENDS, rows, numbers, level, np.ravel(levels), n, values)
         edges = refined(edges, spread.ends)
     found = as_values(edges, session.release("quantiles", rank_counts(edges, values)), numbers).T
     if spread is not None:
-        spread = spread.about(found, rank_scales(own[0][0], sought), shape)
+        spread = spread.about(found, rank_scales(own[0][0], sought), level, shape)
     error: Any = np.full(shape, np.nan) if spread is None else errors_of(spread, numbers).reshape(shape)
     value: Any = found.reshape(shape)
     if not shape:
@@ -168,9 +177,9 @@ def median(call: Call, *, interval: bool = True, level: float = 0.95) -> Estimat
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`.
     interval : bool, default=True
-        Whether to spend 15 % of the budget on intervals.
+        Whether to spend 19 % of the budget on intervals.
     level : float, default=0.95
-        Level at which intervals are most accurate. Intervals at other levels are scaled.
+        Level of the intervals. At a higher level, an interval may end at a bound.
     %(shared)s
 
     Returns
@@ -202,55 +211,75 @@ def _levels(q: Any) -> NDArray[np.intp]:
     return np.rint(array * WHOLE).astype(np.intp)
 
 
-def reserved_ends(
-    budget: Budget, share: float, levels: tuple[int, ...], width: int, rows: int
-) -> tuple[Reserved, PrivacyEvent]:
-    """Return the part of a plan for the ends of intervals, whose levels follow from earlier releases."""
-    event = quantiles_at(budget, share, levels, width, rows)[1]
-    return Reserved(event), event  # type: ignore[arg-type]
+def enclosing(
+    budget: Budget, of_ends: float, of_ranks: float, levels: tuple[int, ...], width: int, rows: int
+) -> list[tuple[Any, PrivacyEvent]]:
+    """Return the parts of a plan for the ends of intervals, whose levels follow from releases, and for their ranks."""
+    event = quantiles_at(budget, of_ends, levels, width, rows)[1]
+    n_counts = width * (2 * len(levels) + 1)
+    moves = Sensitivity(float(width), math.sqrt(width) * (1 + 2.0**-50), n_counts, integers=True)
+    return [(Reserved(event), event), quietest(budget, of_ranks, moves, rows)]  # type: ignore[arg-type]
 
 
-def errors_of(spread: Neighbours, numbers: Numbers) -> Array:
+def errors_of(spread: Enclosures, numbers: Numbers) -> Array:
     """Return standard errors of quantiles of shape (n_levels, n_columns), with rounding to declared steps."""
-    steps = [float(getattr(column, "step", None) or 0.0) for column in numbers.scales] or [0.0] * numbers.width
-    return np.hypot(spread.standard_error, np.array(steps) / math.sqrt(12))
+    return np.hypot(spread.standard_error, _steps(numbers) / math.sqrt(12))
 
 
-def neighbours(
+def _steps(numbers: Numbers) -> Array:
+    return np.array([float(getattr(column, "step", None) or 0.0) for column in numbers.scales] or [0.0] * numbers.width)
+
+
+def enclosures(
     session: ReleaseSession,
     budget: Budget,
-    share: float,
+    of_ends: float,
     rows: int,
     numbers: Numbers,
     level: float,
     levels: NDArray[np.intp],
     n: Array,
     values: NDArray,
-) -> Neighbours:
-    """Release two quantiles around each quantile, which enclose it with the given probability."""
-    least, q, width = float(n.min()), levels / WHOLE, numbers.width
-    signs = np.array([-1, 1])
-    scales = np.full((len(q), 2), 2 * quantiles_at(budget, share, (1, 2), width, rows)[0].scale)
-    spread = np.sqrt(least * q * (1 - q))[:, None] * np.ones(2)
+) -> Enclosures:
+    """Release two quantiles around each quantile, and their ranks."""
+    least, q, width, of_ranks = float(n.min()), levels / WHOLE, numbers.width, session.mechanism(RANKS)
+    n_cells, sides = 2 * len(q) + 1, (0, 1)
+    needed = np.array(
+        [
+            [
+                float(law.half_width(level, math.sqrt(least * one * (1 - one))))
+                for law in (combination(of_ranks, rank_weights(one, 2 * i + side + 1, n_cells)) for side in sides)
+            ]
+            for i, one in enumerate(q.tolist())
+        ]
+    )
+    scales = np.full((len(q), 2), 2 * quantiles_at(budget, of_ends, (1, 2), width, rows)[0].scale)
     # The distance of the ends depends on the noise of the cuts, which depends on the levels of the ends.
     wanted, inside, places, mechanism, event = (None,) * 5  # type: Any, Any, Any, Any, Any
     for _ in range(3):
-        wanted = rank_half_widths(scales, spread, level)
-        at = np.rint((q[:, None] + signs * wanted / least) * WHOLE)
+        wanted = needed + _FURTHER * scales
+        at = np.rint((q[:, None] + np.array([-1, 1]) * wanted / least) * WHOLE)
         inside = (at > 0) & (at < WHOLE)
         sought, places = np.unique(np.where(inside, at, WHOLE // 2).astype(np.intp), return_inverse=True)
-        mechanism, event = quantiles_at(budget, share, tuple(sought.tolist()), width, rows)
+        mechanism, event = quantiles_at(budget, of_ends, tuple(sought.tolist()), width, rows)
         scales = rank_scales(mechanism, tuple(sought.tolist()))[places].reshape(scales.shape)
-    session.refine(ENDS, [Release(ENDS, mechanism, share, THEOREM)], [event])
+    session.refine(ENDS, [Release(ENDS, mechanism, of_ends, THEOREM)], [event])
     edges = edges_of(numbers)
-    released = as_values(edges, session.release(ENDS, rank_counts(edges, values)), numbers)
-    ends = released[:, places.ravel()].reshape(width, len(q), 2).transpose(1, 0, 2)
+    released = session.release(ENDS, rank_counts(edges, values))
+    ends = as_ends(edges, released[:, places.ravel()].reshape(width, len(q), 2).transpose(1, 0, 2), numbers)
     ends = np.where(inside[:, None, :], ends, np.stack([numbers.lower, numbers.upper], axis=1))
-    ns = np.broadcast_to(n, (len(q), width))
+    # Values at the upper end are counted below it if they are multiples of a step.
+    cuts = (ends + np.array([-0.5, 0.5]) * _steps(numbers)[:, None]).transpose(1, 0, 2).reshape(width, -1)
+    counts = session.release(RANKS, counts_between(np.sort(cuts, axis=1), values).ravel()).reshape(width, n_cells)
+    order = np.argsort(np.argsort(cuts, axis=1, kind="stable"), axis=1) + 1
+    ranks = np.take_along_axis(np.cumsum(counts, axis=1), order - 1, axis=1).reshape(width, len(q), 2)
+    below = ranks.transpose(1, 0, 2) - (q[:, None] * counts.sum(axis=1))[..., None]
     # In a column with more records than the smallest column, the ends are farther away in ranks.
-    reach = wanted[:, None, :] * (ns / least)[..., None]
-    sampled = np.sqrt(ns * (q * (1 - q))[:, None])
-    return Neighbours(ends.mean(axis=2), ends, scales[:, None, :], sampled, reach, numbers.lower, numbers.upper)
+    reach = wanted[:, None, :] * (n / least)[:, None]
+    return Enclosures(
+        q, ends, below, order.reshape(width, len(q), 2).transpose(1, 0, 2), reach * np.ones((1, width, 1)),
+        of_ranks, n_cells, np.broadcast_to(n, width), numbers.lower, numbers.upper,
+    )  # fmt: skip
 
 
 @statistic()
@@ -292,14 +321,14 @@ def min_max(call: Call) -> Estimate:
     True
     """
     numbers = numbers_of(call)
-    share, rows = 1 - _OF_COUNT, call.unit.rows
+    share, rows = 1 - _OF_RANGE_COUNT, call.unit.rows
 
     def build(budget: Budget) -> Any:
         of_range = quantiles_at(budget, share, (1, WHOLE - 1), numbers.width, rows)
-        return budget, count_mechanism(budget, _OF_COUNT, width_of_counts(numbers), rows), *of_range
+        return budget, count_mechanism(budget, _OF_RANGE_COUNT, width_of_counts(numbers), rows), *of_range
 
     budget, of_count, mechanism, event = with_and_without_delta(call.budget, build, lambda found: found[2].scale)
-    parts = [("number of records", of_count[0], _OF_COUNT, COUNTS), ("range", Reserved(event), share, THEOREM)]
+    parts = [("number of records", of_count[0], _OF_RANGE_COUNT, COUNTS), ("range", Reserved(event), share, THEOREM)]
     plan = call.plan(budget, *parts, events=[of_count[1], event])
     session, values = call.open(plan, numbers.values)
     n = float(np.min(session.release("number of records", counted(numbers, values))))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Budget, PrivacyEvent
 from ..mechanisms import Mechanism, quantile_mechanism
-from ..release.laws import Law
+from ..release.laws import combination
 from ..release.theorems import Theorem
 from ..schema.declared import Number
 from ..schema.grid import SCALES, check_grid
@@ -47,17 +49,22 @@ def refined(edges: Array, ends: Array) -> Array:
 
 def rank_counts(edges: Array, values: NDArray) -> Array:
     """Return counts of values in parts of the cells, of shape (n_columns, n_parts)."""
+    return spread_counts(counts_between(edges[:, 1:-1], values))
+
+
+def counts_between(edges: Array, values: NDArray) -> Array:
+    """Return counts of values below, between and above increasing edges, of shape (n_columns, n_edges + 1)."""
 
     def block(rows: NDArray) -> NDArray:
         found = []
-        for own, column in zip(edges[:, 1:-1], rows.T, strict=True):
+        for own, column in zip(edges, rows.T, strict=True):
             # Missing values are sorted to the end. Values at an edge are above it.
             ordered = np.sort(column)
             present = np.searchsorted(ordered, np.inf, side="right")
             found.append(np.diff(np.searchsorted(ordered, own), prepend=0, append=present))
         return np.array(found)
 
-    return spread_counts(sum_over_rows(block, values, block_rows=2**17).astype(np.float64))
+    return sum_over_rows(block, values, block_rows=2**17).astype(np.float64)
 
 
 def quantiles_at(
@@ -71,10 +78,23 @@ def as_values(edges: Array, parts: NDArray, numbers: Numbers) -> Array:
     """Return released quantiles in units of the columns, at multiples of a declared step."""
     places = np.arange(edges.shape[1])
     found = np.array([np.interp(own / PARTS, places, column) for own, column in zip(parts, edges, strict=True)])
-    for column, own in zip(numbers.scales, found, strict=False):
+    return at_steps(np.rint, found, numbers)
+
+
+def as_ends(edges: Array, parts: NDArray, numbers: Numbers) -> Array:
+    """Return the ends of the cells, and of the steps, of pairs of released quantiles of shape (..., n_columns, 2)."""
+    rounded = np.stack([np.floor(parts[..., 0] / PARTS), np.ceil(parts[..., 1] / PARTS)], axis=-1).astype(np.intp)
+    found = edges[np.arange(len(edges))[:, None], rounded]
+    sides = [at_steps(function, found[..., side].T, numbers).T for side, function in enumerate((np.floor, np.ceil))]
+    return np.stack(sides, axis=-1)
+
+
+def at_steps(function: Callable[[Array], Array], values: Array, numbers: Numbers) -> Array:
+    """Round values of shape (n_columns, ...) to multiples of declared steps."""
+    for column, own in zip(numbers.scales, values, strict=False):
         if isinstance(column, Number) and column.step is not None:
-            own[:] = np.clip(column.low + np.rint((own - column.low) / column.step) * column.step, None, column.high)
-    return found
+            own[:] = np.clip(column.low + function((own - column.low) / column.step) * column.step, None, column.high)
+    return values
 
 
 def rank_scales(mechanism: Mechanism, levels: tuple[int, ...]) -> Array:
@@ -95,58 +115,56 @@ def rank_scales(mechanism: Mechanism, levels: tuple[int, ...]) -> Array:
     return out
 
 
-@dataclass(frozen=True, eq=False)
-class Neighbours:
-    """Intervals of quantiles between two further released quantiles on either side of each."""
+def rank_weights(q: float, n_below: int, n_cells: int) -> Array:
+    """Return the weights of counts whose sum is the number of records below an edge less q times that of all."""
+    return np.where(np.arange(n_cells) < n_below, 1 - q, -q)
 
-    value: Array  # Of shape (n_levels, n_columns).
-    ends: Array  # Of shape (n_levels, n_columns, 2).
-    scales: Array  # Scales of the noise of the ends' ranks, of shape (n_levels, 1, 2).
-    sampled: Array  # Standard deviations of ranks under sampling, of shape (n_levels, n_columns).
-    reach: Array  # Distances of the ends from the quantile in records, of the shape of `ends`.
+
+@dataclass(frozen=True, eq=False)
+class Enclosures:
+    """Intervals of quantiles between two released ends of each. The ranks of the ends are released with noise."""
+
+    q: Array  # Levels of the quantiles.
+    ends: Array  # Of shape (n_levels, n_columns, 2), as the three arrays below.
+    below: Array  # Noisy number of records below each end, less q times that of all records.
+    places: NDArray[np.intp]  # Number of the cells below each end.
+    reach: Array  # Distance of the ends from the quantile in ranks.
+    mechanism: Mechanism  # Of the counts in cells.
+    n_cells: int
+    n: Array  # Noisy numbers of records of the columns.
     least: Array
     most: Array
-    own: Array | None = None  # Scales of the noise of the quantiles' ranks, of shape (n_levels, 1).
+    standard_error: Any = None
     shape: tuple[int, ...] = (-1,)
 
-    def about(self, value: Array, own: Array, shape: tuple[int, ...]) -> Neighbours:
+    def about(self, value: Array, scales: Array, level: float, shape: tuple[int, ...]) -> Enclosures:
         """Return the intervals of quantiles that were released afterwards, with these scales of their ranks."""
+        proved = self._proved(level, True)
+        far = self.n[:, None] * np.stack([self.q, 1 - self.q], axis=1)[:, None]
+        reach = np.where(proved == self.ends, np.minimum(self.reach, far), far).sum(axis=2)
+        error = math.sqrt(2) * scales[:, None] * (proved[..., 1] - proved[..., 0]) / np.maximum(reach, 1e-300)
         ends = np.stack([np.minimum(self.ends[..., 0], value), np.maximum(self.ends[..., 1], value)], axis=2)
-        return replace(self, value=value, ends=ends, own=own[:, None], shape=shape)
+        return replace(self, ends=ends, standard_error=error, shape=shape)
 
-    def of_one(self, level: int, column: int) -> Neighbours:
+    def of_one(self, i: int, j: int) -> Enclosures:
         """Return the interval of one quantile of one column."""
-        rows, columns = slice(level, level + 1), slice(column, column + 1)
-        return Neighbours(
-            self.value[rows, columns],
-            self.ends[rows, columns],
-            self.scales[rows],
-            self.sampled[rows, columns],
-            self.reach[rows, columns],
-            self.least[columns],
-            self.most[columns],
-            None if self.own is None else self.own[rows],
-            (),
-        )
+        names = ("ends", "below", "places", "reach")
+        arrays = {name: getattr(self, name)[i : i + 1, j : j + 1] for name in names}
+        of_column = {name: getattr(self, name)[j : j + 1] for name in ("n", "least", "most")}
+        return replace(self, q=self.q[i : i + 1], standard_error=None, shape=(), **arrays, **of_column)
 
     def interval(self, level: float, total: bool) -> tuple[Array, Array]:
-        """Return both ends of the intervals, in proportion to the distance in ranks."""
-        scales, sampled = np.broadcast_arrays(self.scales, total * self.sampled[..., None])
-        factors = rank_half_widths(scales, sampled, level) / np.maximum(self.reach, 1e-300)
-        ends = self.value[..., None] + (self.ends - self.value[..., None]) * factors
-        low, high = (np.clip(ends[..., side], self.least, self.most).reshape(self.shape) for side in (0, 1))
-        return low, high
+        """Return both ends of the intervals."""
+        ends = self._proved(level, total)
+        return ends[..., 0].reshape(self.shape), ends[..., 1].reshape(self.shape)
 
-    @property
-    def standard_error(self) -> Array:
-        """Standard deviation of the noise of the quantiles alone, by the mean distance of values in ranks."""
-        assert self.own is not None
-        slope = (self.ends[..., 1] - self.ends[..., 0]) / np.maximum(self.reach.sum(axis=-1), 1e-300)
-        return math.sqrt(2) * self.own * slope
-
-
-def rank_half_widths(scales: Array, sampled: Array, level: float) -> Array:
-    """Return the error of a rank, in records, that is exceeded with probability at most 1 - `level`."""
-    flat = zip(np.ravel(scales).tolist(), np.ravel(sampled).tolist(), strict=True)
-    found = [Law(parts=((scale, 1.0),) if scale else ()).half_width(level, normal) for scale, normal in flat]
-    return np.reshape(np.array(found, dtype=np.float64), np.shape(scales))
+    def _proved(self, level: float, total: bool) -> Array:
+        """Return the ends, with the bound of the column in place of an end that may be on the wrong side."""
+        ends = self.ends.copy()
+        for i, j, side in np.ndindex(*ends.shape):
+            q = float(self.q[i])
+            law = combination(self.mechanism, rank_weights(q, int(self.places[i, j, side]), self.n_cells))
+            needed = float(law.half_width(level, total * math.sqrt(self.n[j] * q * (1 - q))))
+            if (2 * side - 1) * self.below[i, j, side] < needed:
+                ends[i, j, side] = (self.least, self.most)[side][j]
+        return ends

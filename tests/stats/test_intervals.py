@@ -16,7 +16,7 @@ from skdp import Number, Schema, stats
 from skdp.mechanisms import DiscreteLaplaceMechanism, NoiseSource, l2_mechanism
 from skdp.release import estimates
 from skdp.release.laws import Law, combination
-from skdp.stats import _moments
+from skdp.stats import _moments, _quantiles, _ranks
 from tests.statistics import accept, chi_square_buckets, clopper_pearson, reject
 from tests.stats.laws import LAWS, SIZES, WIDTHS, moment_coverage
 
@@ -65,6 +65,35 @@ def test_intervals_of_quartiles_in_a_description_hold(n, epsilon, delta, of):
         assert clopper_pearson(own, RUNS, ERROR)[1] >= 0.95, name
 
 
+@pytest.mark.sample(every=3)
+@pytest.mark.parametrize("q", [0.01, 0.1, 0.5, 0.99])
+@pytest.mark.parametrize(("law", "n", "epsilon"), [("normal", 500, 0.5), ("normal", 2000, 1.0), ("integers", 500, 2.0)])
+def test_intervals_of_quantiles_hold_far_out_and_between_equal_values(law, n, epsilon, q):
+    rng, hits = np.random.default_rng(0), 0
+    true = 50 + 10 * laws.norm.ppf(q) if law == "normal" else laws.binom(10, 0.3).ppf(q)
+    for _ in range(RUNS):
+        x = rng.normal(50, 10, n) if law == "normal" else rng.binomial(10, 0.3, n).astype(float)
+        found = stats.quantile(x, q, bounds=(0, 1000) if law == "normal" else (0, 10), epsilon=epsilon)
+        low, high = found.confidence_interval()
+        hits += low <= true <= high
+    possible(hits, RUNS, f"q={q}")
+
+
+@pytest.mark.parametrize("proved", [True, False])
+def test_ends_on_the_wrong_side_of_a_quantile_are_found_by_their_ranks(proved, monkeypatch):
+    monkeypatch.setattr(_quantiles, "_FURTHER", -4.0)
+    if not proved:
+        monkeypatch.setattr(_ranks.Enclosures, "_proved", lambda own, level, total: own.ends)
+    rng, hits = np.random.default_rng(0), 0
+    for _ in range(RUNS):
+        low, high = stats.quantile(rng.normal(50, 10, 500), 0.9, bounds=(0, 100)).confidence_interval()
+        hits += low <= 50 + 10 * laws.norm.ppf(0.9) <= high
+    if proved:
+        possible(hits, RUNS, "ends on the wrong side")
+    else:
+        assert clopper_pearson(hits, RUNS, ERROR)[1] < 0.93
+
+
 @pytest.mark.parametrize("function", ["describe", "quantile"])
 def test_standard_errors_of_quartiles_are_those_of_the_noise(function):
     """Over 150 draws, both medians are within 50 % (the ratio was from 0.70 to 1.36 when this was written)."""
@@ -96,20 +125,20 @@ def possible(hits, runs, name):
     assert clopper_pearson(hits, runs, ERROR)[1] >= 0.93, f"{name}: {hits} of {runs} intervals hold"
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("statistic", ["mean", "std"])
 @pytest.mark.parametrize("epsilon", [1.0, 10.0])
 @pytest.mark.parametrize("name", LAWS)
 def test_intervals_of_moments_hold_for_every_law_and_width(name, epsilon, statistic):
-    rng = np.random.default_rng(0)
+    rng, of = np.random.default_rng(0), itertools.cycle(["total", "total", "noise"])
     for width, n in itertools.product(WIDTHS, SIZES):
-        for of in ("total", "noise"):
-            hits = moment_coverage(statistic, name, width, n, epsilon, RUNS, rng, of=of)
-            possible(hits, RUNS, f"{name}, {width} times too wide, {n} records, {of}")
+        hits = moment_coverage(statistic, name, width, n, epsilon, RUNS, rng, of=next(of))
+        possible(hits, RUNS, f"{name}, {width} times too wide, {n} records")
 
 
 def test_intervals_that_forget_skewness_are_refused(monkeypatch):
     monkeypatch.setattr(_moments, "Quotient", partial(estimates.Quotient, reach=(0.0, 0.0)))
-    hits = moment_coverage("mean", "lognormal", 10, 100, 10.0, RUNS, np.random.default_rng(0))
+    hits = moment_coverage("mean", "2 % ones", 1, 50, 100.0, RUNS, np.random.default_rng(0))
     assert clopper_pearson(hits, RUNS, ERROR)[1] < 0.93
 
 
@@ -236,8 +265,7 @@ def test_size_of_tests_under_the_hypothesis():
 
 
 @pytest.mark.parametrize("name", ["ttest_ind", "mannwhitneyu"])
-@pytest.mark.parametrize(("few", "n"), [(10, 490), (20, 2000), (400, 4000)])
-@pytest.mark.parametrize("epsilon", [2.0, 10.0])
+@pytest.mark.parametrize(("few", "n", "epsilon"), [(10, 490, 2.0), (20, 2000, 10.0), (400, 4000, 10.0)])
 def test_size_of_tests_with_a_small_group(name, few, n, epsilon):
     rng, schema = np.random.default_rng(0), Schema({"g": ["a", "b"], "x": Number(0, 30, missing="error")})
     group, hits = np.array(["a"] * few + ["b"] * (n - few)), 0
@@ -271,10 +299,10 @@ def rows_of(law, n, rng):
 
 @pytest.mark.sample(every=3)
 @pytest.mark.parametrize("law", ["normal", "exponential", "rare"])
-@pytest.mark.parametrize(("n", "epsilon"), [(100, 10.0), (1000, 1.0), (10_000, 10.0)])
+@pytest.mark.parametrize(("n", "epsilon"), [(100, 10.0), (3000, 1.0)])
 @pytest.mark.parametrize("name", ["covariance", "correlation", "linear_trend"])
 def test_intervals_of_products_hold(name, law, n, epsilon):
-    x = rows_of(law, 500_000, np.random.default_rng(1))
+    x = rows_of(law, 200_000, np.random.default_rng(1))
     matrix = np.cov(x.T, ddof=0)
     true = {
         "covariance": matrix[0, 1],
@@ -285,6 +313,6 @@ def test_intervals_of_products_hold(name, law, n, epsilon):
     for _ in range(RUNS):
         found = getattr(stats, name)(rows_of(law, n, rng), bounds=(0, 12), epsilon=epsilon)
         low, high = (np.ravel(end)[-1 if name == "linear_trend" else 1] for end in found.confidence_interval())
-        # The exact values are known to about 1 %.
-        hits += low - 0.01 * abs(true) <= true <= high + 0.01 * abs(true)
+        # The exact values are known to about 2 %.
+        hits += low - 0.02 * abs(true) <= true <= high + 0.02 * abs(true)
     possible(hits, RUNS, f"{name} of {law} columns")
