@@ -1,6 +1,6 @@
 """Coverage of the intervals of `skdp.stats` for skewed, discrete and constant columns, and sizes of its tests.
 
-    python examples/benchmarks/statistics_coverage.py run {moments,quantiles,products,groups,describe,tests} [--runs 500]
+    python examples/benchmarks/statistics_coverage.py run {moments,quantiles,products,groups,describe,tests}
     python examples/benchmarks/statistics_coverage.py report
 
 ``run`` writes the smallest coverage of intervals at 95 % of each statistic, law, width of the bounds and epsilon, over
@@ -20,8 +20,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from skdp import Number, Schema, stats  # noqa: E402
-from tests.stats.laws import LAWS, SIZES, WIDTHS, column, moment_coverage  # noqa: E402
+from skdp import Number, Schema, stats
+from tests.stats.laws import LAWS, SIZES, WIDTHS, column, moment_coverage
 
 RESULTS = ROOT / "docs" / "benchmarks" / "statistics_coverage.csv"
 REPORT = ROOT / "docs" / "user_guide" / "statistics_coverage.inc"
@@ -54,7 +54,7 @@ def moments(law, width, epsilon, runs, rng):
 
 
 def called(law, width, epsilon, runs, rng, call):
-    """Return the sizes and the numbers of intervals that hold, by statistic, where `call` yields pairs for one column."""
+    """Return the sizes and the numbers of intervals that hold, by statistic, where `call` yields pairs."""
     values, probabilities, bounds = column(law, width)
     hits = {}
     for n in CALLED:
