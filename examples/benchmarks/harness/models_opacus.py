@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from methods import Method
-from tasks import DELTA, TRAIN_SHARE
+from tasks import DELTA, TASKS, TRAIN_SHARE
 
 
 def settings(rate, clip, epochs, batch=None, batches=None):
@@ -44,6 +44,23 @@ SETTINGS = {
         0.1: settings(4.0, 0.3, 60, batches=2),
         1.0: settings(16.0, 0.3, 30, batches=4),
         10.0: settings(64.0, 0.3, 60, batches=2),
+    },
+    ("linear", "bank"): {0.1: settings(16.0, 0.3, 60, batches=2), 1.0: settings(16.0, 1.0, 60, batches=2)},
+    ("linear", "compas"): {1.0: settings(16.0, 0.3, 60, batches=2)},
+    ("linear", "covtype"): {
+        0.1: settings(4.0, 0.3, 60, batches=2),
+        1.0: settings(16.0, 1.0, 60, batches=2),
+        10.0: settings(64.0, 0.3, 30, batches=4),
+    },
+    ("linear", "default"): {
+        0.1: settings(16.0, 1.0, 30, batches=4),
+        1.0: settings(16.0, 1.0, 60, batches=2),
+        10.0: settings(16.0, 1.0, 30, batches=4),
+    },
+    ("linear", "hpc"): {
+        0.1: settings(4.0, 0.3, 60, batches=2),
+        1.0: settings(4.0, 1.0, 60, batches=2),
+        10.0: settings(64.0, 0.3, 30, batches=4),
     },
     ("network", "adult"): {0.1: settings(0.2, 1.0, 10, batch=1024), 1.0: settings(0.8, 1.0, 10, batch=1024)},
     ("network", "nursery"): {
@@ -174,6 +191,8 @@ class Trained:
 def build(kind):
     def make(task, epsilon, delta, seed):
         data, _ = task.load()
+        if (kind, task.name) not in SETTINGS:
+            raise ValueError(f"tune_opacus has not been run for {task.name}")
         known = SETTINGS[kind, task.name]
         n_rows = round(TRAIN_SHARE * len(data.unit))
         return Trained(kind, task.n_classes, n_rows, seed, epsilon, delta, **known.get(epsilon, known[1.0]))
@@ -186,11 +205,12 @@ METHODS = [
         "opacus",
         f"{kind} (tuned)",
         family,
-        tuple(task for k, task in SETTINGS if k == kind),
+        tuple(task for k, task in SETTINGS if k == kind and task in TASKS),
         view,
         build(kind),
         (DELTA,),
         splits=splits,
+        tables=("classification",) if kind == "linear" else (),
     )
     for kind, family, view, splits in (("linear", "logistic regression", "norm", 5), ("network", "network", "unit", 3))
 ]

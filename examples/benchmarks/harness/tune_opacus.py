@@ -3,7 +3,7 @@
 This script found the `SETTINGS` in `models_opacus` for these tasks:
 
     .venv-bench-opacus/bin/python examples/benchmarks/harness/tune_opacus.py cancer digits nursery nursery-binary
-    .venv-bench-opacus/bin/python examples/benchmarks/harness/tune_opacus.py --suite tables bank compas covtype
+    .venv-bench-opacus/bin/python examples/benchmarks/harness/tune_opacus.py --suite tables --kinds linear bank hpc
 """
 
 from __future__ import annotations
