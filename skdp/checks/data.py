@@ -41,6 +41,10 @@ _ABOUT_TYPES = ("Sparse", "np.matrix", "Feature names", "Expected sequence", "Si
 _NO_NUMBER = "the data hold entries that are no numbers: float() argument must be a string or a real number"
 
 _TIMES = (np.datetime64, np.timedelta64)
+_MISSING_TYPES = ("NoneType", "NAType", "NaTType", "MaskedConstant")
+
+# Their messages about data are known.
+_LIBRARIES = ("skdp", "sklearn", "numpy", "scipy", "pandas", "polars", "pyarrow", "narwhals")
 _NO_TIMES = "Count the time since a public date, in a unit of your choice"
 
 LEAVE_OUT = (
@@ -187,9 +191,10 @@ def _quietly(validate: Callable[[], Any], X: Any = None) -> Any:
     except OverflowError:
         failure: Exception = ValueError("the data hold integers that are too large for doubles")
     except ValueError as error:
-        failure = ValueError(_without_values(str(error), X))
+        message = _message_of_a_library(error)
+        failure = ValueError(_without_values(message, X) if message else "the data cannot be read as numbers")
     except TypeError as error:
-        message = str(error)
+        message = _message_of_a_library(error)
         failure = TypeError(message if message.startswith(_ABOUT_TYPES) else _NO_NUMBER)
         if message.startswith("Sparse") and HOW_TO_DENSE not in message:
             failure = TypeError(f"{message} {HOW_TO_DENSE}")
@@ -208,6 +213,15 @@ def _quietly(validate: Callable[[], Any], X: Any = None) -> Any:
         del failure
 
 
+def _message_of_a_library(error: Exception) -> str:
+    """Return the message of an error, or none if an entry of the data raised it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
+    return str(error) if module.partition(".")[0] in _LIBRARIES else ""
+
+
 def _refuse_odd(data: Any, name: str, *, text: bool = True) -> None:
     """Refuse entries that NumPy would convert to numbers although they are not numbers."""
     # Points in time and durations would become integers in their own unit, and masked entries would be shown. In a
@@ -215,7 +229,10 @@ def _refuse_odd(data: Any, name: str, *, text: bool = True) -> None:
     if data is None:
         return
     _refuse_collection(data)
-    if np.ma.is_masked(data):
+    entries = (
+        data.flat if isinstance(data, np.ndarray) and data.dtype.kind == "O" else data if is_sequence(data) else ()
+    )
+    if np.ma.is_masked(data) or any(map(_is_masked, entries)):
         raise ValueError(f"Input {name} contains NaN or masked entries.")
     kinds = _kinds(data)
     if not text and is_sequence(data) and kinds & set("US"):
@@ -225,6 +242,13 @@ def _refuse_odd(data: Any, name: str, *, text: bool = True) -> None:
     for kind in sorted(kinds & set("mM")):
         what = "timedelta64" if kind == "m" else "datetime64"
         raise TypeError(f"{name} must hold numbers, and has the dtype kind {kind!r} ({what}). {_NO_TIMES}")
+
+
+def _is_masked(entry: Any) -> bool:
+    """Tell whether an entry, or an entry of a row, is masked, of which NumPy would warn."""
+    if issubclass(type(entry), list | tuple):
+        return any(one is np.ma.masked for one in entry)
+    return entry is np.ma.masked or (issubclass(type(entry), np.ma.MaskedArray) and np.ma.is_masked(entry))
 
 
 def _refuse_collection(data: Any) -> None:
@@ -324,11 +348,7 @@ def labelled_data(
         return _in_parts(_labelled_part, estimator, X, y, classes=classes, dtypes=dtypes, reset=reset)
     if classes is None:
         X, y = validate_quietly(estimator, X, y, dtype=list(dtypes))
-        y = column_or_1d(y)
-        # scikit-learn may warn about the number of distinct labels.
-        with silence():
-            check_classification_targets(y)
-            classes = unique_labels(y)
+        y, classes = _quietly(partial(_occurring_labels, y))
         if len(classes) < 2:
             raise ValueError(
                 "y must hold at least 2 classes, got 1 class. If others exist that do not occur, declare them with "
@@ -349,6 +369,14 @@ def labelled_data(
     return X, codes, classes
 
 
+def _occurring_labels(y: Any) -> tuple[NDArray, NDArray]:
+    y = column_or_1d(y)
+    # scikit-learn may warn about the number of distinct labels.
+    with silence():
+        check_classification_targets(y)
+        return y, unique_labels(y)
+
+
 def _labelled_part(
     estimator: Any, X: Any, y: Any, *, classes: NDArray, dtypes: Sequence[type], reset: bool
 ) -> tuple[NDArray, NDArray[np.intp], NDArray]:
@@ -364,18 +392,17 @@ def labels_of(y: Any) -> NDArray:
     """Return labels as an array that keeps the type of each label."""
     # NumPy would convert all labels of a list to one type, so that one record determines how the others are read.
     _refuse_collection(y)
-    if np.ma.is_masked(y):
+    if np.ma.is_masked(y) or (is_sequence(y) and any(map(_is_masked, y))):
         raise ValueError(f"y holds missing labels. {LEAVE_OUT}")
     if not is_sequence(y):
         array = np.asarray(y)
-    elif any(isinstance(label, list | tuple | np.ndarray) for label in y):
+    elif any(issubclass(type(label), list | tuple | np.ndarray) for label in y):
         try:
             array = np.array(y, dtype=object)
-        except ValueError:
+        except Exception:
             array = np.empty((0, 0, 0))
     else:
-        array = np.empty(len(y), dtype=object)
-        array[:] = y
+        array = np.fromiter(y, dtype=object, count=len(y))
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -455,9 +482,17 @@ def _encode_one_by_one(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
 
 def label_key(label: Any) -> tuple[str, Any]:
     """Return the kind of a label (text, bytes, number, missing or other) and its value, so that 1 is not "1"."""
+    try:
+        return _label_key(label)
+    except Exception:
+        # Reading the class or the value of an object may run any code.
+        return "other", None
+
+
+def _label_key(label: Any) -> tuple[str, Any]:
     if isinstance(label, _TIMES):
         # item() may return an integer.
-        return ("missing", None) if np.isnat(label) else ("other", label)
+        return ("missing" if np.isnat(label) else "other"), None
     if isinstance(label, np.floating):
         # item() does not convert np.longdouble.
         label = float(label)
@@ -467,12 +502,6 @@ def label_key(label: Any) -> tuple[str, Any]:
         return "text", label
     if isinstance(label, bytes):
         return "bytes", label
-    if label is None or type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, float) and label != label):
+    if type(label).__name__ in _MISSING_TYPES or (isinstance(label, float) and label != label):
         return "missing", None
-    if isinstance(label, bool | int | float):
-        return "number", label
-    try:
-        hash(label)
-    except TypeError:
-        label = None
-    return "other", label
+    return ("number", label) if isinstance(label, bool | int | float) else ("other", None)

@@ -167,9 +167,7 @@ def check_index(X: Any, groups: Any) -> None:
 def group_numbers(groups: Any) -> NDArray[np.intp]:
     """Return a number for each row. Numbers are equal if the groups are equal, and have no other meaning."""
     if is_sequence(groups):
-        array = np.empty(len(groups), dtype=object)
-        for i, group in enumerate(groups):
-            array[i] = group
+        array = np.fromiter(groups, dtype=object, count=len(groups))
     else:
         if np.ma.is_masked(groups):
             raise ValueError(_MISSING)
@@ -186,7 +184,8 @@ def group_numbers(groups: Any) -> NDArray[np.intp]:
         raise TypeError("groups must hold numbers or text")
     entries = array.tolist()
     if any(
-        isinstance(group, float | np.floating) and abs(float(group)) >= _exact_up_to(type(group)) for group in entries
+        issubclass(type(group), float | np.floating) and abs(float(group)) >= _exact_up_to(type(group))
+        for group in entries
     ):
         raise ValueError(_MERGED)
     keys = [label_key(group) for group in entries]

@@ -151,11 +151,12 @@ class Schema(Mapping[str, Column]):
         return Schema(columns, target, self.group, self.rows_per_group)
 
     def _check_names(self, names: tuple[str, ...]) -> None:
-        for name in names:
-            if not isinstance(name, str) or name not in self:
-                raise ValueError(
-                    f"the schema has no column {shown(name)}; its columns are {', '.join(map(repr, self))}"
-                )
+        if not all(issubclass(type(name), str) and name in self for name in names):
+            # Labels of the data may be passed by mistake.
+            raise ValueError(
+                f"the schema does not have all of the named columns. Its columns are {', '.join(map(repr, self))}. Pass "
+                "labels of rows as an array or a Series"
+            )
 
     def select(self, *names: str) -> Schema:
         """Return a schema of some of the columns.
