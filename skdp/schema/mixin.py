@@ -170,15 +170,27 @@ def declared_target(schema: Schema, name: str, estimator: Any) -> Any:
     if target is None:
         return None
     if isinstance(target, Category) == of_labels:
-        return list(target.values) if isinstance(target, Category) else (float(target.low), float(target.high))
+        if isinstance(target, Category):
+            return list(target.values)
+        if target.scale == "log":
+            raise ValueError(
+                f'the schema declares the target{_named(schema)} with scale="log", which {type(estimator).__name__} '
+                "does not take: declare it without scale. If ratios count, pass logarithms of y and declare their "
+                "bounds. The budget was not charged"
+            )
+        return float(target.low), float(target.high)
     if is_classifier(estimator) if of_labels else is_regressor(estimator):
         kind, other = ("classifier", "Regressor") if of_labels else ("regressor", "Classifier")
         raise ValueError(
-            f"the schema declares the target{'' if schema.target_name is None else f' {schema.target_name!r}'} as a "
+            f"the schema declares the target{_named(schema)} as a "
             f"{type(target).__name__}, and {type(estimator).__name__} is a {kind}: use another estimator, such as "
             f"DPAdditive{other}, or declare another target. The budget was not charged"
         )
     return None
+
+
+def _named(schema: Schema) -> str:
+    return "" if schema.target_name is None else f" {schema.target_name!r}"
 
 
 def known_classes(classes: NDArray | None) -> NDArray:

@@ -154,8 +154,8 @@ class Schema(Mapping[str, Column]):
         if not all(issubclass(type(name), str) and name in self for name in names):
             # Labels of the data may be passed by mistake.
             raise ValueError(
-                f"the schema does not have all of the named columns. Its columns are {', '.join(map(repr, self))}. Pass "
-                "labels of rows as an array or a Series"
+                f"the schema does not have all named columns, but only {', '.join(map(repr, self))}. Pass labels of "
+                "rows as an array or a Series"
             )
 
     def select(self, *names: str) -> Schema:

@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from functools import partial
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -433,6 +434,17 @@ def test_the_target_of_the_schema_decides_before_a_charge(name):
     given = {"classes": list(LABELS.values)} if classifies else {"bounds_y": (0, 100)}
     if given.keys() <= model.get_params().keys():
         clone(model).set_params(schema=Schema(dict(model.schema)), **given).fit(X, y)
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if "bounds_y" in signature(getattr(skdp, name)).parameters])
+def test_the_scale_of_a_target_is_refused_and_not_ignored(name):
+    model = made(name, **({"loss": "squared_error"} if name == "ExpMechERM" else {}))
+    X = table(model)[0]
+    accountant = BudgetAccountant(1e9, 0.9)
+    model.set_params(schema=Schema(dict(model.schema), {"price": Number(1, 100, scale="log")}), accountant=accountant)
+    with pytest.raises(ValueError, match="declares the target 'price' with scale=\"log\", which " + name):
+        model.fit(X, np.linspace(1, 100, N_ROWS))
+    assert accountant.remaining().epsilon == 1e9
 
 
 def test_searches_and_scores_follow_the_target_of_the_schema():
