@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from typing import Any
@@ -80,6 +80,11 @@ class Allocation(Mapping[str, Budget]):
         self.steps = steps
         self.total = total
         self.not_private = not_private
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # skops reads budgets as tuples.
+        steps = tuple(replace(step, budget=Budget(*step.budget)) for step in state["steps"])
+        vars(self).update(state, steps=steps, total=Budget(*state["total"]))
 
     def __getitem__(self, name: str) -> Budget:
         return {step.name: step.budget for step in self.steps}[name]

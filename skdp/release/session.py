@@ -135,6 +135,10 @@ class PrivacyGuarantee:
     fits: tuple[str, ...] = ()
     limit: str = ""
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # skops writes the relation as text.
+        vars(self).update(state, relation=Relation(state["relation"]))
+
     @property
     def unit(self) -> str:
         """Unit of the neighbouring relation: "record" or "group"."""
