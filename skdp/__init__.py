@@ -141,16 +141,17 @@ _PACKAGES = {
     "tree": "DPGreedyTree DPRandomTree DPRandomTreeRegressor",
 }
 provide("largest_budget", f"{__name__}.model_selection._allocation")
+_MODULES = {*_PACKAGES, "audit", "datasets", "exceptions", "mechanisms"}
 _HOME = {name: package for package, names in _PACKAGES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "stats":
-        return import_module(".stats", __name__)
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOME[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_MODULES})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import gzip
 import os
 import sys
 from collections.abc import Sequence
@@ -132,7 +133,8 @@ def _table(path: Path) -> Any:
         from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
         return parquet.read_table(path)
-    with path.open(newline="", encoding="utf-8-sig") as lines:
+    opened = gzip.open if path.suffix.lower() == ".gz" else open
+    with opened(path, "rt", newline="", encoding="utf-8-sig") as lines:
         names, *rows = list(csv.reader(lines)) or [[]]
     if not names or any(len(row) != len(names) for row in rows):
         raise ValueError(f"{path} must have names of columns in its first line, and as many entries in each line")

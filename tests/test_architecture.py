@@ -154,7 +154,10 @@ def test_import_is_light():
         "assert not heavy, heavy; "
         "skdp.ObjPertLogReg; skdp.BudgetAccountant; "
         "assert not {'dp_accounting', 'dask'} & set(sys.modules); "
-        "assert set(skdp.__all__) == {*skdp._HOME, '__version__'}"
+        "assert set(skdp.__all__) == {*skdp._HOME, '__version__'}; "
+        "names = ['tree', 'stats', 'audit', 'datasets', 'exceptions', 'mechanisms', 'schema', 'inspection']; "
+        "assert [getattr(skdp, name).__name__ for name in names] == ['skdp.' + name for name in names]; "
+        "assert set(names) <= set(dir(skdp))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 

@@ -251,7 +251,14 @@ def _is_masked(entry: Any) -> bool:
     return entry is np.ma.masked or (issubclass(type(entry), np.ma.MaskedArray) and np.ma.is_masked(entry))
 
 
+def refuse_lazy(data: Any) -> None:
+    """Refuse a table of Polars that has not been read."""
+    if type(data).__name__ == "LazyFrame":
+        raise TypeError("X must hold rows in memory, and got a LazyFrame of Polars: pass X.collect()")
+
+
 def _refuse_collection(data: Any) -> None:
+    refuse_lazy(data)
     if is_collection(data):
         # NumPy would compute all of its rows.
         raise TypeError("Sparse or dense rows in memory are needed here, and the data are a collection of Dask")

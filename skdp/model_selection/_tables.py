@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from ..checks.data import labels_of
+from ..checks.data import labels_of, refuse_lazy
 from ..checks.sparse import is_sparse
 from ..schema import Schema
 from ..schema.entries import labels_by
@@ -42,6 +42,7 @@ def schema_of(estimator: Any, given: Any = None) -> Schema | None:
 
 def rows_of_table(estimator: Any, X: Any) -> Any:
     """Read a dict of columns or a table of PyArrow by the schema of the estimator. Return other rows as they are."""
+    refuse_lazy(X)
     # The result allows selecting rows as arrays do, which these tables do not.
     of_arrow = type(X).__module__.partition(".")[0] == "pyarrow"
     # Sparse rows by keys are mappings, too.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.data import LEAVE_OUT, array_quietly, label_key, labels_of
+from ..checks.data import LEAVE_OUT, array_quietly, label_key, labels_of, refuse_lazy
 from ..checks.values import as_float
 from ..mechanisms import UNKNOWN
 from .categories import is_row, key_of
@@ -291,6 +291,7 @@ def read_column(column: Any, name: str) -> Entries:
 def table_columns(X: Any) -> tuple[list[Any] | None, list[Any]]:
     """Return the names of columns, or None if they have no names, and the columns of a table."""
     library = type(X).__module__.partition(".")[0]
+    refuse_lazy(X)
     if hasattr(X, "toarray"):
         raise TypeError("Sparse data are not taken: X must be a dense table, with one column for each of the schema's")
     if isinstance(X, Rows):

@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
@@ -296,8 +297,8 @@ class Schema(Mapping[str, Column]):
         -------
         rows : DataFrame or ndarray of shape (n_rows, n_columns)
             Independent values from the declared ranges and lists, and some missing values if these have a cell. The
-            column of groups and the column of the target are included if they have names. Without pandas, an array of
-            objects.
+            column of groups and the column of the target are included if they have names. A DataFrame of pandas, or of
+            Polars if pandas is not installed. Without both, an array of objects.
         """
         n, source = check_integer(n, "n", least=0), NoiseSource(check_integer(seed, "seed", least=0))
         table: dict[str, list[Any]] = {}
@@ -311,14 +312,12 @@ class Schema(Mapping[str, Column]):
             if column.missing == "cell" and name not in named:
                 entries = [None if lot < 1 / _MISSING_IN else entry for lot, entry in zip(lots, entries, strict=True)]
             table[name] = entries
-        try:
-            import pandas as pd
-        except ImportError:
-            rows = np.empty((n, len(table)), dtype=object)
-            for j, entries in enumerate(table.values()):
-                rows[:, j] = entries
-            return rows
-        return pd.DataFrame(table)
+        for library in ("pandas", "polars"):
+            try:
+                return import_module(library).DataFrame(table)
+            except ImportError:
+                continue
+        return np.array([*zip(*table.values(), strict=True)], dtype=object).reshape(n, len(table))
 
     def check(self, table: Any) -> TableCheck:
         """Count the entries of a table that are missing, unreadable or not declared. This is not private.

@@ -81,12 +81,12 @@ def state(model):
 
 def test_skops_saves_and_loads_every_model():
     io_of_skops = pytest.importorskip("skops.io", reason="skops is not installed")
-    kinds = set()
+    kinds, trusted = set(), [*skdp.TRUSTED_TYPES, "tests.ensemble.data.PublicRows"]
     for model in every_model():
         if hasattr(getattr(model, "public_X", None), "columns"):
             # skops does not write tables of pandas.
             model.public_X = None
-        again = io_of_skops.loads(io_of_skops.dumps(model), trusted=[*skdp.TRUSTED_TYPES, "tests.ensemble.data.PublicRows"])
+        again = io_of_skops.loads(io_of_skops.dumps(model), trusted=trusted)
         assert type(again) is type(model)
         assert state(again) == state(model)
         kinds.add(type(model).__name__)

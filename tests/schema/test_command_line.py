@@ -1,5 +1,7 @@
 """``python -m skdp schema`` shows a schema, and compares a table with it, without a line of Python."""
 
+import gzip
+
 import pytest
 
 from skdp import BudgetAccountant, Number, Schema
@@ -30,6 +32,15 @@ def test_check(files, capsys):
         ["work", "1", "0", "1"],
         ["income", "(target)", "0", "0", "0"],
     ]
+
+
+def test_check_of_a_compressed_file(files, tmp_path, capsys):
+    assert main(["schema", "check", *files]) == 0
+    expected = capsys.readouterr().out
+    with gzip.open(tmp_path / "census.csv.gz", "wt") as file:
+        file.write(CSV)
+    assert main(["schema", "check", files[0], str(tmp_path / "census.csv.gz")]) == 0
+    assert capsys.readouterr().out == expected
 
 
 def test_check_of_a_parquet_file(files, tmp_path, capsys):

@@ -4,10 +4,12 @@ import copy
 import json
 import pickle
 import string
+import sys
 import tomllib
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -250,6 +252,22 @@ def test_sample_conforms():
     assert set(rows["age"].dropna()) <= set(range(17, 91))
     assert rows["gain"].median() < 5000
     assert all(own["outside"] == 0 for own in CENSUS.check(rows).counts.values())
+
+
+def test_rows_without_pandas(monkeypatch):
+    expected = CENSUS.sample(50, seed=3)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    frame = CENSUS.sample(50, seed=3)
+    assert isinstance(frame, pl.DataFrame)
+    assert frame.columns == list(expected.columns)
+    monkeypatch.setitem(sys.modules, "polars", None)
+    array = CENSUS.sample(50, seed=3)
+    assert array.dtype == object
+    assert CENSUS.sample(0).shape == (0, array.shape[1])
+    monkeypatch.undo()
+    for rows in (frame.to_numpy(), array):
+        assert np.array_equal(pd.isna(rows), expected.isna())
+        assert np.array_equal(rows[~pd.isna(rows)], expected.to_numpy(dtype=object)[~expected.isna()])
 
 
 def test_check_counts_and_says_that_it_is_not_private():

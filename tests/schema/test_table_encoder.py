@@ -29,6 +29,7 @@ from skdp import (
     allocate,
     private_cross_val_score,
     private_score,
+    stats,
 )
 
 NAN, INF = float("nan"), float("inf")
@@ -417,6 +418,24 @@ def test_output_in_frames(container):
     assert encoder.get_feature_names_out(list(ROWS)).tolist() == list(found.columns)
     with pytest.raises(ValueError, match="feature_names_in_"):
         encoder.get_feature_names_out(list(ROWS)[::-1])
+
+
+def test_a_table_that_is_not_read_is_refused():
+    frame = pl.DataFrame({"a": [0.1, 0.2], "b": ["x", "y"]})
+    schema = Schema({"a": (0, 1), "b": ["x", "y"]}, target=[0, 1])
+    for call in (
+        lambda: TableEncoder(schema).fit(frame.lazy()),
+        lambda: TableEncoder(schema).fit(frame).transform(frame.lazy()),
+        lambda: DPNaiveBayes(schema=schema).fit(frame.lazy(), [0, 1]),
+        lambda: DPNaiveBayes(bounds=(0, 1), classes=[0, 1]).fit(frame.select("a").lazy(), [0, 1]),
+        lambda: stats.mean(frame.lazy(), schema=schema),
+        lambda: private_score(DPNaiveBayes(schema=schema).fit(frame, [0, 1]), frame.lazy(), [0, 1]),
+        lambda: DPGridSearchCV(DPNaiveBayes(schema=schema), {"n_bins": [2]}, epsilon=1.0, delta=1e-5).fit(
+            frame.lazy(), [0, 1]
+        ),
+    ):
+        with pytest.raises(TypeError, match=r"LazyFrame of Polars: pass X.collect\(\)"):
+            call()
 
 
 def test_columns_are_found_by_name():
