@@ -34,6 +34,23 @@ def test_each_row_is_predicted_by_itself(model):
                     np.testing.assert_array_equal(method(np.array(X[:n], order=order)), alone[:n])
 
 
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyAssumptionWarning")
+@pytest.mark.parametrize("model", ONE_EACH, ids=lambda model: type(model).__name__)
+def test_predictions_for_rows_of_large_numbers_are_finite(model):
+    n_columns = FEATURES.get(type(model).__name__, 5)
+    X = np.random.default_rng(0).normal(size=(200, n_columns))
+    model = clone(model).set_params(random_state=0).fit(X, X[:, 0] if is_regressor(model) else X[:, 0] > 0)
+    signs = np.vstack([np.ones(n_columns), (-1.0) ** np.arange(n_columns), np.eye(n_columns)])
+    # Logarithms of probabilities may be infinite, and so may products in models of scikit-learn.
+    largest = 1e300 if type(model).__name__ in HOLD_OTHERS - {"PATEClassifier"} else np.finfo(float).max
+    for size in (1e155, 1e300, largest):
+        for name in ("predict", "transform", "predict_proba", "score_samples"):
+            if hasattr(model, name):
+                for rows in (size * signs, -size * signs):
+                    made = getattr(model, name)(rows)
+                    assert made.dtype.kind != "f" or np.all(np.isfinite(made)), (name, size)
+
+
 @pytest.mark.parametrize("n_columns", [1, 2, 5, 64, 1000])
 def test_products_are_those_of_rational_numbers(n_columns):
     rng = np.random.default_rng(n_columns)
@@ -65,7 +82,7 @@ def test_products_of_extreme_numbers(row_products):
     X = np.array([[1e308, -1e308], [5e-324, 1e-310], [0.0, 0.0], [1e308, 1e308]])
     matrix = np.array([[1.0, 1e-300, 0.0], [0.5, 1e10, 0.0]])
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(row_products(X, matrix), X @ matrix, rtol=1e-12)
+        np.testing.assert_allclose(row_products(X, matrix), np.nan_to_num(X @ matrix), rtol=1e-12)
     assert row_products(X[:0], matrix).shape == (0, 3)
     assert row_products(X[:, :0], matrix[:0]).tolist() == [[0.0] * 3] * 4
 

@@ -66,6 +66,10 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
             squares += squared_norms(rows)[:, None]
             squares += squared_norms(centres)
             distances: Array = np.sqrt(np.maximum(squares, 0.0))
+            # If squares overflow, all centres are at the same distance, up to rounding.
+            (far,) = np.nonzero(~np.isfinite(squares).all(axis=1))
+            norms = np.hypot.reduce(rows[far], axis=1)
+            distances[far] = np.minimum(norms, np.finfo(np.float64).max)[:, None]
         return distances
 
     def score(self, X: Any, y: Any = None) -> float:

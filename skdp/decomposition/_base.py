@@ -286,7 +286,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         d, k = X.shape[1], len(along)
         volume = np.log(along).sum() + (d - k) * math.log(noise) + d * math.log(2 * math.pi)
         log_likelihood: NDArray[np.float64] = -(squares @ (1 / along) + rest / noise + volume) / 2
-        return log_likelihood
+        # Squares of large entries overflow.
+        least = np.finfo(np.float64).min
+        return np.nan_to_num(log_likelihood, nan=least, neginf=least)
 
     @available_if(_knows_variances)
     def score(self, X: Any, y: Any = None) -> float:

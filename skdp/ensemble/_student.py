@@ -28,6 +28,9 @@ GAMMA = 0.5
 # A larger penalty would leave only the mean to distinguish classes, which very noisy rows seem to favour.
 _ALPHAS = tuple(np.logspace(-2, 1.5, 13).tolist())
 
+# Standardised entries beyond this have a kernel of 0. Larger ones could overflow.
+_FAR = 1e6
+
 
 def shrunk_mean(parts: Array, noise: float) -> Array:
     """Return the mean part of each class, shrunk towards 0 by its noise (James and Stein 1961)."""
@@ -53,12 +56,14 @@ class VoteRegressor(ClassifierMixin, BaseEstimator):
             scaler = StandardScaler().fit(rows)
             kernel = Nystroem(gamma=GAMMA / X.shape[1], n_components=min(len(X), MOST_COMPONENTS), random_state=0)
             model = make_pipeline(kernel, RidgeCV(_ALPHAS)).fit(scaler.transform(X), parts - parts.mean(axis=0))
-            self.regressor_ = make_pipeline(scaler, model)
+            self.regressor_, self.scaler_ = model, scaler
         return self
 
     def predict_proba(self, X: Array) -> Array:
         """Return the expected parts of the votes, of shape (n_samples, n_classes), positive and with sum 1."""
-        expected = np.zeros((len(X), 1)) if self.regressor_ is None else self.regressor_.predict(X)
+        expected = np.zeros((len(X), 1))
+        if self.regressor_ is not None:
+            expected = self.regressor_.predict(np.clip(self.scaler_.transform(X), -_FAR, _FAR))
         parts = np.maximum(expected + self.mean_ + 1 / len(self.classes_), 0.0)
         # The largest part is at least the average.
         return np.asarray(parts / parts.sum(axis=1, keepdims=True))

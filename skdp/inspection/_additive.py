@@ -11,6 +11,7 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.params import check_integer, check_positive
+from ..checks.warn import warn
 from ..schema import Category, Number
 from ..schema.declared import MISSING_CELL as MISSING
 from ..schema.declared import grid_of
@@ -148,7 +149,8 @@ class AdditiveTermsDisplay:
             Some thousand rows that represent the records. They must be public if the picture will be public. If None,
             pseudo-records with independent columns are used.
         columns : array-like of int or str, default=None
-            Columns to draw, by position or name. If None, all columns, up to 36. Terms of two columns are not drawn.
+            Columns to draw, by position or name. If None, all columns, up to 36, with a warning that names the others.
+            Terms of two columns are not drawn.
         level : float, default=0.95
             Level of the intervals, in (0, 1).
         plot : bool, default=True
@@ -173,6 +175,12 @@ class AdditiveTermsDisplay:
         noise, most = find(X)
         names = estimator.term_names_[: estimator._n_columns]
         chosen = range(min(len(names), _MOST_PANELS)) if columns is None else [_place(c, names) for c in columns]
+        if columns is None and len(names) > _MOST_PANELS:
+            warn(
+                f"The display has the first {_MOST_PANELS} of {len(names)} columns. These columns are left out: "
+                f"{', '.join(names[_MOST_PANELS:])}. Pass columns to choose the columns of the display",
+                UserWarning,
+            )
         outputs = np.size(estimator.intercept_)
         classes = getattr(estimator, "classes_", None)
         output_names = ["prediction"]

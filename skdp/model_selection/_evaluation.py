@@ -54,11 +54,10 @@ from ._scoring import (
     make_measure,
     make_score,
     make_table,
-    take,
 )
 from ._search import _numbers, encodes_tables, occurring_labels, rows_for_steps, takes_text, try_on_nothing
 from ._strategies import SearchContext, Task
-from ._tables import bounds_of, labels_in, rows_of_table, schema_of, with_schema
+from ._tables import bounds_of, labels_in, rows_of_table, schema_of, take, with_schema
 
 #: Part of the budget of a cross-validation for the evaluation. The fits have the rest.
 _TABLE_PORTION = Fraction(1, 10)

@@ -27,6 +27,8 @@ from ..checks.data import encode_labels
 from ..checks.params import check_bounds, check_choice, check_integer, check_positive
 from ..checks.silence import silence
 from ..checks.values import shown
+from ._stateless import is_exact
+from ._tables import take
 
 Gains = NDArray[np.int64]
 
@@ -65,7 +67,7 @@ class Score:
             return np.zeros(len(y), dtype=np.int64)
         method = self._probabilities if self.name == "neg_log_loss" else self._predictions
         with silence(), np.errstate(all="ignore"):
-            gains = row_by_row_if_need_be(lambda rows, targets: method(model, rows, targets), X, y)
+            gains = of_each_row(lambda rows, targets: method(model, rows, targets), X, y, is_exact(model))
         return np.clip(gains, 0, self.most)
 
     def possible(self, y: NDArray) -> Gains:
@@ -116,25 +118,20 @@ class Score:
         return self.unit * (share - 1.0) if self.loss else share
 
 
-def row_by_row_if_need_be(method: Callable[[Any, NDArray], Gains], X: Any, y: NDArray) -> Gains:
+def of_each_row(method: Callable[[Any, NDArray], Gains], X: Any, y: NDArray, exact: bool) -> Gains:
     """Return the method's integer for each row, and 0 for a row that it refuses, without an effect on other rows."""
+    # Without `exact`, the last bit of a row can depend on the rows around it, so that each row is passed alone.
     if len(y) == 0:
         return np.zeros(0, dtype=np.int64)
-    try:
-        return np.asarray(method(X, y), dtype=np.int64)
-    except Exception:
-        if len(y) == 1:
-            return np.zeros(1, dtype=np.int64)
+    if exact or len(y) == 1:
+        try:
+            return np.asarray(method(X, y), dtype=np.int64)
+        except Exception:
+            if len(y) == 1:
+                return np.zeros(1, dtype=np.int64)
     half = len(y) // 2
-    first, second = np.arange(half), np.arange(half, len(y))
-    return np.concatenate([row_by_row_if_need_be(method, take(X, rows), y[rows]) for rows in (first, second)])
-
-
-def take(X: Any, rows: NDArray[np.intp]) -> Any:
-    """Return some rows of an array, sparse matrix or dataframe, in the form of `X`."""
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return X[rows]
+    parts = np.arange(half), np.arange(half, len(y))
+    return np.concatenate([of_each_row(method, take(X, rows), y[rows], exact) for rows in parts])
 
 
 def make_score(
@@ -207,7 +204,7 @@ class Table:
         found = np.zeros(len(y), dtype=np.int64)
         if model is not None:
             with silence(), np.errstate(all="ignore"):
-                found = row_by_row_if_need_be(cells, X, y)
+                found = of_each_row(cells, X, y, is_exact(model))
         if self.metric not in TABLES:
             found = np.where((found == 0) & (y >= 0), self._error(y), found)
         return np.bincount(found, minlength=math.prod(self.shape) + 1)[1:].reshape(self.shape)

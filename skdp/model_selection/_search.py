@@ -38,10 +38,10 @@ from ._candidates import Candidate, declared_classes, make_candidates
 from ._kinds import is_private, is_shared
 from ._pipeline import private_again
 from ._pricing import Prices, events_of
-from ._scoring import FROM_TABLES, LEVELS, Score, Table, make_measure, take
+from ._scoring import FROM_TABLES, LEVELS, Score, Table, make_measure
 from ._stateless import check_entries, check_rows, with_groups, without_na
 from ._strategies import STRATEGIES, SearchContext, Strategy, make_strategy
-from ._tables import bounds_of, labels_in, rows_of_table, schema_of, with_schema
+from ._tables import bounds_of, labels_in, rows_of_table, schema_of, take, with_schema
 
 #: Mean number of runs for each candidate, under "repeat".
 _RUNS_A_CANDIDATE = 3.0

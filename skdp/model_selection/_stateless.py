@@ -26,11 +26,14 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
 
 from ..checks.data import FLOATS, check_quietly
 from ..checks.silence import quieten, silence
@@ -40,7 +43,7 @@ from ..preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, No
 from ..schema.entries import Entries, Rows
 from ..schema.schema import as_schema
 from ._kinds import has_public_categories, is_private, is_shared
-from ._scoring import take
+from ._tables import take
 
 _COMPOSED = (Pipeline, ColumnTransformer, FeatureUnion)
 # Entries of rows that overflow.
@@ -55,6 +58,33 @@ _EXACT = (
     *(kind for kind in _STATELESS if kind is not Normalizer),
     *(DPStandardScaler, DPQuantileBinner, DPPCA, ExpMechPCA, DPKMeans, SampleAggKMeans),
 )
+
+
+# They follow each row through trees. Threads would add up the trees in an order that depends on time.
+_TREES = (
+    *(DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor),
+    *(RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor),
+)
+
+#: Attributes of estimators that predict with another model.
+_HELD = ("best_estimator_", "estimator_", "student_", "regressor_")
+
+
+def is_exact(model: Any) -> bool:
+    """Tell whether no bit of what a fitted model makes of a row can depend on other rows."""
+    if model is None or isinstance(model, str) or type(model) in _EXACT:
+        return True
+    if type(model) in _COMPOSED or is_shared(model):
+        # The density of all rows decides whether a ColumnTransformer makes sparse rows.
+        changes = isinstance(model, ColumnTransformer) and (
+            model.sparse_threshold != 0 or not isinstance(model.remainder, str)
+        )
+        return not changes and all(is_exact(step) for _, step in _parts(model))
+    if type(model) in _TREES:
+        return bool(effective_n_jobs(getattr(model, "n_jobs", 1)) == 1)
+    # The estimators of this library are tested for it. A subclass may do anything.
+    public = type(model).__module__.partition(".")[0] == __name__.partition(".")[0]
+    return public and all(is_exact(getattr(model, name, None)) for name in _HELD)
 
 
 def check_steps(estimator: Any, name: str = "", *, searched: bool = True, dense: bool = False) -> None:

@@ -25,8 +25,9 @@ from ..release.session import Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
 from ._pricing import Parts, Prices, Repetition, Sequence_, settle, within
-from ._scoring import Score, Table, take
+from ._scoring import Score, Table
 from ._stateless import as_released, with_groups
+from ._tables import take
 
 _SELECTION = "selection"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
@@ -57,6 +58,13 @@ def rows_of_table(estimator: Any, X: Any) -> Any:
             "was not charged"
         )
     return read_rows(schema, X)
+
+
+def take(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Return some rows of an array, sparse matrix or dataframe, in the form of `X`."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X[rows]
 
 
 def with_schema(estimator: Any, given: Any) -> Any:

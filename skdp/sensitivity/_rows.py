@@ -21,6 +21,8 @@ _COLUMNS = 4096
 # Number of entries of a block of rows that stays in a cache.
 _ENTRIES = 2**17
 
+_LARGEST = np.finfo(np.float64).max
+
 # For more products, exact ones take less time.
 _MOST_PRODUCTS = 96
 
@@ -116,7 +118,7 @@ def row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     Returns
     -------
     products : ndarray of shape (n_rows, n_products)
-        Products, with the usual error of a sum of doubles. Numbers beyond doubles are infinite.
+        Products, with the usual error of a sum of doubles. Numbers beyond doubles are the largest doubles.
     """
     if not issparse(X) and matrix.shape[1] > _MOST_PRODUCTS:
         return exact_row_products(X, matrix)
@@ -168,7 +170,7 @@ def exact_row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float6
     -------
     products : ndarray of shape (n_rows, n_products)
         Products. The error is about :math:`2^{-2b}` of the products of largest entries. Numbers beyond doubles are
-        infinite.
+        the largest doubles.
     """
     bits = _bits(X.shape[1])
     coarse, fine, scale = _slices(matrix.T, bits)
@@ -185,7 +187,8 @@ def exact_row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float6
                 own, rest, own_scale = _slices(np.asarray(X[rows], dtype=np.float64), bits)
                 product = np.ldexp(np.hstack([own, rest]) @ columns, -bits)
             product += own @ coarse
-            out[rows] = np.ldexp(product, own_scale[:, None] + scale - 2 * bits)
+            np.ldexp(product, own_scale[:, None] + scale - 2 * bits, out=out[rows])
+            np.clip(out[rows], -_LARGEST, _LARGEST, out=out[rows])
     return out
 
 

@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from skdp import BudgetAccountant, DPAdditiveClassifier, Number, Schema
 from skdp.accounting import gaussian_mu
-from skdp.additive import _classifier, _rounds, _weighted
+from skdp.additive import _classifier, _rounds, _rounds_noise, _uncertainty, _weighted
 from skdp.additive._groups import Centred, default_weights, mean_squares
 from skdp.additive._weighted import WeightedLogLoss, WeightedObjective
 from skdp.sensitivity import ClippedRows
@@ -426,6 +426,29 @@ def test_bands_have_the_shape_of_the_curves(rounds):
         for values, estimate, bound in zip(own.terms_, estimates, bounds, strict=True):
             assert estimate.shape == bound.shape == values.shape
             assert np.all(estimate <= bound * (1 + 1e-9))
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_noise_of_many_features_follows_from_products_of_records(rounds, monkeypatch):
+    X, y = table(3000)
+    own = model(rounds=rounds, interactions=[(0, 2)], fine_cells={0: 20}).fit(X, y)
+    monkeypatch.setattr(_uncertainty, "N_PSEUDO", 80)
+
+    def deviations(most):
+        sizes = []
+        monkeypatch.setattr(_rounds_noise, "N_PSEUDO", most)
+        monkeypatch.setattr(_rounds_noise, "inverse", lambda m: sizes.append(len(m)) or np.linalg.inv(m))
+        cells = [np.ravel(values) for found in own._term_noise(X[:90]) for values in found]
+        return np.concatenate([*cells, own.noise_std(X[:5]), own.noise_std(X[:0])]), max(sizes)
+
+    n_features = own._layout.n_features
+    by_features, of_features = deviations(n_features)
+    by_records, of_records = deviations(n_features - 1)
+    assert by_records == pytest.approx(by_features, rel=1e-9)
+    assert of_features == n_features + 1
+    # The matrices are no larger than the number of records, which is limited.
+    assert of_records == 90
+    assert deviations(40)[1] == 40
 
 
 @pytest.mark.sample(every=2)

@@ -244,6 +244,17 @@ def test_a_panel_for_each_column(pyplot, n_classes):
     assert some.term_names == ["x2", "x0"]
 
 
+def test_columns_beyond_the_panels_are_named():
+    rows = np.zeros((50, 38))
+    model = DPAdditiveClassifier(epsilon=2.0, bounds=(-1, 1), n_bins=2, classes=[0, 1], random_state=0)
+    model.fit(rows, np.arange(50) % 2)
+    with pytest.warns(UserWarning, match="first 36 of 38 columns.*left out: x36, x37. Pass columns"):
+        display = AdditiveTermsDisplay.from_estimator(model, plot=False)
+    assert len(display.terms) == 36
+    display = AdditiveTermsDisplay.from_estimator(model, columns=range(38), plot=False)
+    assert display.term_names[-1] == "x37"
+
+
 LOGARITHMIC = Schema(
     {
         "income": Number(100, 1e6, scale="log"),

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
@@ -34,12 +34,15 @@ from skdp import (
     FunctionalMechLinReg,
     ObjPertLogReg,
 )
+from skdp.ensemble import PATEClassifier, SampleAggregate
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, Mechanism
 from skdp.model_selection import private_cross_val_score, private_score
 from skdp.model_selection._evaluation import make_table
-from skdp.model_selection._scoring import make_score
+from skdp.model_selection._scoring import LEVELS, make_score
+from skdp.model_selection._stateless import _TREES, is_exact
 from skdp.preprocessing import private_quantiles
+from skdp.synthetic import HistogramClassifier
 from tests.linear_model.data import blobs
 from tests.model_selection.stubs import NoisyCount, UnknownCost, records
 
@@ -261,6 +264,75 @@ def test_one_record_changes_the_table_by_no_more_than_is_claimed(model, metric, 
         assert change <= claims[-1]
         largest = max(largest, change)
     assert largest >= 0.9 * claims[-1]
+
+
+class ByCompany(TransformerMixin, ClassifierMixin, BaseEstimator):
+    """Rounds by the number of rows, as libraries for linear algebra do, and predicts the sign of the first column."""
+
+    classes_ = np.array([0, 1])
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X + (-1.0) ** len(X)
+
+    def predict(self, X):
+        return (self.transform(X)[:, 0] > 0).astype(int)
+
+    def predict_proba(self, X):
+        return np.eye(2)[self.predict(X)]
+
+
+def by_company(model):
+    """Models that would count all rows by the number of rows."""
+    holders = {
+        HistogramClassifier: "estimator_",
+        SampleAggregate: "estimator_",
+        PATEClassifier: "student_",
+        DPGridSearchCV: "best_estimator_",
+    }
+    yield "plain", ByCompany()
+    yield "pipeline", make_pipeline(ByCompany(), model)
+    columns = ColumnTransformer([("all", ByCompany(), [0, 1, 2, 3, 4])], sparse_threshold=0)
+    yield "columns", make_pipeline(columns.fit(X), model)
+    rest = ColumnTransformer([("last", "passthrough", [4])], remainder=ByCompany(), sparse_threshold=0)
+    yield "remainder", make_pipeline(rest.fit(X), model)
+    for kind, attribute in holders.items():
+        holder = kind.__new__(kind)
+        fitted = {attribute: ByCompany(), "classes_": np.array([0, 1]), "privacy_": None, "result_": None}
+        given = {"n_features_in_": 5, "estimator": ByCompany(), "student": ByCompany(), "schema": None}
+        vars(holder).update(fitted | given)
+        yield kind.__name__, holder
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "neg_log_loss", "confusion_matrix", "roc_auc"])
+def test_no_row_is_counted_by_the_rows_around_it(metric):
+    plain = ObjPertLogReg(data_norm=3.0, classes=[0, 1], epsilon=50.0).fit(X, Y)
+    rows = np.tile([0.5, 0.0, 0.0, 0.0, 0.0], (5, 1))
+    for name, judged in by_company(plain):
+        fewer, more = (
+            private_score(judged, rows[:n], np.ones(n, dtype=int), metric=metric, epsilon=math.inf).counts
+            for n in (4, 5)
+        )
+        assert np.abs(more - fewer).sum() == (LEVELS if metric == "neg_log_loss" else 1), name
+
+
+@pytest.mark.parametrize("kind", _TREES, ids=lambda kind: kind.__name__)
+def test_trees_predict_each_row_by_itself(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    forest = kind(n_estimators=30, random_state=0) if "n_estimators" in kind().get_params() else kind(random_state=0)
+    forest.fit(X, X[:, 0] + rng.normal(size=400) if is_regressor(forest) else rng.integers(3, size=400))
+    assert is_exact(forest)
+    if hasattr(forest, "n_jobs"):
+        assert not is_exact(clone(forest).set_params(n_jobs=2))
+    for method in {"predict", "predict_proba"} & set(dir(forest)):
+        ask = getattr(forest, method)
+        alone = np.concatenate([ask(X[k : k + 1]) for k in range(33)])
+        for n in (2, 3, 8, 33):
+            for order in "CF":
+                np.testing.assert_array_equal(ask(np.array(X[:n], order=order)), alone[:n])
 
 
 @pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy", "neg_log_loss"])
