@@ -106,11 +106,11 @@ def _is_large(fits: list[Fitted]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    r"""The effect of the noise for many features, by products of the features of at most `N_PSEUDO` records, for each round.
+    r"""The effect of the noise for many features, by products of the features of at most `N_PSEUDO` records.
 
-    With the records' rows :math:`R`, weights :math:`W` and the ridge :math:`\lambda`, the inverse is
-    :math:`(1-R^TBR)/\lambda` with :math:`B=W^{1/2}(\lambda+W^{1/2}RR^TW^{1/2})^{-1}W^{1/2}`. Therefore a linear function
-    :math:`v` of the coefficients enters by its squared norm and by :math:`Rv` only.
+    Let the records of a round have the rows :math:`R` and the weights :math:`W`, and let the ridge be :math:`\lambda`.
+    The inverse is :math:`(1-R^TBR)/\lambda` with :math:`B=W^{1/2}(\lambda+W^{1/2}RR^TW^{1/2})^{-1}W^{1/2}`. Therefore a
+    linear function :math:`v` of the coefficients enters by its squared norm and by :math:`Rv` only.
     """
 
     fits: list[Fitted]
@@ -130,8 +130,8 @@ class Products:
             cells.append([rows @ rows[of_term].T for rows, of_term in zip(products, codes, strict=True)])
             gram = sum(table[of_term] for table, of_term in zip(cells[-1], codes, strict=True))
             grams.append(gram + features.layout.constant**2)
-            root = np.sqrt(own)
-            solved.append(root[:, None] * inverse(fit.ridge * np.eye(len(own)) + root[:, None] * grams[-1] * root) * root)
+            roots = np.sqrt(np.outer(own, own))
+            solved.append(roots * inverse(fit.ridge * np.eye(len(own)) + roots * grams[-1]))
         return cls(fits, cells, weights, grams, solved)
 
     def in_cells(self, t: int, counts: list[Array]) -> Array:
@@ -144,7 +144,7 @@ class Products:
         """Return standard deviations of the scores of records, as a column."""
         squares, products = [], []
         for fit, tables in zip(self.fits, self.cells, strict=True):
-            constant = fit.features.layout.constant ** 2
+            constant = fit.features.layout.constant**2
             squares.append(sums_of_values(fit.features.squares, constant, codes))
             products.append(sum(table[own] for table, own in zip(tables, codes, strict=True)) + constant)
         return self._deviations(squares, products)

@@ -4,7 +4,8 @@ Theorem. Let each record add 1 to one cell of a table, or add its gain to one ce
 another. Adding a record changes the table by at most 1 in L1 norm, or by at most the largest gain :math:`G`. The table
 with discrete Laplace noise of scale :math:`G/\varepsilon`, or with Gaussian noise, has the stated guarantee. All
 results are computed from it. Proof: the cells of the record depend on the record and on the model. The model does not
-depend on the record, or was charged.
+depend on the record, or was charged. For an area under a curve, the edges of the bins are quantiles among public edges,
+which are released first (preprocessing, theorem 2). Given these edges, each record is in one cell.
 
 If groups count, at most :math:`m` records of each count, and all records of a group change the table by at most
 :math:`m`, or :math:`mG` (user guide, "Units", theorem 1).
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
 
 from ..accounting import (
     Budget,
@@ -34,7 +36,7 @@ from ..accounting import (
 from ..checks.data import check_quietly, encode_labels
 from ..checks.params import check_classes, check_integer, check_n_jobs
 from ..checks.silence import discreet
-from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, NoNoise, l2_mechanism
+from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, NoNoise, l2_mechanism, quantile_mechanism
 from ..release.estimates import Estimate
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
@@ -50,6 +52,8 @@ from ._scoring import (
     FROM_TABLES,
     REGRESSION,
     TABLES,
+    Score,
+    Table,
     check_metric,
     make_measure,
     make_score,
@@ -85,17 +89,65 @@ class Evaluation(Estimate):
     spread : object
         Object that computes the intervals.
     counts : ndarray
-        Noisy table from which the value was computed. For ``"f1"`` and ``"f1_macro"``, it is a confusion matrix with
-        one more column, for records without a predicted label.
+        Noisy table from which the value was computed. For F1 and recall, it is a confusion matrix with one more column,
+        for records without a predicted label.
     classes : ndarray or None
         Label set.
     edges : ndarray or None
-        Edges of the bins of a histogram.
+        Edges of the bins of a histogram, or released edges for an area.
     """
 
     counts: Any = None
     classes: NDArray | None = None
     edges: NDArray | None = None
+
+
+#: Part of the budget of an area for the edges of its bins.
+_EDGES_PORTION = 0.25
+
+_TABLE, _EDGES = "table", "edges of bins"
+
+
+def _planned(
+    measure: Score | Table, whole: Budget, share: float, rows: int, n_tables: int = 1
+) -> tuple[list[Release], tuple[PrivacyEvent, ...]]:
+    """Return the release of a table, after that of the edges of its bins if it is for an area, for part of a budget."""
+    releases, events = [], []
+    if isinstance(measure, Table) and measure.is_area:
+        part, n_bins = share * _EDGES_PORTION, measure.shape[0]
+        edges, event = quantile_mechanism(*whole, part, tuple(range(1, n_bins)), n_bins, 1, rows=rows)
+        releases.append(Release(_EDGES, edges, part, Theorem("Preprocessing", 2)))
+        events.append(event)
+        # This is less by more than the rounding of parts.
+        share *= (1 - _EDGES_PORTION) * (1 - 2.0**-40)
+    most = group_sensitivity(float(measure.most), rows)
+    table, event = _table_mechanism(whole, share, most, math.prod(measure.shape) * n_tables)
+    return [*releases, Release(_TABLE, table, share, Theorem("Model selection", 4))], (*events, event)
+
+
+def _released(
+    session: ReleaseSession, measure: Score | Table, exact: NDArray[np.float64]
+) -> tuple[Score | Table, NDArray[np.int64]]:
+    """Release one or more tables, and return them with the measure in bins between released edges for an area."""
+    if isinstance(measure, Table) and measure.is_area:
+        # Each record is in one cell of all tables together.
+        counts = exact.sum(axis=-1).reshape(-1, measure.shape[0]).sum(axis=0)
+        positions = session.release(_EDGES, counts[None])[0].astype(np.intp)
+        measure, exact = measure.merged(exact, positions)
+    return measure, np.rint(session.release(_TABLE, exact)).astype(np.int64)
+
+
+def _without_weights(metric: str, label_weights: Any) -> str:
+    """Return the score by counts for a balanced accuracy without known shares of labels."""
+    return "recall_macro" if label_weights is None and metric == "balanced_accuracy" else metric
+
+
+def _delta_of(estimator: Any) -> float:
+    """Return the delta of the guarantee of a model, or of the last step of a pipeline, or 0."""
+    guarantee = getattr(estimator, "privacy_", None)
+    if guarantee is None and isinstance(estimator, Pipeline):
+        return _delta_of(estimator.steps[-1][1])
+    return float(getattr(guarantee, "delta", 0.0))
 
 
 def _table_mechanism(whole: Budget, share: float, sensitivity: float, size: int) -> tuple[Mechanism, PrivacyEvent]:
@@ -117,12 +169,12 @@ def private_score(
     *,
     metric: str = "accuracy",
     epsilon: float = 1.0,
-    delta: float = 0.0,
+    delta: float | None = None,
     classes: Any = None,
     label_weights: Any = None,
     loss_bound: float = 5.0,
     bounds_y: Any = None,
-    n_bins: int = 10,
+    n_bins: int | None = None,
     rows_per_group: int | None = None,
     groups: Any = None,
     schema: Any = None,
@@ -143,26 +195,30 @@ def private_score(
         Name of the metric. It can be a score of a search (``"accuracy"``, ``"balanced_accuracy"``, ``"neg_log_loss"``,
         ``"neg_mean_absolute_error"``, ``"neg_mean_squared_error"``), ``"confusion_matrix"``, or ``"histogram"``, which
         counts how often the second of two labels occurs in each of `n_bins` bins of its estimated probability. The area
-        under the ROC curve (``"roc_auc"``) and ``"average_precision"`` are computed from the released histogram.
-        ``"f1"`` (of the second of two labels) and ``"f1_macro"`` (the mean over all labels) are computed from the
-        released confusion matrix. These scores depend on pairs of records, and therefore have no release of their own.
+        under the ROC curve (``"roc_auc"``) and ``"average_precision"`` are computed from such counts in bins between
+        released quantiles of the estimated probability.
+        ``"f1"`` and ``"recall"`` (of the second of two labels), and ``"f1_macro"`` and ``"recall_macro"`` (means over
+        all labels) are computed from the released confusion matrix. These scores depend on pairs of records, and
+        therefore have no release of their own. ``"balanced_accuracy"`` without `label_weights` is ``"recall_macro"``.
     epsilon : float, default=1.0
         Privacy budget of the evaluation. Must be strictly positive.
-    delta : float, default=0.0
-        Privacy budget of the evaluation, in [0, 1).
+    delta : float, default=None
+        Privacy budget of the evaluation, in [0, 1). If None, it is the delta of the guarantee of `estimator`, or 0 for
+        a model without a guarantee. With ``delta=0``, a single score has less noise. With the delta of the model, the
+        score uses less of a budget that has a delta.
     classes : array-like, default=None
         Label set. If None, it is ``classes_`` of the estimator. Records with other labels count as wrong, or in no
         cell. If the model refuses a record with one of these labels, the record counts as an error of its label: as a
         false negative in F1, and at the wrong end of the histogram for an area under a curve. Tables leave it out.
     label_weights : dict, default=None
-        Public weights of the labels, for balanced accuracy.
+        Public weights of the labels, for balanced accuracy with the noise of a single sum.
     loss_bound : float, default=5.0
         Clipping bound of the log loss of a record.
     bounds_y : pair of float, default=None
         Public bounds of the targets.
-    n_bins : int, default=10
-        Number of bins of a histogram. For areas under curves, more bins distinguish more probabilities, and add more
-        noise.
+    n_bins : int, default=None
+        Number of bins. If None, it is 10 for a histogram, whose bins have equal width, and 32 for an area under a
+        curve, whose bins have nearly equal counts. More bins distinguish more probabilities, and add more noise.
     rows_per_group : int, default=None
         Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
         random. The guarantee is then for all rows of a group together. If None, the guarantee is for one row.
@@ -209,8 +265,9 @@ def private_score(
     True
     """
     check_metric(metric, (*CLASSIFICATION, *REGRESSION, *TABLES, *FROM_TABLES))
+    metric = _without_weights(metric, label_weights)
     check_accountant(accountant)
-    whole = Budget(check_epsilon(epsilon), check_delta(delta))
+    whole = Budget(check_epsilon(epsilon), check_delta(_delta_of(estimator) if delta is None else delta))
     declared = schema_of(estimator, schema)
     rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
     bounds_y = bounds_of(declared, bounds_y, estimator)
@@ -241,19 +298,16 @@ def private_score(
     # A row that is in no cell for any model must not replace another row of its group.
     in_some_cell = None if numbers is None else measure.possible(coded) > 0
     rows, coded, members = unit.members(numbers, np.arange(len(coded)), coded, in_some_cell)
-    most = group_sensitivity(float(measure.most), unit.rows)
-    mechanism, event = _table_mechanism(whole, 1.0, most, math.prod(measure.shape))
-    plan = unit.stated(
-        PrivacyGuarantee(*whole, (event,), (Release("table", mechanism, 1.0, Theorem("Model selection", 4)),))
-    )
+    releases, events = _planned(measure, whole, 1.0, unit.rows)
+    plan = unit.stated(PrivacyGuarantee(*whole, events, tuple(releases)))
     source = NoiseSource(random_state)
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_score")
     if members is not None:
         rows, coded = unit.counted(source, members, rows, coded)
         X = take(X, rows)
-    exact = measure.cells(estimator, X, coded)
-    counts = np.rint(session.release("table", exact.astype(np.float64))).astype(np.int64)
-    error, spread = spread_of(measure, counts, mechanism, unit.rows)
+    measure = measure.finest() if isinstance(measure, Table) else measure
+    measure, counts = _released(session, measure, measure.cells(estimator, X, coded).astype(np.float64))
+    error, spread = spread_of(measure, counts, releases[-1].mechanism, unit.rows)
     return Evaluation(
         measure.value(counts),
         error,
@@ -278,7 +332,7 @@ def private_cross_val_score(
     label_weights: Any = None,
     loss_bound: float = 5.0,
     bounds_y: Any = None,
-    n_bins: int = 10,
+    n_bins: int | None = None,
     rows_per_group: int | None = None,
     groups: Any = None,
     schema: Any = None,
@@ -299,8 +353,7 @@ def private_cross_val_score(
     cv : int, default=5
         Number of folds. Each record, or group, is assigned to a fold independently.
     scoring : str, default="accuracy"
-        Score as in `DPGridSearchCV`, or ``"roc_auc"``, ``"average_precision"``, ``"f1"`` or ``"f1_macro"`` as in
-        `private_score`.
+        Score as in `DPGridSearchCV`, with areas under curves and balanced accuracy as in `private_score`.
     epsilon : float, default=1.0
         Privacy budget of all fits and scores together. Must be strictly positive.
     delta : float, default=0.0
@@ -311,8 +364,9 @@ def private_cross_val_score(
         Clipping bound of the log loss of a record.
     bounds_y : pair of float, default=None
         Public bounds of the targets.
-    n_bins : int, default=10
-        Number of bins of the histogram of each fold, for areas under curves.
+    n_bins : int, default=None
+        Number of bins of the table of each fold, for areas under curves. If None, it is 32. All folds have the same
+        bins.
     rows_per_group : int, default=None
         Public limit on the number of rows of one group, such as a person, in a score. If a group has more rows,
         `rows_per_group` of them are drawn at random. It must be set for the private steps as well, where it may be
@@ -362,6 +416,7 @@ def private_cross_val_score(
     whole = Budget(check_epsilon(epsilon), check_delta(delta))
     n_folds = check_integer(cv, "cv", least=2)
     check_n_jobs(n_jobs)
+    scoring = _without_weights(scoring, label_weights)
     estimator = with_schema(estimator, schema)
     declared = schema_of(estimator)
     rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
@@ -382,24 +437,24 @@ def private_cross_val_score(
     most = group_sensitivity(float(measure.most), unit.rows)
     training = (1 - _TABLE_PORTION) / (n_folds - 1)
 
-    def noisy_table(prices: Prices) -> tuple[Mechanism, PrivacyEvent]:
+    def noisy_table(prices: Prices) -> tuple[list[Release], tuple[PrivacyEvent, ...]]:
         share = float(_TABLE_PORTION) * (prices.scale**2 if whole.delta > 0 and prices.scale > 0 else 1.0)
         # If the fits are composed by sums only, the table takes a part of epsilon.
         budget = whole if prices.scale > 0 else Budget(whole.epsilon, 0.0)
-        return _table_mechanism(budget, share * (1 - 2.0**-40), most, math.prod(measure.shape) * n_folds)
+        return _planned(measure, budget, share * (1 - 2.0**-40), unit.rows, n_folds)
 
     def sequence(prices: Prices) -> Sequence_:
-        event = noisy_table(prices)[1]
+        events = noisy_table(prices)[1]
         # Gaussian noise needs a pair. The pair of the whole budget is more than enough.
-        pair = whole if isinstance(event, GaussianEvent) else (event.pure_epsilon(), 0.0)
-        cost = PrivacyCost(*pair, (event,))
+        gaussian = any(isinstance(event, GaussianEvent) for event in events)
+        pair = whole if gaussian else (math.fsum(event.pure_epsilon() for event in events), 0.0)
+        cost = PrivacyCost(*pair, events)
         return (*prices.fit(0, training) * (n_folds - 1), cost)
 
     prices = settle(Prices(candidates, whole, most), sequence)
     if not within(sequence(prices), whole):
         raise ValueError("the fits cannot be proved to keep within epsilon and delta")
-    release = Release("table", noisy_table(prices)[0], float(_TABLE_PORTION), Theorem("Model selection", 4))
-    plan = PrivacyGuarantee(*whole, events_of(sequence(prices)), (release,))
+    plan = PrivacyGuarantee(*whole, events_of(sequence(prices)), tuple(noisy_table(prices)[0]))
     plan = unit.stated(plan, "a score")
     fits = f"{n_folds} fits, of which a {plan.unit} takes part in {n_folds - 1}: share {float(training):.3g} each"
     plan = replace(plan, fits=(fits,))
@@ -410,9 +465,9 @@ def private_cross_val_score(
     folds = shop.divide((1 / n_folds,) * n_folds)
     every = np.arange(len(targets))
     models, _ = shop.fit(Task(0, training, np.setdiff1d(every, fold, assume_unique=True), None) for fold in folds)
-    exact = []
+    exact, measure = [], measure.finest() if isinstance(measure, Table) else measure
     for fold, model in zip(folds, models, strict=True):
         rows = shop.scored(fold)
         exact.append(measure.cells(model, take(X, rows), coded[rows]))
-    counts = np.rint(session.release("table", np.array(exact, dtype=np.float64)))
+    measure, counts = _released(session, measure, np.array(exact, dtype=np.float64))
     return np.array([measure.value(fold) for fold in counts])

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.base import is_classifier, is_regressor
 
 from ..checks.data import encode_labels
@@ -37,11 +38,22 @@ REGRESSION = ("neg_mean_absolute_error", "neg_mean_squared_error")
 
 #: Tables, and scores that are computed from a released histogram or confusion matrix.
 TABLES = ("confusion_matrix", "histogram")
-_CURVES = ("roc_auc", "average_precision")
-_COUNTED = ("f1", "f1_macro")
-FROM_TABLES = (*_CURVES, *_COUNTED)
+CURVES = ("roc_auc", "average_precision")
+_COUNTED = ("f1", "f1_macro", "recall", "recall_macro")
+FROM_TABLES = (*CURVES, *_COUNTED)
 
 _MOST_BINS = 10**6
+
+#: Number of bins of equal width of a histogram, and of bins of nearly equal counts for an area.
+_BINS, AREA_BINS = 10, 32
+
+#: Ties in bins lower an area by a power of the width of the bins: the second power, or the first power. This weight of
+#: the difference between the area of bins and that of pairs of bins estimates the effect.
+TIES = {"roc_auc": 1 / 3, "average_precision": 1.0}
+
+#: Edges from which those of an area are chosen. They are dense in log-odds around 0, because models with strong
+#: regularisation estimate probabilities near 1/2, and reach to the largest double below 1.
+_CENTRE, _FARTHEST, _N_FINE = 1e-4, 36.0, 2**14
 
 #: Number of levels of a clipped loss, and of class weights.
 LEVELS = 2**12
@@ -169,6 +181,13 @@ def make_score(
     return Score(scoring, LEVELS, unit, True, bounds=(float(low), float(high)))
 
 
+def _fine_edges() -> NDArray[np.float64]:
+    end = math.asinh(_FARTHEST / _CENTRE)
+    edges: NDArray[np.float64] = expit(_CENTRE * np.sinh(np.linspace(-end, end, _N_FINE + 1)))
+    edges[[0, -1]] = 0.0, 1.0
+    return edges
+
+
 @dataclass(frozen=True)
 class Table:
     """Counts of records, each in at most one cell, and the score that is computed from them."""
@@ -180,6 +199,26 @@ class Table:
 
     #: Contribution of one record to a cell.
     most = 1
+
+    @property
+    def is_area(self) -> bool:
+        return self.metric in CURVES
+
+    def finest(self) -> Table:
+        """Return the table of an area in bins from which its own bins will be made."""
+        return replace(self, shape=(_N_FINE, 2), edges=_fine_edges()) if self.is_area else self
+
+    def merged(self, counts: NDArray, positions: NDArray[np.intp]) -> tuple[Table, NDArray]:
+        """Return the table with some of its edges only, and the counts of one or more tables in its bins."""
+        assert self.edges is not None
+        ends = np.concatenate([[0], positions, [self.shape[0]]])
+        below = np.insert(np.cumsum(counts, axis=-2), 0, 0, axis=-2)
+        return replace(self, shape=(len(ends) - 1, 2), edges=self.edges[ends]), np.diff(below[..., ends, :], axis=-2)
+
+    def area(self, counts: NDArray[np.float64]) -> tuple[float, float]:
+        """Return the area under a curve if rows of a bin count as ties, and an estimate of what ties have removed."""
+        area = _area(counts, self.metric)
+        return area, TIES[self.metric] * (area - _area(pairs_of_bins(counts), self.metric))
 
     def possible(self, y: NDArray) -> NDArray[np.int64]:
         """Return 1 for each row that may be in a cell. `y` holds positions of labels, and -1 for others."""
@@ -219,39 +258,60 @@ class Table:
         """Return the table, or the score from the noisy counts. The score is NaN if it divides by 0."""
         if self.metric in TABLES:
             return counts
-        counts = np.maximum(counts, 0).astype(np.float64)
         with np.errstate(all="ignore"):
             if self.edges is not None:
-                negative, positive = counts[::-1].T
-                return float(_area(negative, positive, self.metric))
+                # Negative counts are kept, because an area of clipped counts would be biased.
+                area, ties = self.area(counts.astype(np.float64))
+                return min(max(area + ties, 0.0), 1.0)
+            counts = np.maximum(counts, 0).astype(np.float64)
             if not counts.any():
                 return math.nan
             # As in scikit-learn, the score of a label that does not occur is 0.
-            scores = np.nan_to_num(2 * np.diagonal(counts) / (counts.sum(axis=0)[: len(counts)] + counts.sum(axis=1)))
-        return float(scores[1] if self.metric == "f1" else scores.mean())
+            true, found = counts.sum(axis=1), np.diagonal(counts)
+            if self.metric.startswith("f1"):
+                scores = np.nan_to_num(2 * found / (counts.sum(axis=0)[: len(counts)] + true))
+            else:
+                scores = np.nan_to_num(found / true)
+        return float(scores.mean() if self.metric.endswith("_macro") else scores[1])
 
 
-def _area(negative: NDArray, positive: NDArray, metric: str) -> Any:
-    """Return the area under a curve, from counts by decreasing estimated probability. Rows of a bin count as ties."""
+def _area(counts: NDArray[np.float64], metric: str) -> float:
+    """Return the area under a curve, from counts by increasing estimated probability. Rows of a bin count as ties."""
+    negative, positive = counts[::-1].T
+    if positive.sum() <= 0 or (metric == "roc_auc" and negative.sum() <= 0):
+        return math.nan
     if metric == "roc_auc":
         below = negative.sum() - np.cumsum(negative)
-        return (positive @ (below + negative / 2)) / (positive.sum() * negative.sum())
-    found = np.cumsum(positive)
-    precision = found / (found + np.cumsum(negative))
-    return (positive @ np.nan_to_num(precision)) / found[-1]
+        return float(positive @ (below + negative / 2)) / float(positive.sum() * negative.sum())
+    return float(positive @ precisions(negative, positive)) / float(positive.sum())
 
 
-def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int) -> Table | None:
+def pairs_of_bins(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the counts in pairs of neighbouring bins."""
+    pairs: NDArray[np.float64] = np.add.reduceat(counts, np.arange(0, len(counts), 2), axis=0)
+    return pairs
+
+
+def precisions(negative: NDArray[np.float64], positive: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the precision among the records of the first bins, for each number of bins."""
+    true, false = np.cumsum(positive), np.cumsum(negative)
+    shares: NDArray[np.float64] = (true / np.maximum(true + false, 1.0)).clip(0.0, 1.0)
+    return shares
+
+
+def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int | None) -> Table | None:
     """Return the table of a metric, or None for a metric that is a sum of gains."""
     if metric not in (*TABLES, *FROM_TABLES):
         return None
     if classes is None:
         raise ValueError(f"{metric!r} is for classifiers")
-    if metric == "f1" and len(classes) != 2:
-        raise ValueError("'f1' needs a classifier of two labels; 'f1_macro' takes any number of labels")
+    if metric in ("f1", "recall") and len(classes) != 2:
+        raise ValueError(f"{metric!r} needs a classifier of two labels. '{metric}_macro' takes any number of labels")
     if metric in (*_COUNTED, "confusion_matrix"):
         # In the table of a score, the last column is for records without a prediction.
         return Table(metric, (len(classes), len(classes) + (metric in _COUNTED)), classes, None)
+    if n_bins is None:
+        n_bins = AREA_BINS if metric in CURVES else _BINS
     edges = np.linspace(0.0, 1.0, check_integer(n_bins, "n_bins", least=2, most=_MOST_BINS) + 1)
     if len(classes) != 2 or not hasattr(estimator, "predict_proba"):
         raise ValueError(f"{metric!r} needs a classifier of two labels with predict_proba")
@@ -265,7 +325,7 @@ def make_measure(
     label_weights: Any,
     loss_bound: float,
     bounds_y: Any,
-    n_bins: int,
+    n_bins: int | None,
 ) -> Score | Table:
     """Return the sum of gains, or the table of a score that is computed from a table."""
     if isinstance(scoring, str) and scoring in FROM_TABLES:
@@ -280,7 +340,8 @@ def _label_weights(label_weights: Any, classes: NDArray | None) -> NDArray[np.in
     if not isinstance(label_weights, Mapping) or set(label_weights) != set(labels):
         raise ValueError(
             "scoring='balanced_accuracy' needs label_weights: a dict with a public weight for each label, for instance "
-            "one over its publicly known share. The shares in the data are private"
+            "one over its publicly known share. The shares in the data are private. Without known shares, "
+            "'recall_macro' is computed from released counts"
         )
     weights = [
         check_positive(label_weights[label], f"the weight of {label!r}", least=1e-6, most=1e6) for label in labels

@@ -551,10 +551,11 @@ _PARAMETERS = """    epsilon : float, default=1.0
         Score that is compared. Classifiers have ``"accuracy"``, ``"balanced_accuracy"`` (with `label_weights`) or
         ``"neg_log_loss"`` (with `loss_bound`). Regressors have ``"neg_mean_absolute_error"`` or
         ``"neg_mean_squared_error"`` (with `bounds_y`). These scores are sums over records. Classifiers also have
-        ``"roc_auc"``, ``"average_precision"`` (of two labels, with `n_bins`), ``"f1"`` (of the second of two labels) or
-        ``"f1_macro"`` (the mean over all labels), which are computed from a noisy table of counts for each candidate.
-        The noise of the tables grows with the number of candidates. Therefore these scores need more records or a
-        larger `epsilon`. ``"repeat"`` does not accept them. Other scores have no known sensitivity.
+        ``"roc_auc"``, ``"average_precision"`` (of two labels, with `n_bins`), ``"f1"`` and ``"recall"`` (of the second
+        of two labels), ``"f1_macro"`` and ``"recall_macro"`` (means over all labels), which are computed from a noisy
+        table of counts for each candidate. The noise of the tables grows with the number of candidates. Therefore these
+        scores need more records or a larger `epsilon`. ``"repeat"`` does not accept them. Other scores have no known
+        sensitivity.
     cv : int, default=None
         Number of folds of ``"kfold"``. If None, it is 5.
     validation_fraction : float, default=0.2

@@ -116,6 +116,7 @@ class Around:
     least: Any = -np.inf
     most: Any = np.inf
     unit: Any = 1.0  # Unit of the law, in units of the values.
+    allowance: float = 0.0  # Bound on a further error.
 
     def interval(self, level: float, total: bool) -> tuple[Any, Any]:
         """Return both ends."""
@@ -124,7 +125,7 @@ class Around:
                 'of="total" is not supported for a sum, because a sum has no value in a population. Use of="noise", or '
                 "estimate the mean"
             )
-        half = self.unit * self.law.half_width(level, self.sampling if total else 0.0)
+        half = self.unit * self.law.half_width(level, self.sampling if total else 0.0) + self.allowance
         return np.clip(self.value - half, self.least, self.most), np.clip(self.value + half, self.least, self.most)
 
 

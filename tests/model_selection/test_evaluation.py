@@ -19,6 +19,7 @@ from sklearn.metrics import (
     log_loss,
     mean_absolute_error,
     mean_squared_error,
+    recall_score,
     roc_auc_score,
 )
 from sklearn.pipeline import make_pipeline
@@ -63,29 +64,42 @@ def regressor():
 
 def test_areas_and_f1_follow_from_tables(model):
     predicted, estimated = model.predict(X), model.predict_proba(X)[:, 1]
-    # As scikit-learn computes them from estimates that are known by their bin alone.
-    binned = np.clip(np.floor(estimated * 20), 0, 19)
-    expected = {
-        "roc_auc": roc_auc_score(Y, binned),
-        "average_precision": average_precision_score(Y, binned),
+    for metric, reference, power in (("roc_auc", roc_auc_score, 2), ("average_precision", average_precision_score, 1)):
+        got = private_score(model, X, Y, metric=metric, n_bins=20, epsilon=math.inf)
+        assert got.counts.shape == (20, 2)
+        assert got.counts.sum(axis=1).max() <= 2 * len(Y) / 20
+        # As scikit-learn computes them from estimates that are known by their bin, or by a pair of bins, alone.
+        bins = np.searchsorted(got.edges, estimated, side="right") - 1
+        fine, coarse = reference(Y, bins), reference(Y, bins // 2)
+        assert got.value == pytest.approx(fine + (fine - coarse) / (2**power - 1), abs=1e-12)
+        assert got.value == pytest.approx(reference(Y, estimated), abs=2e-3)
+        noisy = private_score(model, X, Y, metric=metric, n_bins=20, epsilon=0.5, random_state=0)
+        assert noisy.counts.shape == (20, 2)
+        assert 0 <= noisy.value <= 1
+        first, second = noisy.privacy_.releases
+        assert (first.share, second.share) == (0.25, pytest.approx(0.75))
+    counted = {
         "f1": f1_score(Y, predicted),
         "f1_macro": f1_score(Y, predicted, average="macro"),
+        "recall": recall_score(Y, predicted),
+        "recall_macro": balanced_accuracy_score(Y, predicted),
+        "balanced_accuracy": balanced_accuracy_score(Y, predicted),
     }
-    for metric, value in expected.items():
-        got = private_score(model, X, Y, metric=metric, n_bins=20, epsilon=math.inf)
+    for metric, value in counted.items():
+        got = private_score(model, X, Y, metric=metric, epsilon=math.inf)
         assert got.value == pytest.approx(value, abs=1e-12)
-        # The same table, with the same noise: the score is computed from it.
-        table = "histogram" if metric in ("roc_auc", "average_precision") else "confusion_matrix"
-        noisy, released = (
-            private_score(model, X, Y, metric=name, n_bins=20, epsilon=0.5, random_state=0) for name in (metric, table)
-        )
-        if table == "histogram":
-            np.testing.assert_array_equal(noisy.counts, released.value)
-            assert noisy.privacy_ == released.privacy_
-        # F1 has a further column, for records that the model refuses.
-        assert noisy.counts.shape == (20, 2) if table == "histogram" else (2, 3)
-        assert 0 <= noisy.value <= 1
-    assert roc_auc_score(Y, estimated) == pytest.approx(expected["roc_auc"], abs=0.02)
+        # A further column is for records that the model refuses.
+        assert got.counts.shape == (2, 3)
+
+
+def test_a_score_has_the_delta_of_the_model(model):
+    assert private_score(model, X, Y).privacy_.delta == 0
+    approximate = clone(model).set_params(delta=1e-7).fit(X, Y)
+    for judged in (approximate, make_pipeline(BoundsScaler(bounds=(-9, 9)).fit(X), approximate)):
+        assert private_score(judged, X, Y).privacy_.delta == 1e-7
+        assert private_score(judged, X, Y, delta=0.0).privacy_.delta == 0
+    public = LogisticRegression().fit(X, Y)
+    assert private_score(public, X, Y).privacy_.delta == 0
 
 
 def test_they_are_at_the_top():
@@ -113,7 +127,8 @@ def test_a_record_moves_areas_of_all_folds_by_one_cell():
             scores = private_cross_val_score(model, X, Y, epsilon=40.0, accountant=accountant, **options)
         assert scores.shape == (3,)
         assert np.all((scores > 0.6) & (scores <= 1.0))
-        (table,) = accountant.records[-1].releases
+        *edges, table = accountant.records[-1].releases
+        assert len(edges) == (scoring in ("roc_auc", "average_precision"))
         assert table.sensitivity == 1.0
         exact = private_cross_val_score(model, X, Y, epsilon=math.inf, **options)
         assert np.all(exact > 0.8)
@@ -492,11 +507,14 @@ def test_no_fold_is_scored_by_a_model_that_has_seen_it(monkeypatch):
     monkeypatch.setattr(NoisyCount, "predict", predict)
     X = np.arange(60.0)[:, None]
     private_cross_val_score(NoisyCount(), X, np.zeros(60, dtype=int), cv=3)
-    assert len(seen) == 3
+    folds = {}
     for trained, tested in seen:
+        folds.setdefault(frozenset(trained), set()).update(tested)
+    assert len(folds) == 3
+    for trained, tested in folds.items():
         assert trained | tested == set(range(60))
         assert not trained & tested
-    assert set.union(*(tested for _, tested in seen)) == set(range(60))
+    assert set.union(*folds.values()) == set(range(60))
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"])
@@ -528,7 +546,7 @@ def test_refusals(model, regressor):
         (lambda: private_score(regressor, X, Y, metric="confusion_matrix"), "for classifiers"),
         (lambda: private_score(model, X, Y[:-1]), "same number"),
         (lambda: private_score(model, X, Y, metric="histogram", n_bins=1), "n_bins"),
-        (lambda: private_score(model, X, Y, metric="balanced_accuracy"), "label_weights"),
+        (lambda: private_score(model, X, Y, metric="balanced_accuracy", label_weights={0: 1}), "label_weights"),
         (lambda: private_cross_val_score(model, X, Y, cv=1), "cv"),
     ]:
         with pytest.raises(ValueError, match=message):
