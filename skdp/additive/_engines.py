@@ -361,4 +361,7 @@ class MomentEngine:
         noise = noise_of(mechanism_of(guarantee, MOMENTS), self.planned[1], self.geometry)
         size = math.hypot(noise.cross, noise.scale * float(np.linalg.norm(coef)) / math.sqrt(2))
         gram = pseudo.curvature(weights, self.geometry.constant)
+        if size == 0:
+            # Without noise, there is no ridge either, and the matrix may be singular.
+            return [np.zeros(gram.shape)]
         return [size * inverse(gram + RIDGE * noise.largest_eigenvalue * np.eye(len(gram)))]

@@ -38,8 +38,8 @@ def shrunk_mean(parts: Array, noise: float) -> Array:
     if len(parts) == 0:
         return np.zeros(parts.shape[1])
     mean = parts.mean(axis=0)
-    spread = (len(mean) - 1) * noise**2 / len(parts)
-    return np.asarray(mean * (1 - min(1.0, spread / max(float(mean @ mean), np.finfo(float).tiny))))
+    square, spread = float(mean @ mean), (len(mean) - 1) * noise**2 / len(parts)
+    return np.asarray(mean * (1 - spread / square if square > spread else 0.0))
 
 
 class VoteRegressor(ClassifierMixin, BaseEstimator):

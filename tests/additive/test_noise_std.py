@@ -66,3 +66,12 @@ def test_rows_in_blocks_are_those_at_once(monkeypatch):
     assert model.noise_std(X[:0]).shape == (0,)
     without = DPAdditiveClassifier(**{**TABLE, "epsilon": np.inf}, classes=[0, 1]).fit(X, score > 0)
     np.testing.assert_array_equal(without.noise_std(X[:5]), 0.0)
+
+
+def test_without_noise_columns_of_one_value_have_none():
+    # Regression from moments has a ridge only if there is noise, and the matrix of these columns is singular.
+    X = np.zeros((50, 2))
+    model = DPAdditiveRegressor(
+        epsilon=np.inf, bounds=(-1, 1), bounds_y=(-1, 1), n_bins=8, thresholds="quantile", random_state=0
+    )
+    np.testing.assert_array_equal(model.fit(X, X[:, 0]).noise_std(X[:5]), 0.0)
