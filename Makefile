@@ -49,14 +49,14 @@ demo test test-all coverage audit-long: export BLIS_NUM_THREADS = 1
 demo test test-all coverage audit-long: export VECLIB_MAXIMUM_THREADS = 1
 # Without bytecode at hand, each worker compiles all tests.
 test test-all coverage audit-long: export PYTHONDONTWRITEBYTECODE =
-# Another commit, another sample: 30 consecutive commits run every test (tests/sampling.py).
-test: $(VENV)/.stamp-test ## run a sample of the tests (PYTEST_ARGS='-m audit' for a part of it)
-	$(BIN)/python -m pytest -n $(WORKERS) --sample $(PYTEST_ARGS)
+# The same quick tests each time (tests/sampling.py), or all tests of what is named.
+test: $(VENV)/.stamp-test ## run the quick tests (PYTEST_ARGS=tests/tree for all tests of a package)
+	$(BIN)/python -m pytest -n $(WORKERS) $(or $(PYTEST_ARGS),--sample)
 
 test-all: $(VENV)/.stamp-test ## run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
-# A sample (PYTEST_ARGS=--sample) is a lower bound, and takes a tenth of the time.
+# The quick tests (PYTEST_ARGS=--sample) give a lower bound, and take a tenth of the time.
 coverage: $(VENV)/.stamp-test ## run all tests, and require 97 % coverage of the core and 93 % of everything
 	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report= $(PYTEST_ARGS)
 	$(BIN)/python -m coverage report --fail-under=93

@@ -1,26 +1,22 @@
-"""Run a sample of the tests at each commit, so that consecutive commits run all of them.
+"""Choose the tests that `make test` runs: the same ones each time, and each of them costs little.
 
-`pytest --sample` (`make test`) runs of each function
+`pytest --sample` runs of each function
 
 - without parameters: the test;
 - with estimators among its parameters: for each class, one of the tests with an instance of that class;
-- otherwise `FEW` of its tests, or one for each group, where it is marked ``sample(by=...)``.
+- otherwise one of its tests, or one for each group, where it is marked ``sample(by=...)``.
 
-A function that takes long runs less at some commits. Its CPU time is in the table `SECONDS`, and what it may take on
-the average follows from `LONGEST` and `FOR_EACH_GROUP`; a class and a rule then meet at one of several commits. The
-mark ``sample(every=n)`` asks for one of n commits at most. Theorems are run at every commit. Where all of this would
-take more than `PERIOD` commits to come round, more tests are run at each of them.
+A function that takes long runs for fewer groups, or not at all. Its CPU time is in the table `SECONDS`, and what it may
+take follows from `LONGEST` and `FOR_EACH_GROUP`. The mark ``sample(every=n)`` divides this by n, for functions whose
+lines are covered by others. Theorems and functions with the mark ``sample(always=True)`` are not limited.
 
-The tests of a group are ordered by a hash of their names, with gaps between them if they are not run at each commit.
-Commit number c runs those at places c·k to c·k + k − 1, modulo the number n of places, where k is how many places
-belong to a commit. Any ceil(n / k) consecutive commits, and therefore any `PERIOD` of them, run all tests of the group.
+A hash of the names decides which test of a group is run, and which groups are left out. Therefore a test that is added
+or renamed changes nothing for other functions.
 """
 
 import hashlib
 import inspect
 import math
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -28,48 +24,19 @@ from sklearn.base import BaseEstimator
 
 ROOT = Path(__file__).resolve().parents[1]
 
-#: So many consecutive commits run every test.
-PERIOD = 30
-
-#: Tests of a function whose parameters hold no estimator.
-FEW = 1
-
 #: CPU seconds of a test of the functions that take long, as they were measured; `--write-seconds` renews them.
 SECONDS = ROOT / "tests" / "seconds.txt"
 
-#: What a function may take at a commit, in CPU seconds of the table, ...
-LONGEST = 0.08
+#: What a function may take, in CPU seconds of the table, ...
+LONGEST = 0.5
 
 #: ... and for each of its classes or subjects besides.
-FOR_EACH_GROUP = 0.008
-
-#: The variable of the environment that holds the number of the commit; any integer.
-VARIABLE = "SKDP_SAMPLE"
+FOR_EACH_GROUP = 0.02
 
 
 def hashed(text):
     """Return an integer that depends on a text alone."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
-
-
-def _git(*arguments):
-    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def commit_number():
-    """Return how many commits led to this one, or another number if that is not known."""
-    if VARIABLE in os.environ:
-        return int(os.environ[VARIABLE])
-    try:
-        if Path(_git("rev-parse", "--show-toplevel")).resolve() == ROOT:
-            if _git("rev-parse", "--is-shallow-repository") == "false":
-                return int(_git("rev-list", "--count", "--first-parent", "HEAD"))
-            return hashed(_git("rev-parse", "HEAD"))
-    except (OSError, subprocess.CalledProcessError):
-        pass
-    from skdp import __version__
-
-    return hashed(__version__)
 
 
 def function_of(item):
@@ -78,12 +45,12 @@ def function_of(item):
 
 
 def group_of(item):
-    """Return what is to be represented at each commit, and how many tests of it are the least to be run."""
+    """Return what is to be represented in the selection."""
     values = item.callspec.params
     for mark in item.iter_markers("sample"):
         if "by" in mark.kwargs:
             by = mark.kwargs["by"]
-            return by(**{name: values[name] for name in inspect.signature(by).parameters}), 1
+            return by(**{name: values[name] for name in inspect.signature(by).parameters})
     kinds = [
         (value if isinstance(value, type) else type(value)).__name__
         for value in values.values()
@@ -93,7 +60,7 @@ def group_of(item):
         # One of scikit-learn's, with its options.
         check = values["check"]
         kinds += [check.func.__name__, *map(str, check.keywords.values())]
-    return ("-".join(kinds), 1) if kinds else ("", FEW)
+    return "-".join(kinds)
 
 
 def read_seconds(path=SECONDS):
@@ -102,54 +69,28 @@ def read_seconds(path=SECONDS):
     return {function: float(seconds) for seconds, function in lines}
 
 
-def one_commit_of(seconds, n_groups):
-    """Return n such that a function is run at one of n commits, from the CPU seconds of a test of each group."""
-    allowed = LONGEST + (FOR_EACH_GROUP * n_groups if n_groups > 1 else 0.0)
-    return min(PERIOD, max(1, math.ceil(seconds * n_groups / allowed)))
-
-
-def groups_of(items, seconds=None):
-    """Return a dict: for each group, the node ids of its tests in order, and how many of them are run at a commit.
-
-    Tests that are not run at each commit have places without a test between them, which are None.
-    """
+def chosen(items, seconds=None):
+    """Return the node ids of the tests that are run."""
     seconds = read_seconds() if seconds is None else seconds
-    found, marked, groups = {}, {}, {}
+    groups, shares = {}, {}
     for item in items:
-        function = function_of(item)
-        name, least = group_of(item) if hasattr(item, "callspec") else ("", 1)
-        tests, _ = found.setdefault(function, {}).setdefault(name, ([], least))
-        tests.append(item.nodeid)
-        if function not in marked:
-            if any(True for _ in item.iter_markers("theorem")):
-                marked[function] = None
-            else:
-                marked[function] = max([mark.kwargs.get("every", 1) for mark in item.iter_markers("sample")], default=1)
-    for function, by_name in found.items():
-        every = marked[function]
-        every = 1 if every is None else max(every, one_commit_of(seconds.get(function, 0.0), len(by_name)))
-        for name, (tests, least) in by_name.items():
-            places = [place for test in sorted(tests, key=hashed) for place in (test, *[None] * (every - 1))]
-            groups[function, name] = places, min(len(places), max(least, -(-len(places) // PERIOD)))
-    return groups
-
-
-def chosen(groups, commit):
-    """Return the node ids of the tests that are run at a commit."""
+        function, marks = function_of(item), list(item.iter_markers("sample"))
+        name = group_of(item) if hasattr(item, "callspec") else ""
+        groups.setdefault(function, {}).setdefault(name, []).append(item.nodeid)
+        always = any(True for _ in item.iter_markers("theorem")) or any("always" in mark.kwargs for mark in marks)
+        shares[function] = math.inf if always else 1 / max([mark.kwargs.get("every", 1) for mark in marks], default=1)
     found = set()
-    for (function, name), (tests, k) in groups.items():
-        # Groups do not start together, or all would be at their first test at the same commit.
-        start = hashed(f"{function} {name}") + commit * k
-        found.update(tests[(start + j) % len(tests)] for j in range(k))
-    return found - {None}
+    for function, by_name in groups.items():
+        tests = sorted((min(tests, key=hashed) for tests in by_name.values()), key=hashed)
+        allowed = shares[function] * (LONGEST + FOR_EACH_GROUP * len(tests))
+        found.update(test for k, test in enumerate(tests, 1) if k * seconds.get(function, 0.0) <= allowed)
+    return found
 
 
 def add_options(parser):
     """Add the options of this module."""
     group = parser.getgroup("skdp")
-    group.addoption(
-        "--sample", action="store_true", help="run a sample of the tests, which changes from commit to commit"
-    )
+    group.addoption("--sample", action="store_true", help="run the quick tests of `make test`")
     group.addoption("--shuffle", metavar="SEED", help="run the tests in another order; 'reverse' is one")
 
 
@@ -158,22 +99,16 @@ class Plugin:
 
     def __init__(self, config):
         self.config = config
-        self.commit = None
-        if config.getoption("sample"):
-            self.commit = commit_number()
-            # For the workers.
-            os.environ[VARIABLE] = str(self.commit)
+        self.sample = config.getoption("sample")
 
     def pytest_report_header(self):
-        if self.commit is not None:
-            return f"a sample of the tests: {VARIABLE}={self.commit} is the same one, `make test-all` runs all"
-        return None
+        return "a selection of the tests; `make test-all` runs all" if self.sample else None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config, items):
         self.collected = list(items)
-        if self.commit is not None:
-            sample = chosen(groups_of(items), self.commit)
+        if self.sample:
+            sample = chosen(items)
             config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in sample])
             items[:] = [item for item in items if item.nodeid in sample]
         seed = config.getoption("shuffle")
@@ -184,11 +119,11 @@ class Plugin:
             items.sort(key=lambda item: (hashed(seed + item.nodeid.partition("::")[0]), hashed(seed + item.nodeid)))
 
     def pytest_terminal_summary(self, terminalreporter):
-        if self.commit is None:
+        if not self.sample:
             return
         stats = terminalreporter.stats
         failed = {report.nodeid.partition("[")[0] for kind in ("failed", "error") for report in stats.get(kind, [])}
         if failed:
             terminalreporter.section("all tests of the functions that failed")
         for function in sorted(failed):
-            terminalreporter.write_line(f"make test-all PYTEST_ARGS='{function}'")
+            terminalreporter.write_line(f"make test PYTEST_ARGS='{function}'")

@@ -1,57 +1,31 @@
-"""The tests that `make test` leaves out at one commit are run at another: see tests/sampling.py."""
-
-from collections import Counter
+"""`make test` runs the same quick tests each time, for every class and every rule: see tests/sampling.py."""
 
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp import DPStandardScaler
 from tests import cpu_time, sampling
-from tests.sampling import FEW, PERIOD, chosen
-
-
-def groups_of_the_run(request):
-    """The groups of all tests that were collected, whichever of them are run."""
-    return sampling.groups_of(collected(request))
+from tests.sampling import chosen
 
 
 def collected(request):
+    """All tests that were collected, whichever of them are run."""
     return request.config.pluginmanager.get_plugin(sampling.__name__).collected
 
 
-def commits(first=217):
-    return range(first, first + PERIOD)
+def test_what_takes_little_and_theorems_are_run(request):
+    seconds, sample = sampling.read_seconds(), chosen(collected(request))
+    functions = {sampling.function_of(item) for item in collected(request)}
+    run = {test.partition("[")[0] for test in sample}
+    assert functions - run <= seconds.keys()
+    theorems = {sampling.function_of(item) for item in collected(request) if item.get_closest_marker("theorem")}
+    assert theorems <= run
 
 
-def test_any_thirty_consecutive_commits_run_every_test(request):
-    groups = groups_of_the_run(request)
-    expected = {test for tests, _ in groups.values() for test in tests} - {None}
-    assert request.node.nodeid in expected
-    for first in (0, 217, 2**70):
-        assert set().union(*(chosen(groups, commit) for commit in commits(first))) == expected
-
-
-def test_each_commit_runs_every_function_rule_of_a_class_subject_of_audits_and_theorem(request):
-    # But for those functions that take long, or are marked to be run at some commits only.
-    groups = groups_of_the_run(request)
-    for commit in commits():
-        sample = chosen(groups, commit)
-        for tests, k in groups.values():
-            assert None in tests or len(sample & set(tests)) == k > 0
-
-
-def test_no_theorem_is_left_out_at_a_commit(request):
-    groups = groups_of_the_run(request)
-    left_out = {test for tests, _ in groups.values() if None in tests for test in tests} - {None}
-    theorems = {item.nodeid for item in collected(request) if item.get_closest_marker("theorem")}
-    assert not left_out & theorems
-
-
-def test_no_commit_takes_long_by_the_table(request):
-    groups, seconds = groups_of_the_run(request), sampling.read_seconds()
-    totals = [sum(seconds.get(test.partition("[")[0], 0.0) for test in chosen(groups, c)) for c in commits()]
+def test_the_selection_does_not_take_long_by_the_table(request):
+    seconds = sampling.read_seconds()
     # Collection takes some 30 s, and functions that are not in the table 10 s.
-    assert max(totals) <= cpu_time.LIMIT - 40
+    assert sum(seconds.get(test.partition("[")[0], 0.0) for test in chosen(collected(request))) <= cpu_time.LIMIT - 40
 
 
 def test_the_table_names_functions_that_there_are(request):
@@ -63,21 +37,8 @@ def test_the_table_names_functions_that_there_are(request):
         assert listed <= functions, f"{sampling.SECONDS.name} is to have the new names"
 
 
-@pytest.mark.parametrize(("size", "least"), [(1, 1), (2, 1), (7, 2), (30, 1), (31, 1), (60, 2), (61, 2), (1000, 1)])
-def test_turns(size, least):
-    k = min(size, max(least, -(-size // PERIOD)))
-    groups = {("f", ""): ([f"f[{i}]" for i in range(size)], k)}
-    period = -(-size // k)
-    assert period <= PERIOD
-    for first in range(size + 1):
-        seen = Counter(test for commit in range(first, first + period) for test in chosen(groups, commit))
-        assert len(seen) == size
-        # And not one test far more often than another.
-        assert max(seen.values()) <= 2
-
-
 class Item:
-    """As much of a test as the sampler looks at."""
+    """As much of a test as is looked at."""
 
     def __init__(self, nodeid, marks=(), **params):
         self.nodeid = nodeid
@@ -89,50 +50,47 @@ class Item:
         return iter([mark.mark for mark in self.marks if mark.mark.name == name])
 
 
-def test_a_test_for_each_class_and_few_of_other_parameters():
-    instances = [LinearRegression(), LinearRegression(positive=True), LogisticRegression(), DPStandardScaler]
-    rule = [Item(f"rule[{i}-{how}]", estimator=each, how=how) for i, each in enumerate(instances) for how in "ab"]
+def rules_for(*instances):
+    """The tests of a rule, in two variants of each instance."""
+    return [Item(f"rule[{i}-{how}]", estimator=each, how=how) for i, each in enumerate(instances) for how in "ab"]
+
+
+def test_a_test_for_each_class_and_one_of_other_parameters():
+    rule = rules_for(LinearRegression(), LinearRegression(positive=True), LogisticRegression(), DPStandardScaler)
     plain = [Item(f"plain[{i}]", i=i) for i in range(10)]
-    groups = sampling.groups_of([*rule, *plain, Item("alone")], {})
-    assert {name: (len(tests), k) for name, (tests, k) in groups.items()} == {
-        ("rule", "LinearRegression"): (4, 1),
-        ("rule", "LogisticRegression"): (2, 1),
-        ("rule", "DPStandardScaler"): (2, 1),
-        ("plain", ""): (10, FEW),
-        ("alone", ""): (1, 1),
-    }
+    sample = chosen([*rule, *plain, Item("alone")], {})
+    assert len(sample) == 5
+    for places in ("01", "2", "3"):
+        assert sum(test.startswith(tuple(f"rule[{i}-" for i in places)) for test in sample) == 1
+    assert "alone" in sample
 
 
-def test_marks():
+def test_subjects():
     by = pytest.mark.sample(by=lambda subject: subject.lower())
-    audits = [Item(f"audit[{each}-{claim}]", [by], subject=each, claim=claim) for each in "AB" for claim in range(40)]
-    every = pytest.mark.sample(every=3)
-    slow = [Item("slow", [every]), *(Item(f"slower[{i}]", [every], i=i) for i in range(4))]
-    groups = sampling.groups_of([*audits, *slow], {})
-    assert [groups["audit", name][1] for name in "ab"] == [2, 2]
-    counts = Counter(test for commit in commits() for test in chosen(groups, commit))
-    assert counts["slow"] == 10
-    # Twelve places, four of which are tests, come round in twelve commits.
-    turns = Counter(test for commit in range(12) for test in chosen(groups, commit))
-    assert {turns[f"slower[{i}]"] for i in range(4)} == {1}
+    audits = [Item(f"audit[{each}-{claim}]", [by], subject=each, claim=claim) for each in "AaB" for claim in range(40)]
+    assert len(chosen(audits, {})) == 2
 
 
 def test_functions_that_take_long_run_less(monkeypatch):
-    monkeypatch.setattr(sampling, "LONGEST", 0.2)
-    monkeypatch.setattr(sampling, "FOR_EACH_GROUP", 0.1)
-    kinds = [LinearRegression(), LogisticRegression()]
-    rule = [Item(f"rule[{i}-{how}]", estimator=each, how=how) for i, each in enumerate(kinds) for how in "abc"]
-    theorem = Item("theorem", [pytest.mark.theorem])
-    long = dict.fromkeys(["rule", "alone", "theorem"], 1.0) | {"hours": 1e4}
-    groups = sampling.groups_of([*rule, Item("alone"), Item("hours"), theorem, Item("short")], long)
-    counts = Counter(test for commit in commits() for test in chosen(groups, commit))
-    assert (counts["alone"], counts["theorem"], counts["short"], counts["hours"]) == (6, PERIOD, PERIOD, 1)
-    # Two seconds, of which 0.4 are allowed: each class at one commit of five.
-    assert sum(counts[each.nodeid] for each in rule) == 12
-    assert {counts[each.nodeid] for each in rule} == {2}
-    # Tests are apart, so that no commit has all of them.
-    for commit in commits():
-        assert len(chosen(groups, commit) & {each.nodeid for each in rule}) <= 2
+    monkeypatch.setattr(sampling, "LONGEST", 1.0)
+    monkeypatch.setattr(sampling, "FOR_EACH_GROUP", 0.5)
+    rule = rules_for(LinearRegression(), LogisticRegression(), DPStandardScaler())
+    always, rarely = pytest.mark.sample(always=True), pytest.mark.sample(every=2)
+    others = [
+        Item("long"),
+        Item("theorem", [pytest.mark.theorem]),
+        Item("always", [always]),
+        Item("quick"),
+        Item("rarely", [rarely]),
+    ]
+    seconds = {"rule": 1.0, "long": 1.6, "theorem": 100.0, "always": 100.0, "quick": 1.5, "rarely": 1.5}
+    sample = chosen([*rule, *others], seconds)
+    # 2.5 s for three classes.
+    assert sum(test.startswith("rule") for test in sample) == 2
+    assert sample & {item.nodeid for item in others} == {"theorem", "always", "quick"}
+    # Tests of other functions, and their order, do not matter.
+    assert chosen([*others[::-1], *rule[::-1]], seconds) == sample
+    assert chosen(rule, seconds) == {test for test in sample if test.startswith("rule")}
 
 
 def test_the_table_is_renewed(tmp_path):
@@ -140,25 +98,3 @@ def test_the_table_is_renewed(tmp_path):
     cpu_time.write_seconds({"f": (3.0, 2), "g": (1.0, 1), "quick": (0.01, 1)}, path)
     cpu_time.write_seconds({"g": (1.0, 4)}, path)
     assert sampling.read_seconds(path) == {"f": 1.5, "g": 0.25}
-
-
-def test_the_commit_is_known_without_git(monkeypatch):
-    monkeypatch.delenv(sampling.VARIABLE, raising=False)
-
-    def no_git(*arguments):
-        raise FileNotFoundError
-
-    monkeypatch.setattr(sampling, "_git", no_git)
-    assert sampling.commit_number() == sampling.commit_number()
-    monkeypatch.setenv(sampling.VARIABLE, "12")
-    assert sampling.commit_number() == 12
-
-
-def test_a_shallow_clone_does_not_stay_with_one_sample(monkeypatch):
-    monkeypatch.delenv(sampling.VARIABLE, raising=False)
-    said = {"rev-parse --show-toplevel": str(sampling.ROOT), "rev-parse --is-shallow-repository": "true"}
-    numbers = set()
-    for commit in "abc":
-        monkeypatch.setattr(sampling, "_git", lambda *words, commit=commit: said.get(" ".join(words), commit))
-        numbers.add(sampling.commit_number())
-    assert len(numbers) == 3
