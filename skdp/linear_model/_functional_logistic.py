@@ -23,12 +23,14 @@ from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.units import Unit
 from ..solvers.linear_rule import LinearRule, LogOdds
 from ..solvers.moments import (
+    CLASS_WEIGHTS,
     RIDGE,
     Array,
     Block,
     Bounds,
     Geometry,
     Moments,
+    Noise,
     Spectrum,
     check_alpha,
     noise_of,
@@ -39,6 +41,12 @@ from ..solvers.moments import (
 from ..solvers.scaling import Scaling
 
 CALIBRATIONS = ("lda", "taylor")
+
+#: The mean of a class is reliable if the class has so many standard deviations of the noise in its number of records.
+_RELIABLE = 3.0
+
+#: The smallest factor of coefficients. Ranks do not depend on the factor, and small scores are close to the prior.
+_LEAST_KEPT = 2.0**-4
 
 
 @dataclass(frozen=True)
@@ -85,22 +93,54 @@ def taylor_rule(gram: Array, sums: Array, alpha: float, constant: float) -> tupl
     return solution[:-1].T, constant * solution[-1]
 
 
-def discriminant_rule(gram: Array, sums: Array, alpha: float, constant: float, least: float) -> tuple[Array, Array]:
+def kept_share(gram: Array, sums: Array, alpha: float, noise: Noise) -> float:
+    """Return the factor by which scores are shrunk to the prior, from the part of them that exceeds the noise."""
+    # Along an eigenvector of the covariance, the squared noise has a known mean. The square root of the part was tried:
+    # the part itself is the factor for squared errors, and it is too small for labels.
+    n_classes = sums.shape[1]
+    count = max(float(gram[-1, -1]), 0.0) + 2 * noise.scale / noise.count
+    means = gram[:-1, -1:] / count if count else np.zeros((len(gram) - 1, 1))
+    centred = sums - sums.mean(axis=1, keepdims=True)
+    spectrum = Spectrum.of(gram[:-1, :-1] - means @ gram[-1:, :-1])
+    square = ((spectrum.vectors.T @ (centred[:-1] - means @ centred[-1:])) ** 2).sum(axis=1)
+    # Two classes have one vector of cross moments, which is half of the difference of their sums.
+    of_noise = noise.cross**2 * (n_classes - 1 if n_classes > 2 else 0.5)
+    explained = np.divide(
+        1.0, spectrum.positive + alpha, out=np.zeros_like(square), where=spectrum.positive + alpha > 0
+    )
+    total = float(explained @ square)
+    return max(math.sqrt(float(explained @ np.maximum(square - of_noise, 0.0)) / total), _LEAST_KEPT) if total else 1.0
+
+
+def least_count(noise: Noise, constant: float, n_classes: int) -> float:
+    """Return a number of records that can be distinguished from that of an empty class."""
+    of_class = noise.cross / noise.total / constant
+    if n_classes == 2:
+        of_class = math.hypot(of_class, noise.scale / noise.count / constant**2) / 2
+    return max(1.0, of_class)
+
+
+def discriminant_rule(
+    gram: Array, sums: Array, alpha: float, constant: float, least: float, kept: float
+) -> tuple[Array, Array]:
     """Return the linear discriminant rule in the space of the least-squares scores."""
     # Without noise and ridge, this rule is discriminant analysis itself (Hastie, Tibshirani and Buja 1994). `least` is
-    # a floor for the number of records in a class.
+    # a floor for the number of records in a class, and `kept` a factor of the coefficients.
     directions = taylor_rule(gram, sums, alpha, constant)[0]
     if len(directions) == 2:
         directions = directions[1:] - directions[:1]
     frequencies = np.maximum(sums[-1] / constant, least)
     n = frequencies.sum()
-    means = np.clip(sums[:-1] / frequencies, -1.0, 1.0)
+    # The mean of a rare class is shrunk to that of all records.
+    added = np.maximum(_RELIABLE * least - frequencies, 0.0)
+    mean = np.clip(sums[:-1].sum(axis=1, keepdims=True) / n, -1.0, 1.0)
+    means = np.clip((sums[:-1] + added * mean) / (frequencies + added), -1.0, 1.0)
     scatter = gram[:-1, :-1] - (means * frequencies) @ means.T
     # The ridge belongs to the covariance that the directions were computed with.
     within = (trimmed(directions @ scatter @ directions.T) + alpha * directions @ directions.T) / n
     means = directions @ means
     centre = (means @ frequencies / n)[:, None]
-    coef = Spectrum.of(within).solve(means - centre)
+    coef = kept * Spectrum.of(within).solve(means - centre)
     return coef.T @ directions, np.log(frequencies / n) - np.einsum("jk,jk->k", coef, (means + centre) / 2)
 
 
@@ -261,6 +301,7 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
             fit_intercept=True,
             one_hot=True,
             private=parameters.private,
+            weights=CLASS_WEIGHTS,
         )
         guarantee, block = plan(parameters.epsilon, parameters.delta, geometry, parameters.unit)
         return guarantee, (geometry, block)
@@ -283,9 +324,9 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         if parameters.calibration == "taylor":
             rule = taylor_rule(gram, sums, alpha, geometry.constant)
         else:
-            # A class with fewer records than the noise in their number cannot be distinguished from an empty one.
-            least = max(1.0, noise.scale / geometry.constant**2)
-            rule = discriminant_rule(gram, sums, alpha, geometry.constant, least)
+            least = least_count(noise, geometry.constant, n_classes)
+            kept = kept_share(gram, sums, alpha, noise)
+            rule = discriminant_rule(gram, sums, alpha, geometry.constant, least, kept)
         coef, intercept = in_original_units(*rule, features)
         return {"coef_": coef, "intercept_": intercept, "alpha_": alpha}
 

@@ -83,6 +83,9 @@ class Weights:
 #: The number of records and the sums of targets determine the mean of all predictions.
 REGRESSION_WEIGHTS = Weights(cross=0.7, count=3.0, total=1.6)
 
+#: The numbers of records of the classes determine the model without signal.
+CLASS_WEIGHTS = Weights(cross=0.7, count=3.0, total=3.0)
+
 
 @dataclass(frozen=True, eq=False)
 class Geometry:

@@ -150,7 +150,7 @@ GEOMETRIES = [
     for k, one_hot in ((1, False), (2, False), (4, True))
     for norm in (None, 0.4, 1e9)
     for intercept in (True, False)
-    for weights in ((moments.Weights(),) if one_hot else (moments.Weights(), moments.REGRESSION_WEIGHTS))
+    for weights in (moments.Weights(), moments.CLASS_WEIGHTS if one_hot else moments.REGRESSION_WEIGHTS)
 ]
 
 
