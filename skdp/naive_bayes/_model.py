@@ -19,8 +19,9 @@ Array = NDArray[np.float64]
 SPREAD_OF_MEANS = 0.05
 SPREAD_OF_VARIANCES = 0.005
 
-#: A class keeps its variance if that differs from the variance of all records by this times the noise.
-APART = 1.0
+#: A class keeps its variance if that differs from the variance of all records by these multiples of the noise and of
+#: the largest sampling error.
+APART, SAMPLING = 1.0, 2.0
 
 # The least variance of a Gaussian, in the same units.
 _LEAST_VARIANCE = 1e-12
@@ -122,10 +123,11 @@ def moments(
     variance = np.clip(second / n + 0.5 - mean**2, _LEAST_VARIANCE, 1.0)
     error = second_noise / n
     kept = SPREAD_OF_VARIANCES / (SPREAD_OF_VARIANCES + error**2)
-    # A difference of variances changes the scores of all rows near the mean. Noise must not explain it.
-    noise_of_difference = APART * np.hypot(error, 2 * mean * noise / n)
+    # A difference of variances changes the scores of all rows near the mean. Noise and sampling must not explain it.
+    # The fourth moment of values in [-1, 1] is at most their second moment, so that heavy tails are covered.
+    by_chance = np.hypot(APART * np.hypot(error, 2 * mean * noise / n), SAMPLING * np.sqrt((variance + mean**2) / n))
     difference = np.abs(variance - (share * variance).sum(axis=0))
-    kept = kept * (1 - (noise_of_difference / np.maximum(difference, noise_of_difference + _TINY)) ** 2)
+    kept = kept * (1 - (by_chance / np.maximum(difference, by_chance + _TINY)) ** 2)
     # A variance that is too small harms more than one that is too large. Therefore the noise is added.
     variance += np.minimum(error, 1.0)
     pooled = (share * variance).sum(axis=0)
