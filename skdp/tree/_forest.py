@@ -36,6 +36,7 @@ from ._plans import COUNTS, CUTS, GRID, LENGTH, SCALE, STEP, TREES, Parameters, 
 from ._smoothing import class_distributions, log_odds, scores, totals_of
 from ._structure import ROUTED, Forest, FoundLeaves
 from ._weights import (
+    LENGTHS,
     SCALES,
     Line,
     Step,
@@ -244,7 +245,7 @@ class RandomTrees(TreeModel, PrivateEstimator):
 
                 summed = session.release(STEP, within_reach(mechanism, newton_sums(step, terms, X, y)))
                 change = _postprocess_step(mechanism, step, summed)
-                weights = choose(LENGTH, Line(start, change, *outcome.lengths))
+                weights = choose(LENGTH, Line(start, change, *LENGTHS))
         return {
             "structure_": forest,
             "tree_weights_": weights[: trees.n_trees],

@@ -38,7 +38,7 @@ from ..solvers.scaling import Scaling
 from ._counts import Structure, class_counts, count_mechanism, leaf_counts
 from ._smoothing import class_prior
 from ._structure import ROUTED
-from ._weights import LENGTHS, TARGET_LENGTHS, brier_losses, squared_losses
+from ._weights import brier_losses, squared_losses
 
 Array = NDArray[np.float64]
 
@@ -106,8 +106,6 @@ class Outcome(ABC):
     n_classes: int
     #: Whether labels are counted. Noise in a mean is an error, but noise in odds may keep their order.
     of_labels: ClassVar[bool] = True
-    #: Candidates for the length of the step, and their odds.
-    lengths: ClassVar[tuple[tuple[float, ...], tuple[float, ...]]] = LENGTHS
     #: The smallest value that `difference` returns.
     least_difference: ClassVar[float] = 1.0
 
@@ -206,7 +204,6 @@ class Targets(Outcome):
     first: ClassVar[str] = "count and sum of targets"
     theorem: ClassVar[int] = 9
     of_labels: ClassVar[bool] = False
-    lengths: ClassVar[tuple[tuple[float, ...], tuple[float, ...]]] = TARGET_LENGTHS
     least_difference: ClassVar[float] = 2.0**-5
 
     def encoded(self, X: NDArray, y: NDArray) -> tuple[NDArray, NDArray, NDArray]:

@@ -63,11 +63,8 @@ RIDGE_RECORDS = 10.0
 SCALES = (1.0, 2.0, 0.5, 0.25, 0.125, 0.0625, 0.0), (0.9, 0.02, 0.02, 0.02, 0.02, 0.01, 0.01)
 
 #: Lengths of the step, relative to the maximum of the bound, and their odds. Up to 2, the bound guarantees that the
-#: likelihood does not decrease.
-LENGTHS = (1.5, 3.0, 6.0), (0.9, 0.05, 0.05)
-
-#: The same for numeric targets, whose weights stay at their start if the noise in the step does harm.
-TARGET_LENGTHS = (1.5, 3.0, 6.0, 0.0), (0.85, 0.05, 0.05, 0.05)
+#: likelihood does not decrease. With 0, the weights stay at their start, because the noise in the step does harm.
+LENGTHS = (1.5, 3.0, 6.0, 0.0), (0.85, 0.05, 0.05, 0.05)
 
 #: Losses are rounded to multiples of this.
 _LOSS_STEP = 2.0**-20

@@ -56,3 +56,16 @@ def test_tables_are_the_same_each_time_and_of_all_kinds():
         assert set(np.unique(one.y)) <= set(range(one.n_classes))
         assert np.all(np.isfinite(one.X))
     assert len({made_up(number).kind for number in range(8)}) == 8
+
+
+@pytest.mark.parametrize(("kind", "least"), [("small_part", -0.01), ("equal_rows", -0.01), ("one_class", -0.003)])
+def test_a_step_that_noise_spoils_is_not_taken(kind, least):
+    """Accuracy minus the share of the most frequent label, at epsilon 0.5: -0.033, -0.017 and -0.007."""
+    table = difficult(kind, 3000)
+    X, X_test, y, y_test = table.X[:2000], table.X[2000:], table.y[:2000], table.y[2000:]
+    models = [
+        DPRandomTree(epsilon=0.5, bounds=table.bounds, classes=range(table.n_classes), random_state=seed).fit(X, y)
+        for seed in range(12)
+    ]
+    constant = np.mean(y_test == np.bincount(y).argmax())
+    assert np.mean([model.score(X_test, y_test) for model in models]) - constant > least
