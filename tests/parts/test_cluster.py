@@ -1,8 +1,9 @@
 """Worker processes: the same bits, also where one is killed in the middle of a descent, and logs without values."""
 
-import logging
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sklearn.base import clone
 
 from skdp import DPMLPClassifier, DPNaiveBayes, DPSGDClassifier, ObjPertLogReg, stats
 from skdp.parts.objects import KeptObjects
+from tests.accounting.faults_harness import environment
 from tests.collections_of_parts import CERTIFIED, IN_PARTS, TOLERANCE, frames, rows_of
 from tests.estimators import data_for, released
 
@@ -24,17 +26,37 @@ pytestmark = [
 ]
 
 
+# The scheduler and the processes that restart workers have their own interpreter: here, threads of earlier tests may
+# hold what they wait for.
+CLUSTER = """
+import logging, sys
+from distributed import LocalCluster
+if __name__ == "__main__":
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(**options, silence_logs=logging.CRITICAL) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
+
+
 @pytest.fixture(scope="module")
-def cluster(request):
+def client(request):
     if request.config.getoption("--sample"):
         pytest.skip("worker processes are started by `make test-all`")
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
-        ) as local,
-        distributed.Client(local) as client,
-    ):
+    variables = environment(PYTHONWARNINGS="ignore", DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="300s")
+    started = subprocess.Popen(
+        [sys.executable, "-c", CLUSTER], env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    # Closing its input ends the process.
+    with started, distributed.Client(started.stdout.readline().strip(), timeout=300) as client:
         yield client
+
+
+@pytest.fixture
+def cluster(client):
+    # A worker that an earlier test has killed may not be back.
+    client.wait_for_workers(2, timeout=300)
+    return client
 
 
 @pytest.mark.parametrize("estimator", ONE_OF_EACH, ids=lambda one: type(one).__name__)
