@@ -573,7 +573,7 @@ def test_an_empty_accountant_with_a_larger_ceiling_counts_no_more(ceiling, rule)
     accountant = BudgetAccountant(*ceiling, composition=rule)
     model = make_pipeline(Normalizer(), VotingClassifier([(name, objective(C=0.1)) for name in "abc"]))
     allocate(model, 1.0, DELTA, accountant=accountant)
-    assert accountant.composition in ("gdp", "rdp", "basic")
+    assert accountant.composition in ("gdp", "rdp", "basic", "mixed")
     model.fit(*blobs())
     assert len(accountant) == 3
     assert accountant.total().epsilon <= 1.0
@@ -733,7 +733,7 @@ def test_an_open_accountant_settles_on_a_rule_that_leaves_much(make):
         model = make_pipeline(Normalizer(), make())
         allocate(model, 0.8, DELTA, accountant=accountant)
         model.fit(*blobs())
-    assert accountant.composition in ("gdp", "rdp")
+    assert accountant.composition in ("gdp", "rdp", "mixed")
     assert accountant.total().epsilon < 3.0
 
 

@@ -48,12 +48,13 @@ class BudgetAccountant(LedgerView):
         File, or ``sqlite:///`` URL, that keeps the records. An existing file is opened, and must have been made with
         the same ceiling and composition. Otherwise, the file is made, and only its owner can read it. If None, records
         are kept in memory. When such an accountant is pickled, its records move to a temporary file of this process.
-    composition : {"auto", "basic", "gdp", "rdp"}, default="auto"
+    composition : {"auto", "basic", "gdp", "rdp", "mixed"}, default="auto"
         Rule that adds up events if `delta` is positive. ``"basic"`` adds up epsilons and deltas. ``"gdp"`` adds up the
         squares of Gaussian-DP parameters, and ``"rdp"`` adds up Rényi divergences of one order. These two admit far
         more Gaussian fits, and also a sequence of pure events if the sum of their epsilons does not exceed the ceiling.
-        ``"auto"`` adds up the epsilons of pure events. The first event that does not suit this sum settles the rule
-        permanently. The rule is the one of which this event uses the smallest part, for the remaining epsilon.
+        ``"mixed"`` keeps several such sums side by side, each with a share of delta, and admits events with and without
+        delta in any order. ``"auto"`` adds up the epsilons of pure events. The first event that does not suit this sum
+        settles the rule permanently, in most cases on ``"mixed"``.
     unit : {"record", "group"}, default="record"
         Unit that the ceiling protects. ``"group"`` is for fits with `rows_per_group`, all of them with the same groups.
         It admits no other fits, because a fit that counts single records has no guarantee for a group.
@@ -291,7 +292,7 @@ class BudgetAccountant(LedgerView):
 
     def _measure(self, cost: PrivacyCost) -> float:
         """Return the measure of a cost under the rule in force, or its Rényi divergence if there is no rule yet."""
-        if self.composition == "gdp":
+        if self.composition in ("gdp", "mixed"):
             return cost.mu()
         if not isinstance(self._rule, Composition):
             return cost.epsilon
@@ -384,8 +385,8 @@ class BudgetAccountant(LedgerView):
         """Return the largest release, or the largest fit of a model, that is admitted `k` more times.
 
         Without `like`, the answer holds for any release under ``"basic"`` composition, and only for releases with
-        Gaussian noise under ``"gdp"`` and ``"rdp"``, because other mechanisms use more of the budget at the same
-        epsilon. Pass the model that you are going to fit.
+        Gaussian noise under other rules, because other mechanisms use more of the budget at the same epsilon. Pass the
+        model that you are going to fit.
 
         Parameters
         ----------

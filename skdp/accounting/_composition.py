@@ -1,6 +1,6 @@
 r"""Composition of events that may be chosen after earlier outputs were seen, within a budget.
 
-There are three rules. Each is valid for adaptively chosen events.
+There are four rules. Each is valid for adaptively chosen events.
 
 **basic**: :math:`\sum \varepsilon_i \le \varepsilon` and :math:`\sum \delta_i \le \delta` (Rogers and others 2016).
 
@@ -12,10 +12,15 @@ Koskela, Tobaben and Honkela 2023). It is lossless for Gaussian noise.
 Canonne, Kamath and Steinke 2020). It is nearly lossless for almost Gaussian losses, such as those of objective
 perturbation.
 
-Under "gdp" and "rdp", a sequence of pure events is also admitted while :math:`\sum \varepsilon_i \le \varepsilon`.
-Allowing either rule does not increase delta. A path that ends under the pure rule always has a privacy loss of at most
-:math:`\varepsilon` and adds nothing to delta. All other paths are also paths of the filter alone, which add at most
-delta.
+**mixed** keeps several of these side by side, for :math:`(\varepsilon, w_j\delta)` with :math:`\sum_j w_j \le 1`:
+"gdp", and "rdp" at higher orders, at which pure events cost little more than their epsilon. An event is admitted if the
+whole history, with this event, is within one of them. *Proof.* Sums only grow. Therefore a path that ends within rule
+:math:`j` is also a path of an interaction that faces this rule alone, with the same probability and loss, and these
+paths add at most :math:`w_j\delta` to delta. Without the weights, the same choice could add the delta of each rule.
+
+Under "gdp", "rdp" and "mixed", a sequence of pure events is also admitted while :math:`\sum \varepsilon_i \le
+\varepsilon`. This needs no part of delta, because the privacy loss of such a path is always at most
+:math:`\varepsilon`.
 
 **auto** stays open as long as all events are pure. It counts them by the sum :math:`e` of their epsilons. Then it
 settles on one of the rules, with :math:`(\varepsilon - e, \delta)` for the events from there on. The choice of the rule
@@ -24,8 +29,9 @@ outputs the rest adds at most :math:`\delta`. The mean over these outputs is the
 guide has the proof). A choice after an event with a delta would not be valid, because two rules joined by "or" have up
 to the sum of their deltas.
 
-An event settles the rule, itself included, on the rule of which it uses the smallest part. A pure event leaves the rule
-open if that rule is the pure sum.
+An event settles the rule, itself included, on the rule of which it uses the smallest part. This is "mixed" with most of
+delta for "gdp" or "rdp", unless "mixed" does not admit the event. A pure event leaves the rule open if that rule is the
+pure sum.
 """
 
 from __future__ import annotations
@@ -35,15 +41,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import zip_longest
 
 from ..exceptions import BudgetError
 from ._budget import Budget
 from ._events import PrivacyCost
 from ._gaussian import gaussian_epsilon, gaussian_mu
-from ._renyi import renyi_budget
+from ._renyi import renyi_budget, renyi_limit
 from ._state import Exact, PartKey, Rest, State, Sums, decimal, dyadic, floor_decimal
 
-RULES = ("auto", "basic", "gdp", "rdp")
+RULES = ("auto", "basic", "gdp", "rdp", "mixed")
+
+#: The part of delta that the first rule of "mixed" gets. Rényi divergences of higher orders share the rest.
+_MOST_OF_DELTA = 0.9
+
+#: Higher orders, less 1, relative to the order at which most Gaussian noise fits.
+_HIGHER_ORDERS = (2.0, 5.0, 15.0)
 
 #: A warning is raised if a charge uses more than this part of the budget, and so many times its share of epsilon.
 _NOTICED, _MUCH_MORE = 0.1, 2.0
@@ -56,13 +69,13 @@ _LITTLE_LEFT = 0.9
 class Composition:
     """Add up adaptively chosen events by a rule, and refuse events that would exceed the ceiling."""
 
-    # `rule` is "auto", "basic", "gdp" or "rdp". `mu` is the GDP parameter of the ceiling, and `divergence` the Rényi
-    # divergence that it admits at `order`.
+    # `rule` is one of RULES. `mu` is the GDP parameter of the ceiling, and `divergences` the Rényi divergences that it
+    # admits at `orders`.
     ceiling: Budget
     rule: str
     mu: float = 0.0
-    order: float = 2.0
-    divergence: float = 0.0
+    orders: tuple[float, ...] = (2.0,)
+    divergences: tuple[float, ...] = (0.0,)
     unit: str = "record"
 
     @classmethod
@@ -74,29 +87,40 @@ class Composition:
         return cls(ceiling, rule, *_parameters(epsilon, delta))
 
     def start(self) -> State:
-        return State(rule=None if self.rule == "auto" else self.rule)
+        state = State(rule=None if self.rule in ("auto", "mixed") else self.rule)
+        return self.settle(state, "mixed") if self.rule == "mixed" else state
 
     def admit(self, state: State, cost: PrivacyCost, part: PartKey | None = None) -> State:
         """Return the state with `cost` added, or raise BudgetError if that would exceed the ceiling."""
-        if state.rule is None and (rule := self._chosen(state, cost)) is not None:
-            state = self.settle(state, rule)
+        state = self._settled(state, cost, part)
         after = self._add(state, cost, 1, part)
         if not self._admitted(after, part):
             raise BudgetError(self._refusal(state, cost, part))
         return after
 
+    def _settled(self, state: State, cost: PrivacyCost, part: PartKey | None) -> State:
+        """Return the state with the rule that an event settles, before this event."""
+        rule = self._chosen(state, cost) if state.rule is None else None
+        if rule is None:
+            return state
+        if rule != "basic":
+            mixed = self.settle(state, "mixed", rule)
+            if self._admitted(self._add(mixed, cost, 1, part), part):
+                return mixed
+        return self.settle(state, rule)
+
     def _chosen(self, state: State, cost: PrivacyCost) -> str | None:
         """Return the rule of which an event uses the smallest part, or None if the event leaves the rule open."""
         if cost.pure:
             # The remaining budget has no effect here, so that equal events are always treated alike.
-            rule = min(RULES[1:], key=lambda rule: self._part(self._sums(cost), rule))
+            rule = min(RULES[1:4], key=lambda rule: self._part(self._sums(cost), rule))
             return None if rule == "basic" else rule
 
         def portion(rule: str) -> float:
             inner = self._inner(self.settle(state, rule))
             return inner._part(inner._sums(cost), rule)
 
-        return min(RULES[1:], key=portion)
+        return min(RULES[1:4], key=portion)
 
     def _inner(self, state: State) -> Composition:
         """Return the filter of the rule in force, for the ceiling minus earlier pure events."""
@@ -104,11 +128,11 @@ class Composition:
         if rest is None:
             return self
         left = Budget(floor_decimal(decimal(self.ceiling.epsilon) - rest.pure), self.ceiling.delta)
-        return replace(self, ceiling=left, mu=rest.mu, order=rest.order, divergence=rest.divergence)
+        return replace(self, ceiling=left, mu=rest.mu, orders=rest.orders, divergences=rest.divergences)
 
     def order_in_force(self, state: State) -> float:
-        """Return the order at which Rényi divergences are counted."""
-        return self._inner(state).order
+        """Return the first order at which Rényi divergences are counted."""
+        return self._inner(state).orders[0]
 
     def _add(self, state: State, cost: PrivacyCost, count: int, part: PartKey | None) -> State:
         return state.add(self._inner(state)._sums(cost).times(count), part)
@@ -125,21 +149,23 @@ class Composition:
         for cost, count in costs[1:]:
             if state.rule is None and not self._admitted(state, part):
                 return None
-            if state.rule is None and count and (rule := self._chosen(state, cost)) is not None:
-                state = self.settle(state, rule)
+            if count:
+                state = self._settled(state, cost, part)
             state = self._add(state, cost, count, part)
         return state if self._admitted(state, part) else None
 
-    def settle(self, state: State, rule: str) -> State:
+    def settle(self, state: State, rule: str, first: str = "gdp") -> State:
         """Return the state with a settled rule. All events so far are pure, and are counted by their sum."""
+        # With "mixed", `first` is the rule that gets most of delta.
         if state.rule not in (None, rule):
             raise BudgetError(f"the accountant has settled on {state.rule!r} composition")
         pure = state.seen().epsilon
-        if state.rule is not None or rule == "basic" or pure == 0:
+        if state.rule is not None or rule == "basic" or (pure == 0 and rule != "mixed"):
             # The rule "basic" adds up these events with the later ones.
             return replace(state, rule=rule)
-        left = max(decimal(self.ceiling.epsilon) - pure, Fraction(0))
-        return state.settle(rule, Rest(pure, *_parameters(floor_decimal(left), self.ceiling.delta)))
+        left = floor_decimal(max(decimal(self.ceiling.epsilon) - pure, Fraction(0)))
+        limits = _parameters(left, self.ceiling.delta, first if rule == "mixed" else "")
+        return state.settle(rule, Rest(pure, *limits))
 
     def _admitted(self, state: State, part: PartKey | None) -> bool:
         sums, rule = state.seen(part), state.rule or "basic"
@@ -151,31 +177,41 @@ class Composition:
             epsilon=decimal(cost.epsilon),
             delta=decimal(cost.delta),
             mu_squared=dyadic(cost.mu()) ** 2,
-            rdp=dyadic(cost.rdp(self.order)),
+            rdp=tuple(dyadic(cost.rdp(order)) for order in self.orders),
         )
 
-    def _sum_and_limit(self, sums: Sums, rule: str) -> list[tuple[Exact, Exact]]:
-        if rule == "gdp":
-            return [(sums.mu_squared, dyadic(self.mu) ** 2)]
-        if rule == "rdp":
-            return [(sums.rdp, dyadic(self.divergence))]
+    def _alternatives(self, sums: Sums, rule: str) -> list[list[tuple[Exact, Exact]]]:
+        """Return the sums and limits of a rule. All of one of the lists must be within their limits."""
         ceiling = self.ceiling
-        if ceiling.epsilon == math.inf:
-            return []
-        return [(sums.epsilon, decimal(ceiling.epsilon)), (sums.delta, decimal(ceiling.delta))]
+        if rule == "basic":
+            limits = [(sums.epsilon, decimal(ceiling.epsilon)), (sums.delta, decimal(ceiling.delta))]
+            return [limits if ceiling.epsilon < math.inf else []]
+        gdp = [[(sums.mu_squared, dyadic(self.mu) ** 2)]]
+        divergences = zip_longest(sums.rdp, map(dyadic, self.divergences), fillvalue=Fraction(0))
+        rdp = [[pair] for pair in divergences]
+        return {"gdp": gdp, "rdp": rdp, "mixed": gdp + rdp}[rule]
 
     def _within(self, sums: Sums, rule: str) -> bool:
-        return all(total <= limit for total, limit in self._sum_and_limit(sums, rule))
+        return any(all(total <= limit for total, limit in limits) for limits in self._alternatives(sums, rule))
 
     def _part(self, sums: Sums, rule: str) -> float:
         """Return the part of the budget that is used according to `rule`."""
-        return max(float(s / limit) if limit > 0 else math.inf for s, limit in self._sum_and_limit(sums, rule))
+        return min(
+            max(float(total / limit) if limit > 0 else math.inf for total, limit in limits)
+            for limits in self._alternatives(sums, rule)
+        )
 
     def _refusal(self, state: State, cost: PrivacyCost, part: PartKey | None) -> str:
         rule = state.rule or "basic"
         left = self.remaining(state, 1, part)
         # Other releases may cost more than a Gaussian release with the same epsilon and delta.
         of = "" if rule == "basic" else " for a Gaussian release"
+        if cost.delta > self.ceiling.delta == 0:
+            return (
+                f"the budget (epsilon={self.ceiling.epsilon:g}, delta=0) admits only charges with delta=0, and "
+                f"this one has (epsilon={cost.epsilon:g}, delta={cost.delta:g}). Pass delta=0 to the estimator, or "
+                f"open another budget with delta={cost.delta:g} or more. Nothing was charged"
+            )
         message = (
             f"the budget (epsilon={self.ceiling.epsilon:g}, delta={self.ceiling.delta:g}) does not admit a "
             f"further (epsilon={cost.epsilon:g}, delta={cost.delta:g}) under {rule!r} composition; "
@@ -184,7 +220,7 @@ class Composition:
         if rule != "basic":
             pure = self.remaining_pure(state, part)
             message += f", and epsilon={pure:.6g} for one without delta"
-        if rule != "basic" and math.isfinite(cost.epsilon) and not math.isfinite(cost.rdp(self.order)):
+        if rule != "basic" and math.isfinite(cost.epsilon) and not math.isfinite(cost.rdp(self.orders[0])):
             message += (
                 ". An (epsilon, delta) charge with delta > 0 and without events cannot be composed under "
                 f"{rule!r}. Use a charge with delta=0, or a budget with composition='basic'"
@@ -208,12 +244,18 @@ class Composition:
                 "more of the budget than they have to. The charge was made. To avoid this in another budget, pass "
                 'composition="gdp" or "rdp", or a plan, and charge the events of a release instead of a bare pair'
             )
-        if after.rule not in ("gdp", "rdp"):
+        if after.rule not in ("gdp", "rdp", "mixed"):
             return None
         used = min(used, 1.0) - (0.0 if before.rule is None else self.used(before, part))
         share = cost.epsilon / self.ceiling.epsilon
         if used <= max(_NOTICED, _MUCH_MORE * share):
-            return None
+            if cost.delta <= self.ceiling.delta:
+                return None
+            return (
+                f"A charge with delta={cost.delta:g} was admitted to a budget with delta={self.ceiling.delta:g}. All "
+                "charges together are within the budget, but the guarantee that the fit states for itself is not. Set "
+                "delta of the estimator to that of the budget or less"
+            )
         advice = (
             "In another budget, charge releases without delta first: until the first release with delta > 0, only "
             "their epsilons are added up"
@@ -233,11 +275,15 @@ class Composition:
         if state.rule in (None, "basic"):
             return basic
         delta, inner = self.ceiling.delta, self._inner(state)
-        if state.rule == "gdp":
+        # Each proof is about these charges, with the whole delta.
+        epsilon = math.inf
+        if state.rule != "rdp":
             epsilon = gaussian_epsilon(math.sqrt(float(sums.mu_squared)) * (1 + 1e-15), delta)
-        else:
-            used = float(sums.rdp) * (1 + 1e-15)
-            epsilon = max(0.0, inner.ceiling.epsilon - (inner.divergence - used))
+        if state.rule != "gdp":
+            left = inner.ceiling.epsilon
+            for ((used, limit),), order in zip(inner._alternatives(sums, "rdp"), inner.orders, strict=True):
+                most = renyi_limit(order, left, delta) if state.rule == "mixed" else float(limit)
+                epsilon = min(epsilon, max(0.0, left - (most - float(used) * (1 + 1e-15)))) if most > 0 else epsilon
         if state.rest is not None:
             epsilon = (epsilon + float(state.rest.pure)) * (1 + 1e-15)
         # Sums that are bounded one by one, over several parts, may exceed the charges of any single record.
@@ -246,14 +292,18 @@ class Composition:
             return Budget(basic.epsilon, 0.0 if sums.delta == 0 else delta)
         return Budget(epsilon, delta)
 
+    def sum_of_epsilons(self, state: State, part: PartKey | None = None) -> float:
+        """Return the sum of epsilons of all events, whatever the rule is."""
+        return float(state.seen(part).epsilon)
+
     def pure_total(self, state: State, part: PartKey | None = None) -> float | None:
         """Return the sum of epsilons, if all events are pure. It can exceed the ceiling."""
         sums = state.seen(part)
         return float(sums.epsilon) if sums.delta == 0 else None
 
     def remaining(self, state: State, k: int = 1, part: PartKey | None = None) -> Budget:
-        """Return the largest event that is admitted `k` more times. Under "gdp" and "rdp", this is a Gaussian event."""
-        # Under "gdp" and "rdp", a pure event is also admitted up to the pure sum, if all earlier events were pure.
+        """Return the largest event that is admitted `k` more times. Unless the rule is "basic", it is Gaussian."""
+        # A pure event is also admitted up to the pure sum, if all earlier events were pure.
         if not math.isfinite(self.ceiling.epsilon):
             return self.ceiling
         sums = state.seen(part)
@@ -263,9 +313,13 @@ class Composition:
                 floor_decimal(max(decimal(self.ceiling.delta) - sums.delta, Fraction(0)) / k),
             )
         inner = self._inner(state)
-        ((used, limit),) = inner._sum_and_limit(sums, str(state.rule))
-        left = float(max(limit - used, Fraction(0)) / k) * (1 - 1e-15)
-        mu = math.sqrt(left if state.rule == "gdp" else 2 * left / inner.order)
+        # The squared parameter that a unit of each sum admits.
+        by_order = [2 / order for order in inner.orders]
+        squares = {"gdp": [1.0], "rdp": by_order, "mixed": [1.0, *by_order]}[state.rule]
+        mu = 0.0
+        for ((used, limit),), square in zip(inner._alternatives(sums, state.rule), squares, strict=True):
+            left = float(max(limit - used, Fraction(0)) / k) * (1 - 1e-15)
+            mu = max(mu, math.sqrt(left * square))
         return Budget(gaussian_epsilon(mu, self.ceiling.delta) if mu > 0 else 0.0, self.ceiling.delta)
 
     def remaining_pure(self, state: State, part: PartKey | None = None) -> float:
@@ -281,6 +335,14 @@ class Composition:
 
 
 @lru_cache(maxsize=1024)
-def _parameters(epsilon: float, delta: float) -> tuple[float, float, float]:
-    """Return the GDP parameter, the Rényi order and the divergence of a ceiling."""
-    return gaussian_mu(epsilon, delta), *renyi_budget(epsilon, delta)
+def _parameters(epsilon: float, delta: float, first: str = "") -> tuple[float, tuple[float, ...], tuple[float, ...]]:
+    """Return the GDP parameter, the Rényi orders and the divergences of a ceiling, or those of "mixed"."""
+    order, divergence = renyi_budget(epsilon, delta)
+    if not first:
+        return gaussian_mu(epsilon, delta), (order,), (divergence,)
+    most, higher = _MOST_OF_DELTA * delta, tuple(1 + factor * (order - 1) for factor in _HIGHER_ORDERS)
+    share = (delta - most) * (1 - 2.0**-40) / len(higher)
+    limits = tuple(renyi_limit(order, epsilon, share) for order in higher)
+    if first == "gdp":
+        return gaussian_mu(epsilon, most), higher, limits
+    return 0.0, (order, *higher), (renyi_limit(order, epsilon, most), *limits)

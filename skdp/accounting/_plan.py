@@ -170,8 +170,12 @@ def _guarantee(entries: tuple[PrivacyCost, ...], ceiling: Budget) -> Budget:
 
 def _by_filters(entries: tuple[PrivacyCost, ...], ceiling: Budget) -> list[float]:
     """Return the epsilons that filters prove for the list, with pure entries first."""
+    pure, others = (tuple(e for e in entries if e.pure is first) for first in (True, False))
+    summed = float(sum((decimal(entry.epsilon) for entry in pure), start=decimal(0.0))) * (1 + 2.0**-40)
+    mu = math.sqrt(math.fsum(entry.mu() ** 2 for entry in others)) * (1 + 1e-12)
     counts = sorted(Counter(entries).items(), key=lambda item: (not item[0].pure, -item[0].epsilon))
-    found = []
+    found = [summed + gaussian_epsilon(mu, ceiling.delta)]
+    found.append(summed + renyi_epsilon(tuple(event for e in others for event in e.events), ceiling.delta))
     for name in ("rdp", "auto") if math.isfinite(ceiling.epsilon) else ():
         rule = Composition.of(*ceiling, name)
         after = rule.after(rule.start(), counts)

@@ -255,11 +255,12 @@ def record_from_row(row: tuple[Any, ...]) -> Record:
 
 
 def _sums_to_data(sums: Sums) -> list[str]:
-    return [str(value) for value in (sums.epsilon, sums.delta, sums.mu_squared, sums.rdp)]
+    return [str(value) for value in (sums.epsilon, sums.delta, sums.mu_squared, *sums.rdp)]
 
 
 def _sums_from_data(data: list[str]) -> Sums:
-    return Sums(*(_exact(text) for text in data))
+    epsilon, delta, mu_squared, *rdp = map(_exact, data)
+    return Sums(epsilon, delta, mu_squared, tuple(rdp))
 
 
 def _exact(text: str) -> Exact:
@@ -292,7 +293,9 @@ def state_from_json(text: str) -> State:
     )
     rest = data.get("rest")
     if rest is not None:
-        rest = Rest(_exact(rest["pure"]), *(float(rest[name]) for name in ("mu", "order", "divergence")))
+        # Earlier versions have a single order.
+        orders, divergences = (rest.get(f"{name}s") or [rest[name]] for name in ("order", "divergence"))
+        rest = Rest(_exact(rest["pure"]), float(rest["mu"]), tuple(map(float, orders)), tuple(map(float, divergences)))
     return State(data["rule"], _sums_from_data(data["whole"]), divisions, tuple(data["done"]), rest)
 
 
@@ -304,7 +307,7 @@ def rule_to_json(rule: Composition | DeclaredPlan) -> str:
         data["entries"] = [_cost_to_data(entry) for entry in rule.entries]
         data["whole"] = rule.whole
     else:
-        data.update(mu=rule.mu, order=rule.order, divergence=rule.divergence)
+        data.update(mu=rule.mu, order=rule.orders[0], divergence=rule.divergences[0])
     if rule.unit != "record":
         # Ledgers about records are written in the format from before there was a choice.
         data["unit"] = rule.unit
@@ -320,4 +323,4 @@ def rule_from_json(text: str) -> Composition | DeclaredPlan:
         whole = Budget(*(float(value) for value in data["whole"]))
         return DeclaredPlan(ceiling, tuple(_cost_from_data(entry) for entry in data["entries"]), whole, unit)
     mu, order, divergence = (float(data[name]) for name in ("mu", "order", "divergence"))
-    return Composition(ceiling, data["rule"], mu, order, divergence, unit)
+    return Composition(ceiling, data["rule"], mu, (order,), (divergence,), unit)

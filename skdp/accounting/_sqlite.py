@@ -63,8 +63,9 @@ Seen = tuple[int, str, int, str]
 #: "skdp", in the header of the file.
 APPLICATION_ID = 0x736B6470
 #: The first two kinds have no place. The second kind is about groups, which code for the first kind does not know. The
-#: third kind has a place. The first charge converts the others into it.
-SCHEMA_VERSIONS = (1, 2, 3)
+#: third kind has a place. The fourth kind has Rényi divergences of several orders. The first charge converts the others
+#: into it.
+SCHEMA_VERSIONS = (1, 2, 3, 4)
 
 _SCHEMA = {
     "budget": "CREATE TABLE budget "
@@ -437,7 +438,6 @@ class SQLiteLedger:
         if place is None:
             connection.execute(_SCHEMA["home"])
             connection.execute("INSERT INTO home VALUES (1, ?)", (_Place.of(self.path).text(),))
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSIONS[-1]}")
         elif not place.is_at(self.path):
             raise LedgerError(
                 f"the ledger {self.path} belongs to {place.path}: the file was moved, copied or mounted by itself, and "
@@ -445,6 +445,7 @@ class SQLiteLedger:
                 f'old name, say so once: python -m skdp ledger "{self.path}" --moved, or '
                 "BudgetAccountant.from_ledger(..., moved=True)"
             )
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSIONS[-1]}")
 
     def _write_new(self, connection: sqlite3.Connection, rule: str, state: State, records: Iterable[Record]) -> None:
         connection.execute("BEGIN IMMEDIATE")
@@ -479,7 +480,7 @@ class SQLiteLedger:
             )
         schema = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid").fetchall()
         tables = [("table", name, name, sql) for name, sql in _SCHEMA.items()]
-        if schema != tables[: len(tables) - (version < SCHEMA_VERSIONS[-1])]:
+        if schema != tables[: len(tables) - (version < 3)]:
             raise self._damaged("its tables are not those of a ledger")
         rows = connection.execute(f"SELECT {', '.join(_BUDGET)} FROM budget").fetchall()
         if len(rows) != 1:

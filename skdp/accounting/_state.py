@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import zip_longest
 
 from ..exceptions import BudgetError
 
@@ -54,25 +55,26 @@ def dyadic(value: float) -> Exact:
 class Sums:
     """Sum the privacy parameters of events exactly. A sum with an infinite term is a float."""
 
-    # Epsilons and deltas are added up as decimal numbers, and Rényi divergences at the order in use.
+    # Epsilons and deltas are added up as decimal numbers, and Rényi divergences at each order in use.
     epsilon: Exact = Fraction(0)
     delta: Exact = Fraction(0)
     mu_squared: Exact = Fraction(0)
-    rdp: Exact = Fraction(0)
+    rdp: tuple[Exact, ...] = ()
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(
             self.epsilon + other.epsilon,
             self.delta + other.delta,
             self.mu_squared + other.mu_squared,
-            self.rdp + other.rdp,
+            tuple(a + b for a, b in zip_longest(self.rdp, other.rdp, fillvalue=Fraction(0))),
         )
 
     def times(self, count: int) -> Sums:
         """Return the sums over `count` equal events."""
         if count == 0:
             return Sums()
-        return Sums(self.epsilon * count, self.delta * count, self.mu_squared * count, self.rdp * count)
+        rdp = tuple(divergence * count for divergence in self.rdp)
+        return Sums(self.epsilon * count, self.delta * count, self.mu_squared * count, rdp)
 
 
 @dataclass(frozen=True)
@@ -94,19 +96,19 @@ class Division:
             max(s.epsilon for s in self.sums),
             max(s.delta for s in self.sums),
             max(s.mu_squared for s in self.sums),
-            max(s.rdp for s in self.sums),
+            tuple(map(max, zip_longest(*(s.rdp for s in self.sums), fillvalue=Fraction(0)))),
         )
 
 
 @dataclass(frozen=True)
 class Rest:
-    """Hold the remaining budget of a rule that was chosen after events without delta."""
+    """Hold the limits of a rule that was chosen after events without delta."""
 
     # `pure` is the sum of the epsilons before, the largest over all parts. The others describe the ceiling less `pure`.
     pure: Exact
     mu: float
-    order: float
-    divergence: float
+    orders: tuple[float, ...]
+    divergences: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ class State:
         """Return the state with a rule that counts events from now on, with the remaining budget `rest`."""
 
         def from_now_on(sums: Sums) -> Sums:
-            return replace(sums, mu_squared=Fraction(0), rdp=Fraction(0))
+            return replace(sums, mu_squared=Fraction(0), rdp=())
 
         divisions = tuple(replace(d, sums=tuple(from_now_on(sums) for sums in d.sums)) for d in self.divisions)
         return replace(self, rule=rule, whole=from_now_on(self.whole), divisions=divisions, rest=rest)

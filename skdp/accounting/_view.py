@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -153,6 +152,14 @@ class LedgerView:
         """
         return self._rule.total(self._store.state(), self._part)
 
+    def _how(self, total: Budget) -> str:
+        """Return by which rule a total is less than the sum of epsilons, or nothing."""
+        if not isinstance(self._rule, Composition):
+            return ""
+        state = self._store.state()
+        added = self._rule.sum_of_epsilons(state, self._part)
+        return f" by {state.rule!r} composition ({added:.6g} by addition)" if added > total.epsilon * (1 + 1e-9) else ""
+
     def _pure_total(self) -> float | None:
         """Return the sum of epsilons, if only pure events were charged."""
         return self._rule.pure_total(self._store.state(), self._part) if isinstance(self._rule, Composition) else None
@@ -201,17 +208,16 @@ class LedgerView:
         summary = [
             f"ceiling    epsilon={self.epsilon:g}, delta={self.delta:g}, "
             f"composition={self.composition!r}" + ("" if self.unit == "record" else f", per {self.unit}"),
-            f"spent      epsilon={total.epsilon:.6g}, delta={total.delta:.6g}, in {len(records)} charge{plural}",
+            f"spent      epsilon={total.epsilon:.6g}, delta={total.delta:.6g}, in {len(records)} charge{plural}"
+            + self._how(total),
             f"remaining  epsilon={remaining.epsilon:.6g}, delta={remaining.delta:.6g}",
         ]
         pure = self._pure_total()
         if pure is not None and total.delta > 0:
             summary[1] += f"; or epsilon={pure:.6g} without delta"
-        if self.composition in ("gdp", "rdp"):
+        if self.composition in ("gdp", "rdp", "mixed"):
             summary[-1] += f" for Gaussian noise; epsilon={self._remaining_pure():.6g} without delta"
-            charged = math.fsum(record.cost.epsilon for record in records)
-            more = f"; their epsilons add up to {charged:.6g}" if charged > total.epsilon * (1 + 1e-9) else ""
-            summary.append(f"           Charges compose: spent and remaining need not add up to the ceiling{more}.")
+            summary.append("           Charges compose: spent and remaining need not add up to the ceiling.")
             summary.append("           Less remains for other mechanisms: see budget.remaining(like=model).")
         if self.composition == "plan":
             summary[-1] = f"planned    {len(self.planned)} entries not charged yet"
@@ -263,7 +269,7 @@ class LedgerView:
         return (
             f"BudgetAccountant(epsilon={self.epsilon:g}, delta={self.delta:g}, composition={rule!r}{where})"
             f"{part}: {number} record{'' if number == 1 else 's'}, "
-            f"spent (epsilon={total.epsilon:.6g}, delta={total.delta:.6g})"
+            f"spent (epsilon={total.epsilon:.6g}, delta={total.delta:.6g}){self._how(total)}"
         )
 
     def _repr_html_(self) -> str:
@@ -312,7 +318,9 @@ def running_totals(accountant: LedgerView, records: Sequence[Record]) -> NDArray
     for record in records:
         if state.rule is None and settled.rule is not None and state.seen().epsilon == late:
             # An allocation may have settled the rule before the charge that would settle it.
-            state = rule.settle(state, settled.rule)
+            state = (
+                replace(state, rule=settled.rule) if settled.rest is None else state.settle(settled.rule, settled.rest)
+            )
         place = record.division
         part = None if place is None else (numbers[place], names[place].index(record.part))
         state = rule.admit(state, record.cost, part)

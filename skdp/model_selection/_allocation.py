@@ -373,6 +373,10 @@ def _split(
             found.append((mu**2 / price, budgets, candidate))
     if found:
         _, budgets, candidate = max(found, key=lambda option: option[0])
+        if candidate == "gdp" and rule == "auto" and accountant is not None:
+            # If there is enough, later charges may be of other kinds.
+            costs = _costs(private, budgets, accountant)
+            candidate = candidate if costs is None or accountant._after(costs, "mixed") is None else "mixed"
         return budgets, candidate
     assert accountant is not None
     raise BudgetError(_refusal(whole, accountant))
@@ -380,7 +384,7 @@ def _split(
 
 def _refusal(whole: Budget, accountant: BudgetAccountant) -> str:
     left = accountant.remaining()
-    of = " for a Gaussian release" if accountant.composition in ("gdp", "rdp") else ""
+    of = " for a Gaussian release" if accountant.composition in ("gdp", "rdp", "mixed") else ""
     return (
         f"the accountant does not admit a further (epsilon={whole.epsilon:g}, delta={whole.delta:g}); "
         f"(epsilon={left.epsilon:.6g}, delta={left.delta:.6g}) remains{of}"

@@ -10,6 +10,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from functools import wraps
 from inspect import Signature, signature
 from typing import Any, ClassVar
@@ -174,10 +175,14 @@ def _advice(estimator: Any) -> str:
     if portion(estimator.epsilon) != math.inf:
         # The refusal was not due to the budget.
         return ""
-    epsilon = largest_epsilon(portion, accountant.epsilon, accountant.remaining().epsilon)
-    if not epsilon:
-        return ""
-    return f". This fit is admitted with epsilon={epsilon:.6g} or less, and delta={getattr(estimator, 'delta', 0.0):g}"
+    delta = getattr(estimator, "delta", 0.0)
+    most = largest_epsilon(portion, accountant.epsilon, accountant.remaining().epsilon)
+    advice = f". This fit is admitted with epsilon={most:.6g} or less, and delta={delta:g}" if most else ""
+    if delta == 0 < accountant.delta and hasattr(estimator, "delta"):
+        estimator = copy(estimator).set_params(delta=float(f"{accountant.delta / 10:.3g}"))
+        if portion(estimator.epsilon) not in (None, math.inf):
+            advice += f". Or pass delta={estimator.delta:g}: then epsilon={estimator.epsilon:g} is admitted"
+    return advice
 
 
 class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):

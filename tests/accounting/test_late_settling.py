@@ -23,6 +23,7 @@ from skdp.accounting import (
     renyi_budget,
 )
 from skdp.accounting._composition import Composition
+from skdp.accounting._state import Rest
 from skdp.exceptions import BudgetError, BudgetWarning
 from tests.accounting.adversary import conditional_delta, two_step_delta
 from tests.accounting.costs import approximate_cost, gaussian_cost, objective_cost, pure_cost
@@ -45,11 +46,11 @@ def most(before, cost, rule="auto", epsilon=1.0, delta=DELTA):
     return low
 
 
-@pytest.mark.parametrize(("epsilon", "count"), [(0.1, 440), (0.2, 354)])
+@pytest.mark.parametrize(("epsilon", "count"), [(0.1, 436), (0.2, 350)])
 def test_a_pure_charge_at_the_start_leaves_what_its_sum_leaves(epsilon, count):
     assert most([pure_cost(epsilon)], SMALL) == count >= most([pure_cost(epsilon)], SMALL, "rdp")
     # As many as fit into a budget that is smaller by the epsilon, and has the same delta.
-    assert most([], SMALL, "gdp", epsilon=1 - epsilon) == count
+    assert most([], SMALL, "mixed", epsilon=1 - epsilon) == count >= 0.98 * most([], SMALL, "gdp", epsilon=1 - epsilon)
     # The sum of epsilons would have admitted 20 at most.
     assert count > 20 * (1 - epsilon)
 
@@ -65,14 +66,15 @@ def test_the_rule_is_open_until_an_event_does_not_suit_the_sum():
         accountant.charge(gaussian_cost(gaussian_mu(0.6, DELTA) * (1 + 1e-6), DELTA))
     assert accountant.composition == "auto"
     accountant.charge(gaussian_cost(0.01, DELTA))
-    assert accountant.composition == "gdp"
-    assert accountant.total().epsilon == pytest.approx(0.4 + gaussian_epsilon(0.01, DELTA), rel=1e-9)
+    assert accountant.composition == "mixed"
+    # A higher order proves slightly less than the Gaussian parameter.
+    assert 0.99 < accountant.total().epsilon / (0.4 + gaussian_epsilon(0.01, DELTA)) <= 1
     assert accountant.total().delta == DELTA
     left = accountant.remaining()
     with pytest.raises(BudgetError):
         accountant.charge(gaussian_cost(gaussian_mu(*left) * (1 + 1e-6), DELTA))
     accountant.charge(gaussian_cost(gaussian_mu(*left), DELTA))
-    assert accountant.total().epsilon == pytest.approx(1.0, abs=1e-8)
+    assert accountant.total().epsilon == pytest.approx(1.0, abs=0.01)
     assert accountant.total().epsilon <= 1.0
     # No pure event fits by the sum any more, since there are others.
     with pytest.raises(BudgetError):
@@ -88,7 +90,10 @@ def test_the_first_other_event_settles_the_rule_by_its_smallest_part_of_the_rest
     accountant = BudgetAccountant(1.0, DELTA)
     accountant.charge(pure_cost(0.1))
     accountant.charge(cost)
-    assert accountant.composition == rule
+    first = accountant.composition
+    if first == "mixed":
+        first = "gdp" if accountant._store.state().rest.mu > 0 else "rdp"
+    assert first == rule
     # Second route: what each rule says of a budget that is smaller by a tenth.
     order, divergence = renyi_budget(0.9, DELTA)
     parts = {
@@ -105,7 +110,7 @@ def test_small_pure_events_settle_on_divergences_with_what_the_sum_has_left():
     accountant = BudgetAccountant(1.0, DELTA)
     accountant.charge(pure_cost(0.1))
     accountant.charge(cost)
-    assert accountant.composition == "rdp"
+    assert accountant.composition == "mixed"
     # By their sum, 65 would fit.
     assert most([pure_cost(0.1)], cost) > 800
 
@@ -140,8 +145,8 @@ def test_a_ledger_keeps_what_the_rule_was_given(tmp_path):
     assert again._store.state() == accountant._store.state()
     assert again._store.state().rest.pure == Fraction(1, 10)
     assert again.total() == accountant.total()
-    assert again._after([(SMALL, 439)]) is not None
-    assert again._after([(SMALL, 440)]) is None
+    assert again._after([(SMALL, 435)]) is not None
+    assert again._after([(SMALL, 436)]) is None
 
 
 def test_an_allocation_takes_what_pure_charges_left():
@@ -259,8 +264,14 @@ def test_no_strategy_exceeds_delta():
     class Forgetful(Composition):
         """The broken twin: it settles late, and does not take the sum off epsilon."""
 
-        def settle(self, state, rule):
-            return replace(super().settle(state, rule), rest=None)
+        def settle(self, state, rule, first="gdp"):
+            settled = super().settle(state, rule, first)
+            if settled.rest is None:
+                return settled
+            forgotten = super().settle(self.start(), rule, first).rest or Rest(
+                0, self.mu, self.orders, self.divergences
+            )
+            return replace(settled, rest=forgotten)
 
     assert best_attack(Forgetful(**vars(rule)), menu, 2) > 5 * delta
 
@@ -304,17 +315,21 @@ def test_whatever_the_order_of_charges_each_rule_keeps_its_own_limit(seed):
             assert total.epsilon <= 2.0
             assert total.delta <= 1e-5
     rule = accountant.composition
-    assert rule in ("gdp", "rdp")
+    assert rule == "mixed"
     # The event that settled the rule belongs to it.
     start = sum(before == "auto" for before, _ in admitted) - 1
     pure = math.fsum(cost.epsilon for _, cost in admitted[:start])
     assert all(cost.pure for _, cost in admitted[:start])
     rest = [cost for _, cost in admitted[start:]]
-    if rule == "gdp":
-        assert math.fsum(cost.mu() ** 2 for cost in rest) <= gaussian_mu(2.0 - pure, 1e-5) ** 2 * (1 + 1e-9)
-    else:
-        order, divergence = renyi_budget(2.0 - pure, 1e-5)
-        assert math.fsum(cost.rdp(order) for cost in rest) <= divergence * (1 + 1e-9)
+    order, _ = renyi_budget(2.0 - pure, 1e-5)
+    within = [math.fsum(cost.mu() ** 2 for cost in rest) <= gaussian_mu(2.0 - pure, 0.9e-5) ** 2 * (1 + 1e-9)]
+    for factor in (2, 5, 15):
+        higher = 1 + factor * (order - 1)
+        # Second route: the conversion is solved for the epsilon of the sum, with a thirtieth of delta.
+        spent = math.fsum(cost.rdp(higher) for cost in rest)
+        offset = math.log1p(-1 / higher) - (math.log(1e-5 / 30) + math.log(higher)) / (higher - 1)
+        within.append(spent + offset <= (2.0 - pure) * (1 + 1e-9))
+    assert any(within)
     assert len(rest) > 5
 
 
@@ -353,12 +368,13 @@ def test_a_bare_pair_that_settles_an_open_budget_is_warned_of():
 
 
 def test_a_charge_that_uses_much_more_than_its_share_is_warned_of():
-    accountant = BudgetAccountant(1.0, DELTA)
+    accountant = BudgetAccountant(1.0, DELTA, composition="gdp")
     accountant.charge(SMALL)
-    with pytest.warns(BudgetWarning, match=r"has used 28% of this budget under 'gdp'.*releases without delta first"):
+    with pytest.warns(BudgetWarning, match=r"has used 28% of this budget under 'gdp'.*Another composition"):
         accountant.charge(pure_cost(0.1))
-    # In the other order, neither is worth a warning.
-    accountant = BudgetAccountant(1.0, DELTA)
-    accountant.charge(pure_cost(0.1))
-    accountant.charge(SMALL)
-    assert len(accountant) == 2
+    # Several rules side by side need no warning, in either order.
+    for order in ([pure_cost(0.1), SMALL], [SMALL, pure_cost(0.1)]):
+        accountant = BudgetAccountant(1.0, DELTA)
+        for cost in order:
+            accountant.charge(cost)
+        assert len(accountant) == 2

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 import pickle
 import sqlite3
 from fractions import Fraction
@@ -25,8 +26,10 @@ from skdp.accounting import (
     _sqlite,
     binary_log_loss,
     gaussian_epsilon,
+    gaussian_mu,
     huber_hinge,
     multinomial_log_loss,
+    pure_dp_mu,
 )
 from skdp.accounting._record import (
     record_from_row,
@@ -230,7 +233,7 @@ def test_numbers_that_follow_from_the_ceiling_are_kept(tmp_path, monkeypatch):
     BudgetAccountant(1.0, 1e-5, composition="rdp", ledger=path).charge(gaussian_cost(0.1))
     monkeypatch.setattr("skdp.accounting._composition.renyi_budget", lambda epsilon, delta: (3.0, 0.01))
     again = BudgetAccountant(1.0, 1e-5, composition="rdp", ledger=path)
-    assert again._rule.order == pytest.approx(17.8, rel=0.01)
+    assert again._rule.orders[0] == pytest.approx(17.8, rel=0.01)
     assert again.remaining().epsilon > 0.5
 
 
@@ -288,6 +291,26 @@ def test_a_ledger_of_version_1_is_opened(tmp_path):
     assert total == (pytest.approx(0.75, rel=1e-12), 1e-5)
     accountant.spend(0.01)
     assert len(accountant) == 4
+
+
+def test_a_ledger_of_version_3_goes_on_with_its_rule(tmp_path):
+    path = tmp_path / "budget.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(VERSION_1.with_name("ledger_version_3.sql").read_text())
+    connection.close()
+    accountant = BudgetAccountant.from_ledger(path, moved=True)
+    assert (accountant.epsilon, accountant.delta, accountant.composition) == (3.0, 1e-5, "gdp")
+    assert accountant.total() == (pytest.approx(0.85, rel=1e-12), 1e-5)
+    # Its limit: the rest of epsilon after a pure charge of 0.25, less the two later charges.
+    spent = gaussian_mu(0.5, 1e-6) ** 2 + pure_dp_mu(0.1) ** 2
+    left = gaussian_epsilon(math.sqrt(gaussian_mu(2.75, 1e-5) ** 2 - spent), 1e-5)
+    assert accountant.remaining() == (pytest.approx(left, rel=1e-6), 1e-5)
+    accountant.charge(gaussian_cost(0.1))
+    assert BudgetAccountant.from_ledger(path).total() == accountant.total()
+    # Earlier versions of skdp must not open what this one has written.
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (4,)
+    connection.close()
 
 
 def test_approximate_and_gaussian_epsilons_are_what_the_costs_say():

@@ -1,0 +1,12 @@
+PRAGMA application_id = 1936417904;
+PRAGMA user_version = 3;
+BEGIN TRANSACTION;
+CREATE TABLE budget (id INTEGER PRIMARY KEY CHECK (id = 1), identity TEXT NOT NULL, created TEXT NOT NULL, rule TEXT NOT NULL, revision INTEGER NOT NULL, n_records INTEGER NOT NULL, last TEXT NOT NULL, state TEXT NOT NULL, digest TEXT NOT NULL);
+INSERT INTO "budget" VALUES(1,'964ab65f703c496ca2ba76e2df1bbfa8','2026-11-25T23:24:47.706527+00:00','{"delta":1e-05,"divergence":1.683662752007767,"epsilon":3.0,"mu":0.7191174351498791,"order":7.508,"rule":"auto"}',6,3,'32be592ea2abab0d8eceb283c3388fab04d3b2d0432c9ebe31cedb27d27055c1','{"divisions":[{"closed":true,"parts":[],"sums":[]}],"done":[],"rest":{"divergence":1.5376211849009023,"mu":0.6659424007869527,"order":8.009,"pure":"1/4"},"rule":"gdp","whole":["17/20","1/1000000","161504757010219086608502207462957/5192296858534827628530496329220096","7092611701893243/72057594037927936"]}','0216c27a54f804fcdd8af0e9770067c5b46ff9c2703728dd2411035e2df8b068');
+CREATE TABLE record (number INTEGER PRIMARY KEY, time TEXT NOT NULL, estimator TEXT NOT NULL, label TEXT NOT NULL, division TEXT NOT NULL, part TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL, events TEXT NOT NULL, releases TEXT NOT NULL, digest TEXT NOT NULL);
+INSERT INTO "record" VALUES(1,'2026-11-25T23:24:47.758740+00:00','','histogram','','','0.25','0.0','[{"epsilon":0.25,"kind":"pure"}]','[]','5e738f9479277d133ea4ca7ad43db746b5fda9c5cdf3398a7ba2b6423650469d');
+INSERT INTO "record" VALUES(2,'2026-11-25T23:24:47.796549+00:00','ObjPertLogReg','fit','','','0.5','1e-06','[{"kind":"gaussian","noise_mu":0.12410614901811752}]','[]','6c8454b7959a3735ba1da4c01127cbfdf7d51315a5868582f594721b09fce03f');
+INSERT INTO "record" VALUES(3,'2026-11-25T23:24:47.890884+00:00','','count','0','n','0.1','0.0','[{"epsilon":0.1,"kind":"pure"}]','[]','32be592ea2abab0d8eceb283c3388fab04d3b2d0432c9ebe31cedb27d27055c1');
+CREATE TABLE home (id INTEGER PRIMARY KEY CHECK (id = 1), place TEXT NOT NULL);
+INSERT INTO "home" VALUES(1,'["/nowhere/at/all/budget.db", 1]');
+COMMIT;
