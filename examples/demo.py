@@ -1,6 +1,8 @@
 """Run the quick start, save its pictures, and say what to do next. This is `make demo`."""
 
 import runpy
+import shlex
+import sys
 import tempfile
 from pathlib import Path
 
@@ -24,7 +26,7 @@ print(
 
 What to do next
   look at the two pictures
-  python -m skdp ledger {found["folder"] / "adult.db"}
+  {shlex.quote(sys.executable)} -m skdp ledger {shlex.quote(str(found["folder"] / "adult.db"))}
   docs/getting_started.rst   fit a private model to a CSV file of your own
   docs/which_estimator.rst   choose an estimator for your task"""
 )

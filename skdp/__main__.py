@@ -7,6 +7,7 @@ import csv
 import gzip
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -66,22 +67,28 @@ def _parser() -> argparse.ArgumentParser:
     describe.add_argument("--ledger", required=True, help="the file that BudgetAccountant(..., ledger=path) keeps")
     describe.add_argument("--epsilon", type=float, required=True, help="privacy budget of the description")
     describe.add_argument("--delta", type=float, default=0.0, help="privacy budget of the description, default 0")
+    describe.add_argument("--anyway", action="store_true", help="charge, even if much more of the budget is used")
     describe.add_argument("--html", metavar="FILE", help="write the description to a file as HTML as well")
     return parser
 
 
 def _describe(options: Any) -> int:
     from .accounting import BudgetAccountant
-    from .exceptions import BudgetError, LedgerError
+    from .exceptions import BudgetError, BudgetWarning, LedgerError
     from .schema import Schema
     from .stats import describe
 
     try:
         accountant = BudgetAccountant.from_ledger(options.ledger)
         given = {"epsilon": options.epsilon, "delta": options.delta, "accountant": accountant}
-        found = describe(_table(Path(options.table)), schema=Schema.load(options.schema), **given)
+        table, schema = _table(Path(options.table)), Schema.load(options.schema)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore" if options.anyway else "error", BudgetWarning)
+            found = describe(table, schema=schema, **given)
         if options.html:
             Path(options.html).write_text(found._repr_html_(), encoding="utf-8")
+    except BudgetWarning as warning:
+        return _failed(f"{warning}. Nothing was charged. Pass --delta, or --anyway to charge it all the same")
     except (BudgetError, LedgerError, ImportError, OSError, TypeError, ValueError) as error:
         return _failed(error)
     _show(repr(found))
@@ -149,7 +156,7 @@ def _show(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _failed(error: Exception) -> int:
+def _failed(error: Exception | str) -> int:
     print(f"error: {error}", file=sys.stderr)
     return 1
 

@@ -84,7 +84,7 @@ class PrivacyAssumptionWarning(UserWarning):
 
 
 class BudgetWarning(UserWarning):
-    """Raised when an admitted charge used much more of the budget than its epsilon suggests."""
+    """Raised before a charge that uses much more of the budget than its epsilon suggests."""
 
 
 class SeededNoiseWarning(UserWarning):

@@ -345,30 +345,30 @@ class BudgetAccountant(LedgerView):
         division = None if self._part is None else self._part[0]
         record = Record(label, cost, estimator, releases, datetime.now(UTC), division, self._part_name, relation)
 
-        caution = None
-
         def step(state: State) -> State:
-            nonlocal caution
             self._check_relation(relation, state, estimator)
-            after = self._rule.admit(state, cost, self._part)
-            if isinstance(self._rule, Composition):
-                caution = self._rule.caution(state, after, cost, self._part)
-            return after
+            return self._rule.admit(state, cost, self._part)
 
         try:
-            self._store.change(step, record)
+            self._warn_of(cost)
+            return self._store.change(step, record)
         except BudgetError as error:
             refused = passing(error)
-        else:
-            if caution is not None:
-                warn(caution, BudgetWarning)
-            return
         # It is raised outside the handler, so that it is not its own context.
         try:
             raise refused
         finally:
             # An error in its own traceback would keep the rows of the fit in memory.
             del refused
+
+    def _warn_of(self, cost: PrivacyCost) -> None:
+        """Warn of a charge before it is made, so that nothing is charged if the warning is an error."""
+        rule = self._rule
+        if isinstance(rule, Composition) and rule.rule != "basic":
+            state = self._store.state()
+            caution = rule.caution(state, rule.admit(state, cost, self._part), cost, self._part)
+            if caution is not None:
+                warn(caution, BudgetWarning)
 
     def _check_relation(self, relation: Relation, state: State, who: str = "") -> None:
         """Refuse a release that makes the number of its records public, if the records of the part are private."""

@@ -239,10 +239,11 @@ class Composition:
         used = self.used(after, part)
         if before.rule is None and after.rule == "basic" and used < _LITTLE_LEFT:
             return (
-                f"A charge of (epsilon={cost.epsilon:g}, delta={cost.delta:g}) has settled this budget on 'basic' "
-                "composition: from now on, epsilons and deltas are added up, and many releases with delta > 0 use much "
-                "more of the budget than they have to. The charge was made. To avoid this in another budget, pass "
-                'composition="gdp" or "rdp", or a plan, and charge the events of a release instead of a bare pair'
+                f"A charge of (epsilon={cost.epsilon:g}, delta={cost.delta:g}) settles this budget on 'basic' "
+                "composition: from then on, epsilons and deltas are added up, and many releases with delta > 0 use more "
+                "of the budget than they have to. The charge is made, unless this warning is an error. To avoid "
+                'this, pass composition="gdp" or "rdp" to the budget, or a plan, and charge the events of a release '
+                "instead of a bare pair"
             )
         if after.rule not in ("gdp", "rdp", "mixed"):
             return None
@@ -252,20 +253,20 @@ class Composition:
             if cost.delta <= self.ceiling.delta:
                 return None
             return (
-                f"A charge with delta={cost.delta:g} was admitted to a budget with delta={self.ceiling.delta:g}. All "
+                f"A charge with delta={cost.delta:g} is made to a budget with delta={self.ceiling.delta:g}. All "
                 "charges together are within the budget, but the guarantee that the fit states for itself is not. Set "
                 "delta of the estimator to that of the budget or less"
             )
         advice = (
-            "In another budget, charge releases without delta first: until the first release with delta > 0, only "
+            "Charge releases without delta first: until the first release with delta > 0, only "
             "their epsilons are added up"
             if cost.pure and self.rule == "auto"
             else 'Another composition, or a declared plan, may count such releases for less: see composition="rdp"'
         )
         return (
-            f"A charge of (epsilon={cost.epsilon:g}, delta={cost.delta:g}) has used {used:.0%} of this "
-            f"budget under {after.rule!r} composition, though its epsilon is {share:.0%} of the ceiling. The charge "
-            f"was made. {advice}"
+            f"A charge of (epsilon={cost.epsilon:g}, delta={cost.delta:g}) uses {used:.0%} of this budget under "
+            f"{after.rule!r} composition, though its epsilon is {share:.0%} of the ceiling. The charge is made, unless "
+            f"this warning is an error. {advice}"
         )
 
     def total(self, state: State, part: PartKey | None = None) -> Budget:

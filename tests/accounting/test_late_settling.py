@@ -357,7 +357,11 @@ def test_totals_of_pure_events_are_within_the_ceiling(rule):
 
 def test_a_bare_pair_that_settles_an_open_budget_is_warned_of():
     accountant = BudgetAccountant(1.0, 1e-5)
-    with pytest.warns(BudgetWarning, match="'basic' composition.*The charge was made"):
+    # Nothing is charged if the warning is an error.
+    with pytest.raises(BudgetWarning, match="'basic' composition"):
+        accountant.spend(0.1, 1e-7)
+    assert len(accountant) == 0
+    with pytest.warns(BudgetWarning, match="'basic' composition.*The charge is made, unless"):
         accountant.spend(0.1, 1e-7)
     assert len(accountant) == 1
     # Once is enough, and who has chosen the rule is not warned.
@@ -370,7 +374,7 @@ def test_a_bare_pair_that_settles_an_open_budget_is_warned_of():
 def test_a_charge_that_uses_much_more_than_its_share_is_warned_of():
     accountant = BudgetAccountant(1.0, DELTA, composition="gdp")
     accountant.charge(SMALL)
-    with pytest.warns(BudgetWarning, match=r"has used 28% of this budget under 'gdp'.*Another composition"):
+    with pytest.warns(BudgetWarning, match=r"uses 28% of this budget under 'gdp'.*Another composition"):
         accountant.charge(pure_cost(0.1))
     # Several rules side by side need no warning, in either order.
     for order in ([pure_cost(0.1), SMALL], [SMALL, pure_cost(0.1)]):

@@ -1,10 +1,12 @@
 """``python -m skdp schema`` shows a schema, and compares a table with it, without a line of Python."""
 
 import gzip
+import re
 
+import numpy as np
 import pytest
 
-from skdp import BudgetAccountant, Number, Schema
+from skdp import BudgetAccountant, Number, ObjPertLogReg, Schema
 from skdp.__main__ import main
 
 SCHEMA = Schema({"age": Number(0, 100), "work": ["private", "state"]}, {"income": ["no", "yes"]})
@@ -99,6 +101,20 @@ def test_describe_charges_a_ledger(files, tmp_path, capsys):
     # The budget does not admit it a second time.
     assert main(command) == 1
     assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_describe_stops_before_it_uses_much_more_of_the_budget(files, tmp_path, capsys):
+    ledger = str(tmp_path / "budget.db")
+    budget = BudgetAccountant(3.0, 1e-6, composition="gdp", ledger=ledger)
+    model = ObjPertLogReg(epsilon=0.3, delta=1e-7, data_norm=1.0, classes=[0, 1], accountant=budget)
+    model.fit(np.zeros((4, 1)), [0, 1, 0, 1])
+    command = ["describe", files[1], "--schema", files[0], "--ledger", ledger, "--epsilon", "0.8"]
+    assert main(command) == 1
+    error = capsys.readouterr().err
+    assert re.search(r"uses \d\d% of this budget under 'gdp'.*Nothing was charged\. Pass --delta, or --anyway", error)
+    assert len(budget) == 1
+    assert main([*command, "--anyway"]) == 0
+    assert len(budget) == 2
 
 
 def test_describe_needs_a_ledger_that_is_there(files, tmp_path, capsys):
