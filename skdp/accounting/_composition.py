@@ -240,7 +240,7 @@ class Composition:
         if before.rule is None and after.rule == "basic" and used < _LITTLE_LEFT:
             return (
                 f"A charge of (epsilon={cost.epsilon:g}, delta={cost.delta:g}) settles this budget on 'basic' "
-                "composition: from then on, epsilons and deltas are added up, and many releases with delta > 0 use more "
+                "composition: from then on, epsilons and deltas are added up, and releases with delta > 0 use more "
                 "of the budget than they have to. The charge is made, unless this warning is an error. To avoid "
                 'this, pass composition="gdp" or "rdp" to the budget, or a plan, and charge the events of a release '
                 "instead of a bare pair"
