@@ -351,9 +351,11 @@ class BudgetAccountant(LedgerView):
 
         try:
             self._warn_of(cost)
-            return self._store.change(step, record)
+            self._store.change(step, record)
         except BudgetError as error:
             refused = passing(error)
+        else:
+            return
         # It is raised outside the handler, so that it is not its own context.
         try:
             raise refused
