@@ -484,7 +484,7 @@ def test_code_that_knows_no_units_cannot_open_a_ledger_about_groups(tmp_path, mo
         assert BudgetAccountant.from_ledger(path).unit == "group"
         with monkeypatch.context() as patch:
             patch.setattr(_sqlite, "SCHEMA_VERSIONS", (1,))
-            with pytest.raises(LedgerError, match="schema version 3"):
+            with pytest.raises(LedgerError, match="schema version 4"):
                 BudgetAccountant.from_ledger(path)
 
 
