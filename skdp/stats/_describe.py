@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,12 @@ from ..accounting import Budget
 from ..parts.arrays import column_of, count_rows
 from ..release.estimates import Around, Counts, Estimate
 from ..release.laws import Law, combination
-from ..release.session import PrivacyGuarantee
+from ..release.session import PrivacyGuarantee, Release, Reserved
 from ..schema.declared import Category, Number
 from ..schema.schema import as_html, as_text
 from ..sensitivity import sum_over_rows
 from ._call import COUNTS, Call, Cells, Numbers, cells_in, choosing, numbers_of, statistic
-from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances
+from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances
 from ._noise import Sensitivity, quietest, with_and_without_delta
 from ._quantiles import ENDS, RANKS, enclosing, enclosures, errors_of
 from ._ranks import THEOREM as OF_RANKS
@@ -27,15 +28,24 @@ from ._ranks import WHOLE, as_values, edges_of, quantiles_at, rank_counts, rank_
 Array = NDArray[np.float64]
 
 
-QUARTILES = (WHOLE // 4, WHOLE // 2, 3 * WHOLE // 4)
-
 # Parts of the share of the quartiles for the ends of their intervals, and for the ranks of the ends.
 _OF_ENDS, _OF_RANKS = 0.15, 0.08
 
 # Level at which the intervals of quartiles are most accurate.
 _LEVEL = 0.95
 
-_NAMES = ("count", "missing", "mean", "std", "25%", "50%", "75%")
+_QUARTILES = {"25%": WHOLE // 4, "50%": WHOLE // 2, "75%": 3 * WHOLE // 4}
+_NAMES = ("count", "missing", "mean", "std", *_QUARTILES)
+
+# Quartiles, and whether there are moments. The first choice is made whose noise is at most this part of the number of
+# records, or the last one.
+_CHOICES = ((tuple(_QUARTILES), True), (("50%",), True), (("50%",), False))
+_MOST_NOISE = 0.1
+
+# With a larger standard error, in widths of the bounds, a mean or quartile is unknown.
+_UNKNOWN = 0.15
+
+_NUMBERS = "statistics of numbers"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +55,8 @@ class Description:
     Parameters
     ----------
     numbers : dict of str to dict
-        Statistics of each column of numbers, as a dict of `Estimate` by name.
+        Statistics of each column of numbers, as a dict of `Estimate` by name. The value of a statistic that is unknown
+        is NaN.
     categories : dict of str to Estimate
         Numbers of records in the cells of each column of categories.
     count : Estimate
@@ -81,8 +92,9 @@ class Description:
     def _tables(self) -> list[list[tuple[str, ...]]]:
         found = []
         if self.numbers:
-            rows = [(key, *(_with_error(own[key], ".6g") for own in self.numbers.values())) for key in _NAMES]
-            found.append([("", *self.numbers), *rows])
+            # One line for each column stays readable for many columns.
+            rows = [(name, *(_with_error(own[key]) for key in _NAMES[1:])) for name, own in self.numbers.items()]
+            found.append([("column", *_NAMES[1:]), *rows])
         if self.categories:
             rows = []
             for name, own in self.categories.items():
@@ -94,7 +106,7 @@ class Description:
 
     def _line(self) -> str:
         return (
-            f"{_with_error(self.count, 'd')} records; the number after ± is the standard error by noise\n"
+            f"{_with_error(self.count)} records; the number after ± is the standard error by noise\n"
             f"{str(self.privacy_).splitlines()[0]}"
         )
 
@@ -109,54 +121,46 @@ def _plus_minus(error: float) -> str:
     return f" ± {error:.2g}" if error > 0 else ""
 
 
-def _with_error(one: Estimate, form: str) -> str:
-    return f"{one.value:{form}}{_plus_minus(one.standard_error)}"
+def _with_error(one: Estimate) -> str:
+    if math.isnan(one.value):
+        return "unknown"
+    if isinstance(one.value, int) or not 0 < one.standard_error < math.inf:
+        return f"{one.value:.6g}{_plus_minus(one.standard_error)}"
+    # Digits far below the error are noise.
+    digits = max(1 - math.floor(math.log10(one.standard_error)), 0)
+    return f"{one.value:.{digits}f}{_plus_minus(one.standard_error)}"
 
 
-@dataclass(frozen=True, eq=False)
-class _Parts:
-    """The releases, each with its share of the budget."""
-
-    budget: Budget
-    shares: dict[str, float]
-    found: dict[str, Any]
-    cost: float
-
-
-def _parts(budget: Budget, numbers: Numbers | None, cells: Cells | None, rows: int) -> _Parts:
-    """Divide a budget so that the noise of counts, means and ranks is about equal in numbers of records."""
+def _division(budget: Budget, numbers: Numbers | None, cells: Cells | None, rows: int) -> tuple[Budget, Any, Any]:
+    """Return the release of counts with its share, and the noise of all statistics in numbers of records."""
     n_tables = 0 if cells is None else len(cells.names)
     size = 1 + (0 if cells is None else sum(cells.shape))
     moves = Sensitivity(1.0 + n_tables, math.sqrt(1 + n_tables) * (1 + 2.0**-50), size, integers=True)
-    makers: dict[str, Any] = {"counts": lambda share: quietest(budget, share, moves, rows)}
+    noises = [math.sqrt(combination(quietest(budget, 1.0, moves, rows)[0], 1.0).variance)]
     if numbers is not None:
-        width, lacks = numbers.width, numbers.may_lack
-        makers[LABEL] = lambda share: moment_design(budget, share, 4, width, 1, lacks, rows)
-        makers["quartiles"] = lambda share: quantiles_at(budget, share, QUARTILES, width, rows)
-    costs = {name: _noise_in_records(make(1.0)) for name, make in makers.items()}
+        noises += _noises(budget, numbers, rows, _CHOICES[0])
+    (share, *_), noise = _even(budget, noises)
+    return budget, (*quietest(budget, share, moves, rows), share), noise
+
+
+def _noises(budget: Budget, numbers: Numbers, rows: int, choice: tuple[tuple[str, ...], bool]) -> list[float]:
+    """Return the noise of ranks, and of moments, with the whole budget, in numbers of records."""
+    levels = tuple(_QUARTILES[name] for name in choice[0])
+    # The law of a rank is approximately a Laplace law with the scale of the mechanism.
+    found = [math.sqrt(2) * quantiles_at(budget, 1.0, levels, numbers.width, rows)[0].scale]
+    if choice[1]:
+        design = moment_design(budget, 1.0, 4, numbers.width, 1, numbers.may_lack, rows)
+        found.append(math.sqrt(combination(design.mechanism, design.powers[1]).variance))
+    return found
+
+
+def _even(budget: Budget, noises: list[float]) -> tuple[list[float], float]:
+    """Return shares of the budget with which these noises of the whole budget become equal, and the equal noise."""
     # Noise is inversely proportional to a share of epsilon, or to the square root of a share under Gaussian DP.
     power = 2.0 if budget.delta > 0 else 1.0
-    total = math.fsum(cost**power for cost in costs.values())
-    shares = {name: (cost**power / total if total else 1 / len(costs)) * (1 - 2.0**-40) for name, cost in costs.items()}
-    if numbers is not None:
-        shares[ENDS], shares[RANKS] = _OF_ENDS * shares["quartiles"], _OF_RANKS * shares["quartiles"]
-        shares["quartiles"] *= 1 - _OF_ENDS - _OF_RANKS
-    found = {name: make(shares[name]) for name, make in makers.items()}
-    if numbers is not None:
-        found[ENDS], found[RANKS] = enclosing(budget, shares[ENDS], shares[RANKS], QUARTILES, numbers.width, rows)
-    return _Parts(budget, shares, found, total ** (1 / power))
-
-
-def _noise_in_records(part: Any) -> float:
-    if hasattr(part, "mechanism"):
-        gradient = np.zeros(part.degree + 1)
-        gradient[1] = 1.0
-        return math.sqrt(combination(part.mechanism, gradient @ part.powers).variance)
-    mechanism = part[0]
-    # The law of a rank is approximately a Laplace law with the scale of the mechanism.
-    ranks = mechanism.norm == "score range"
-    law = Law(parts=((mechanism.scale, 1.0),)) if ranks else combination(mechanism, 1.0)
-    return math.sqrt(law.variance)
+    total = math.fsum(noise**power for noise in noises)
+    shares = [(noise**power / total if total else 1 / len(noises)) * (1 - 2.0**-40) for noise in noises]
+    return shares, total ** (1 / power)
 
 
 @statistic(bounds=False)
@@ -179,7 +183,9 @@ def describe(call: Call, y: Any = None) -> Description:
     description : Description
         For columns of numbers: the numbers of values and of missing values, the mean, the standard deviation and the
         quartiles. For columns of categories: the number of records in each cell. The description prints as a table
-        with standard errors. Each statistic has an interval. If a column has ``missing="cell"``, missing values are
+        with standard errors. Each statistic has an interval. The value of a standard deviation that is no larger than
+        its standard error, and of a mean or quartile whose standard error is at least 15 % of the width of the bounds,
+        is NaN and prints as "unknown". If a column has ``missing="cell"``, missing values are
         counted in ``"missing"`` for numbers, and in a cell of this name for categories.
 
     See Also
@@ -189,12 +195,13 @@ def describe(call: Call, y: Any = None) -> Description:
 
     Notes
     -----
-    **Privacy.** There are four releases: the moments of all numbers (:ref:`statistics, theorem 1
-    <statistics-theorem-1>`), their quartiles and the ends of the intervals of the quartiles (:ref:`preprocessing,
-    theorem 2 <preprocessing-theorem-2>`), and the number of records with the counts of all categories
-    (:ref:`statistics, theorem 2 <statistics-theorem-2>`). The budget is divided so that the noise of counts, sums and
-    ranks is about equal in numbers of records. The division depends only on the schema and the budget. Whether `X` has
-    a column of the target is public, as all names of columns are.
+    **Privacy.** The number of records and the counts of all categories are released first (:ref:`statistics, theorem 2
+    <statistics-theorem-2>`), then the moments of all numbers (:ref:`statistics, theorem 1 <statistics-theorem-1>`),
+    their quartiles and the ends of the intervals of the quartiles (:ref:`preprocessing, theorem 2
+    <preprocessing-theorem-2>`), and the ranks of the ends. The budget is divided so that the noise of counts, sums and
+    ranks is about equal in numbers of records. If it is more than 10 % of the released number of records, medians are
+    released in place of quartiles, and then no moments, so that fewer statistics use the budget. Whether `X` has a
+    column of the target is public, as all names of columns are.
 
     Examples
     --------
@@ -218,15 +225,16 @@ def describe(call: Call, y: Any = None) -> Description:
     kinds = {kind: [name for name in chosen if isinstance(chosen[name], kind)] for kind in (Number, Category)}
     numbers = numbers_of(choosing(call, kinds[Number])) if kinds[Number] else None
     cells = cells_in(choosing(call, kinds[Category])) if kinds[Category] else None
-    parts = with_and_without_delta(
-        call.budget, lambda own: _parts(own, numbers, cells, call.unit.rows), lambda found: found.cost
+    rows = call.unit.rows
+    budget, (mechanism, event, of_counts), _ = with_and_without_delta(
+        call.budget, lambda own: _division(own, numbers, cells, rows), lambda found: found[2]
     )
-    pairs = {
-        name: (one.mechanism, one.event) if hasattr(one, "mechanism") else one for name, one in parts.found.items()
-    }
-    theorems = {"counts": COUNTS, LABEL: THEOREM, "quartiles": OF_RANKS, ENDS: OF_RANKS, RANKS: COUNTS}
-    releases = [(name, pairs[name][0], parts.shares[name], theorems[name]) for name in pairs]
-    plan = call.plan(parts.budget, *releases, events=[event for _, event in pairs.values()])
+    releases, events, share = [("counts", mechanism, of_counts, COUNTS)], [event], 1 - of_counts
+    if numbers is not None:
+        rest = quantiles_at(budget, share, (WHOLE // 2,), 1, rows)[1]
+        releases.append((_NUMBERS, Reserved(rest), share, THEOREM))  # type: ignore[arg-type]
+        events.append(rest)
+    plan = call.plan(budget, *releases, events=events)
     # If all columns are of one type, one array stands for both arrays.
     arrays: list[Any] = [own for own in (numbers and numbers.values, cells and cells.codes) if own is not None]
     session, values, codes = call.open(plan, arrays[0], arrays[-1])
@@ -234,13 +242,15 @@ def describe(call: Call, y: Any = None) -> Description:
     own_cells = _cell_counts(cells, codes) if cells is not None else []
     exact = np.concatenate([[float(count_rows(values))], *own_cells])
     counts = np.rint(session.release("counts", exact)).astype(np.int64)
-    law = combination(pairs["counts"][0], 1.0)
+    law = combination(mechanism, 1.0)
     n = _counted(counts[0], law, plan)
     categories, start = {}, 1
     for name, labels in zip(() if cells is None else cells.names, () if cells is None else cells.labels, strict=True):
         categories[name] = _counted(counts[start : start + len(labels)], law, plan, labels)
         start += len(labels)
-    described = {} if numbers is None else _describe_numbers(session, parts, call.unit.rows, numbers, values, n, plan)
+    described = {}
+    if numbers is not None:
+        described = _describe_numbers(session, budget, share, rows, numbers, values, n, plan)
     return Description(described, categories, n, plan)
 
 
@@ -267,36 +277,94 @@ def _counted(value: Any, law: Law, plan: PrivacyGuarantee, names: tuple[str, ...
 
 
 def _describe_numbers(
-    session: Any, parts: _Parts, rows: int, numbers: Numbers, values: NDArray, n: Estimate, plan: PrivacyGuarantee
+    session: Any,
+    budget: Budget,
+    share: float,
+    rows: int,
+    numbers: Numbers,
+    values: NDArray,
+    n: Estimate,
+    plan: PrivacyGuarantee,
 ) -> dict[str, dict[str, Estimate]]:
-    design, half = parts.found[LABEL], numbers.half
-    sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
-    present = np.maximum(sums[:, 0] if numbers.may_lack else np.full(numbers.width, float(n.value)), 1.0)
-    levels = np.array(QUARTILES, dtype=np.intp)
-    ends = enclosures(session, parts.budget, parts.shares[ENDS], rows, numbers, _LEVEL, levels, present, values)
-    edges = refined(edges_of(numbers, 4096), ends.ends)
-    scales = rank_scales(session.mechanism("quartiles"), QUARTILES)
-    quartiles = as_values(edges, session.release("quartiles", rank_counts(edges, values)), numbers).T
-    ends = ends.about(quartiles, scales, _LEVEL, quartiles.shape)
-    errors = errors_of(ends, numbers)
-    own_law = combination(design.mechanism, design.powers[0])
-    shape = (numbers.width,)
+    # The choice depends on a released number of records.
+    shares: list[float] = []
+    for choice in _CHOICES:
+        shares, noise = _even(budget, _noises(budget, numbers, rows, choice))
+        if noise / share <= _MOST_NOISE * n.value:
+            break
+    of_quartiles, of_moments = (*(share * part for part in shares), 0.0)[:2]
+    names, width = choice[0], numbers.width
+    levels = tuple(_QUARTILES[name] for name in names)
+    of_ends, of_ranks = _OF_ENDS * of_quartiles, _OF_RANKS * of_quartiles
+    main = of_quartiles - of_ends - of_ranks
+    mechanism, event = quantiles_at(budget, main, levels, width, rows)
+    (ends, of_their_ends), (ranks, of_their_ranks) = enclosing(budget, of_ends, of_ranks, levels, width, rows)
+    releases = [
+        Release("quartiles", mechanism, main, OF_RANKS),
+        Release(ENDS, ends, of_ends, OF_RANKS),
+        Release(RANKS, ranks, of_ranks, COUNTS),
+    ]
+    events = [event, of_their_ends, of_their_ranks]
+    design = moment_design(budget, of_moments, 4, width, 1, numbers.may_lack, rows) if of_moments else None
+    if design:
+        releases.append(Release(LABEL, design.mechanism, of_moments, THEOREM))
+        events.append(design.event)
+    session.refine(_NUMBERS, releases, events)
+
+    found: dict[str, dict[str, Estimate]] = {name: {} for name in numbers.names}
+    present = np.full(width, max(float(n.value), 1.0))
+    if design:
+        sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
+        present = np.maximum(sums[:, 0], 1.0) if numbers.may_lack else present
+        _add_moments(found, design, sums, numbers, n, plan)
+    q = np.array(levels, dtype=np.intp)
+    spread = enclosures(session, budget, of_ends, rows, numbers, _LEVEL, q, present, values)
+    edges = refined(edges_of(numbers, 4096), spread.ends)
+    drawn = as_values(edges, session.release("quartiles", rank_counts(edges, values)), numbers).T
+    spread = spread.about(drawn, rank_scales(mechanism, levels), _LEVEL, drawn.shape)
+    errors = errors_of(spread, numbers)
+    for (i, name), (j, column) in product(enumerate(names), enumerate(numbers.names)):
+        found[column][name] = Estimate(float(drawn[i, j]), float(errors[i, j]), plan, (), {}, spread.of_one(i, j))
+    return {
+        column: {key: _known(own.get(key), key, *ends, n, plan) for key in _NAMES}
+        for (column, own), ends in zip(found.items(), zip(numbers.lower, numbers.upper, strict=True), strict=True)
+    }
+
+
+def _known(one: Estimate | None, key: str, low: float, high: float, n: Estimate, plan: PrivacyGuarantee) -> Estimate:
+    """Return an estimate, whose value is NaN if it was not released or is no larger than its noise."""
+    if one is None:
+        # Nothing but the range of the statistic is known.
+        least, most = {"std": (0.0, (high - low) / 2), "count": (0.0, math.inf), "missing": (0.0, math.inf)}.get(
+            key, (low, high)
+        )
+        return Estimate(math.nan, math.inf, plan, (), {}, Around(0.0, Law(normal=math.inf), 0.0, least, most))
+    limit = {"std": one.value, "count": math.inf, "missing": math.inf}.get(key, _UNKNOWN * (high - low))
+    return one if one.standard_error <= limit else replace(one, value=math.nan)
+
+
+def _add_moments(
+    found: dict[str, dict[str, Estimate]],
+    design: Design,
+    sums: Array,
+    numbers: Numbers,
+    n: Estimate,
+    plan: PrivacyGuarantee,
+) -> None:
+    law = combination(design.mechanism, design.powers[0])
+    shape, half = (numbers.width,), numbers.half
     every = {
         "mean": in_units(means(design, sums), numbers.centre, half, shape),
         "std": in_units(variances(design, sums, 0.5), np.zeros(1), half, shape),
     }
-    found = {}
     for j, (name, column) in enumerate(zip(numbers.names, numbers.scales, strict=True)):
-        own = {"count": _counted(round(sums[j, 0]), own_law, plan)}
+        own = found[name]
+        own["count"] = _counted(round(sums[j, 0]), law, plan)
         lacking = max(n.value - round(sums[j, 0]), 0) if column.missing == "cell" else 0
-        both = math.hypot(n.standard_error, math.sqrt(own_law.variance)) if column.missing == "cell" else 0.0
+        both = math.hypot(n.standard_error, math.sqrt(law.variance)) if column.missing == "cell" else 0.0
         own["missing"] = Estimate(lacking, both, plan, (), {}, Around(lacking, Law(normal=both), None, 0))
         for key, (value, error, spread) in every.items():
             own[key] = Estimate(float(value[j]), float(error[j]), plan, (), {}, spread.rules[j])
-        for i, key in enumerate(_NAMES[-3:]):
-            own[key] = Estimate(float(quartiles[i, j]), float(errors[i, j]), plan, (), {}, ends.of_one(i, j))
-        found[name] = own
-    return found
 
 
 class DescribeDisplay:

@@ -45,6 +45,9 @@ ENDS, RANKS = "ends of intervals", "ranks of the ends"
 # Distance of an end from the least sufficient rank, in units of its noise, so that 1 % of Laplace variables are larger.
 _FURTHER = 4.0
 
+# Largest distance of an end, as a part of the records on its side of the quantile.
+_FARTHEST = 0.75
+
 _OF_RANGE_COUNT = 0.04
 
 # A range leaves out about this many records at each end, divided by the epsilon of a cut. The exponent is then 18 at
@@ -255,19 +258,18 @@ def enclosures(
     )
     scales = np.full((len(q), 2), 2 * quantiles_at(budget, of_ends, (1, 2), width, rows)[0].scale)
     # The distance of the ends depends on the noise of the cuts, which depends on the levels of the ends.
-    wanted, inside, places, mechanism, event = (None,) * 5  # type: Any, Any, Any, Any, Any
+    wanted, places, mechanism, event = (None,) * 4  # type: Any, Any, Any, Any
     for _ in range(3):
-        wanted = needed + _FURTHER * scales
+        # An end that is nearer than wanted may still be proved to be on the right side.
+        wanted = np.minimum(needed + _FURTHER * scales, _FARTHEST * least * np.stack([q, 1 - q], axis=1))
         at = np.rint((q[:, None] + np.array([-1, 1]) * wanted / least) * WHOLE)
-        inside = (at > 0) & (at < WHOLE)
-        sought, places = np.unique(np.where(inside, at, WHOLE // 2).astype(np.intp), return_inverse=True)
+        sought, places = np.unique(np.clip(at, 1, WHOLE - 1).astype(np.intp), return_inverse=True)
         mechanism, event = quantiles_at(budget, of_ends, tuple(sought.tolist()), width, rows)
         scales = rank_scales(mechanism, tuple(sought.tolist()))[places].reshape(scales.shape)
     session.refine(ENDS, [Release(ENDS, mechanism, of_ends, THEOREM)], [event])
     edges = edges_of(numbers)
     released = session.release(ENDS, rank_counts(edges, values))
     ends = as_ends(edges, released[:, places.ravel()].reshape(width, len(q), 2).transpose(1, 0, 2), numbers)
-    ends = np.where(inside[:, None, :], ends, np.stack([numbers.lower, numbers.upper], axis=1))
     # Values at the upper end are counted below it if they are multiples of a step.
     cuts = (ends + np.array([-0.5, 0.5]) * _steps(numbers)[:, None]).transpose(1, 0, 2).reshape(width, -1)
     counts = session.release(RANKS, counts_between(np.sort(cuts, axis=1), values).ravel()).reshape(width, n_cells)

@@ -39,11 +39,8 @@ def edges_of(numbers: Numbers, n_cells: int = _CELLS) -> Array:
 
 def refined(edges: Array, ends: Array) -> Array:
     """Return the edges with further edges around released intervals, which have the shape (n_levels, n_columns, 2)."""
-    lower, upper = edges[:, :1], edges[:, -1:]
     low, high = ends[..., 0].T, ends[..., 1].T
-    beyond = np.maximum(high - low, 2.0**-30 * (upper - lower))
-    starts, stops = np.maximum(low - beyond, lower), np.minimum(high + beyond, upper)
-    finer = np.linspace(starts, stops, _FINER, axis=2).reshape(len(edges), -1)
+    finer = np.linspace(low, np.maximum(high, low), _FINER, axis=2).reshape(len(edges), -1)
     return np.sort(np.hstack([edges, finer]), axis=1)
 
 

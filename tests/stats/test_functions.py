@@ -214,6 +214,40 @@ def test_tests_of_hypotheses_find_what_there_is():
     assert found.power([[0.5, 0, 0], [0, 0.25, 0.25]]) > 0.99
 
 
+def test_a_description_with_few_records_holds_fewer_statistics():
+    rng = np.random.default_rng(0)
+    schema = Schema({f"column {k}": Number(0, 100) for k in range(6)})
+
+    def described(n):
+        found = stats.describe({name: rng.uniform(0, 100, n) for name in schema}, schema=schema, epsilon=0.5)
+        assert {release.label for release in found.privacy_.releases} == {"counts", "statistics of numbers"}
+        # Whatever is unknown is named so, has no value, and keeps an interval.
+        for own in found.numbers.values():
+            assert list(own) == ["count", "missing", "mean", "std", "25%", "50%", "75%"]
+            low, high = own["mean"].confidence_interval()
+            assert 0 <= low <= high <= 100
+        return found, {name for name, one in found.numbers["column 1"].items() if not math.isnan(one.value)}
+
+    assert described(20_000)[1] == {"count", "missing", "mean", "std", "25%", "50%", "75%"}
+    few, known = described(300)
+    assert known == {"50%"}
+    assert repr(few).count("unknown") == 5 * 6
+    assert few.to_frame()["column 1"].isna().sum() == 6
+    assert described(3)[1] <= {"50%"}
+
+
+def test_a_description_of_thirty_columns_has_a_line_for_each():
+    schema = Schema({f"c{k}": Number(0, 100) for k in range(30)})
+    found = stats.describe({name: [50.0] * 1000 for name in schema}, schema=schema, epsilon=100.0)
+    lines = repr(found).splitlines()
+    assert lines[0].split() == ["column", "missing", "mean", "std", "25%", "50%", "75%"]
+    assert max(map(len, lines[:31])) < 110
+    # No digit is printed far below the error.
+    value, sign, error = lines[1].split()[4:7] if lines[1].split()[2] == "\u00b1" else lines[1].split()[2:5]
+    assert sign == "\u00b1"
+    assert len(value) <= 6, (value, error)
+
+
 # --- forms of tables --------------------------------------------------------------------------------------------------
 
 
@@ -338,14 +372,16 @@ def test_a_description_shows_standard_errors():
     found = stats.describe(TABLE, schema=SCHEMA, epsilon=0.5, random_state=0)
     lines = repr(found).splitlines()
     own = found.numbers["age"]
-    assert all(f"{own[name].value:.6g} ± {own[name].standard_error:.2g}" in repr(found) for name in own)
+    assert all(f" ± {own[name].standard_error:.2g}" in repr(found) for name in list(own)[1:])
+    assert f"{own['mean'].value:.2f} ± {own['mean'].standard_error:.2g}" in repr(found)
     assert all(math.isfinite(one.standard_error) and one.standard_error > 0 for one in own.values())
     assert lines[-2].endswith("the number after ± is the standard error by noise")
     assert lines[-2].startswith(f"{found.count.value} ± ")
-    assert sum("±" in line for line in lines) == 7 + sum(len(one.names) for one in found.categories.values()) + 1
+    assert sum("±" in line for line in lines) == 2 + sum(len(one.names) for one in found.categories.values()) + 1
     # Without noise, only the errors of rounding to a declared step remain.
     exact = repr(stats.describe(TABLE, schema=SCHEMA, epsilon=math.inf)).splitlines()
-    assert not any("±" in line for line in exact[:5])
+    assert exact[1].count("±") == 3
+    assert "±" not in exact[2]
     assert found._repr_html_().count("±") > 7
 
 

@@ -18,7 +18,7 @@ from skdp.release import estimates
 from skdp.release.laws import Law, combination
 from skdp.stats import _moments, _quantiles, _ranks
 from tests.statistics import accept, chi_square_buckets, clopper_pearson, reject
-from tests.stats.laws import LAWS, SIZES, WIDTHS, moment_coverage
+from tests.stats.laws import LAWS, SIZES, WIDTHS, column, moment_coverage
 
 RUNS, ERROR = 120, 1e-9
 TOP = {"mean": 20 / 7, "var": 250 / 98, "std": math.sqrt(250 / 98), "median": 10 * laws.beta(2, 5).median()}
@@ -101,7 +101,7 @@ def test_standard_errors_of_quartiles_are_those_of_the_noise(function):
     values, errors = [], []
     for _ in range(150):
         if function == "describe":
-            own = stats.describe({"x": x}, schema={"x": (0, 10)}, epsilon=0.5).numbers["x"]
+            own = stats.describe({"x": x}, schema={"x": (0, 10)}, epsilon=2.0).numbers["x"]
             found = [own[name] for name in ("25%", "50%", "75%")]
             values.append([one.value for one in found])
             errors.append([one.standard_error for one in found])
@@ -134,6 +134,31 @@ def test_intervals_of_moments_hold_for_every_law_and_width(name, epsilon, statis
     for width, n in itertools.product(WIDTHS, SIZES):
         hits = moment_coverage(statistic, name, width, n, epsilon, RUNS, rng, of=next(of))
         possible(hits, RUNS, f"{name}, {width} times too wide, {n} records")
+
+
+@pytest.mark.sample(every=5)
+@pytest.mark.parametrize("name", ["lognormal", "95 % zeros", "2 % ones", "integers", "constant"])
+@pytest.mark.parametrize(("n", "width"), [(100, 1), (2000, 1000)])
+def test_intervals_of_a_description_and_of_groups_hold_for_every_law(name, n, width):
+    values, probabilities, bounds = column(name, width)
+    mean = float(probabilities @ values)
+    true = {"mean": mean, "std": math.sqrt(probabilities @ (values - mean) ** 2)}
+    order = np.argsort(values)
+    true["50%"] = values[order][np.searchsorted(np.cumsum(probabilities[order]), 0.5)]
+    rng, schema = np.random.default_rng(0), Schema({"x": Number(*bounds, missing="error"), "g": ["few", "many"]})
+    hits = {}
+    for _ in range(RUNS // 2):
+        table = {"x": rng.choice(values, n, p=probabilities), "g": np.where(rng.random(n) < 0.1, "few", "many")}
+        described = stats.describe(table, schema=schema, epsilon=2.0).numbers["x"]
+        found = {key: described[key].confidence_interval() for key in true}
+        grouped = stats.group_by(table, "g", schema=schema).agg({"x": ["mean", "std"]}, epsilon=2.0)
+        for key in ("mean", "std"):
+            ends = grouped[f"x_{key}"].confidence_interval()
+            found |= {f"{key} of {group}": tuple(end[i] for end in ends) for i, group in enumerate(("few", "many"))}
+        for key, (low, high) in found.items():
+            hits[key] = hits.get(key, 0) + (low - 1e-9 <= true[key.partition(" ")[0]] <= high + 1e-9)
+    for key, own in hits.items():
+        possible(own, RUNS // 2, f"{key} of {name}, {n} records")
 
 
 def test_intervals_that_forget_skewness_are_refused(monkeypatch):
