@@ -103,6 +103,16 @@ _NUMBERS = """    Parameters
 """
 
 
+# Parameters of functions of other libraries, and what to write instead.
+_ANSWERS = {
+    "axis": "Each column is summarised by itself.",
+    "categories": "Declare the categories: value_counts({'name': labels}, schema={'name': categories}).",
+    "method": "To clip to a range of most values, pass the value of min_max as bounds.",
+    "range": "Pass bounds=(lower, upper), which must be public. Values beyond them count in the outer bins.",
+    "weights": "Weights are not supported.",
+}
+
+
 def statistic(
     *, bounds: bool = True, like: Callable[..., Any] | None = None, **words: str
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -120,7 +130,11 @@ def statistic(
 
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            bound = public.bind(*args, **kwargs)
+            try:
+                bound = public.bind(*args, **kwargs)
+            except TypeError as error:
+                answers = [_ANSWERS[key] for key in kwargs if key in _ANSWERS and key not in public.parameters]
+                raise TypeError(" ".join([f"{function.__name__}: {error}.", *answers, "Nothing was charged"])) from None
             bound.apply_defaults()
             given = dict(bound.arguments)
             common = {name: given.pop(name) for name in shared}
@@ -233,21 +247,41 @@ class Call:
     def read(self, read: Callable[..., NDArray], names: Sequence[str]) -> Any:
         """Return columns of the table as one array, by a function of the declaration and the entries of a column."""
         assert self.schema is not None
-        return rowwise(partial(_read_columns, read, self.schema, tuple(names), self.target), self.table)
+        some = self.chosen is not None
+        return rowwise(partial(_read_columns, read, self.schema, tuple(names), self.target, some), self.table)
 
 
 def _read_columns(
-    read: Callable[..., NDArray], schema: Schema, names: tuple[str, ...], target: Any, table: Any
+    read: Callable[..., NDArray], schema: Schema, names: tuple[str, ...], target: Any, some: bool, table: Any
 ) -> NDArray:
     own = schema if target is None else schema.drop(list(schema)[-1])
-    if len(own) == 1 and np.ndim(table) == 1 and not hasattr(table, "keys"):
-        table = {next(iter(own)): table}
-    columns = columns_in_order(own, table)
-    every = dict(zip(schema, columns if target is None else [*columns, target], strict=True))
+    wanted = [name for name in names if name in own]
+    if _is_column(table):
+        if len(wanted) != 1:
+            raise ValueError(
+                "X is a single column, but the schema declares several columns of this kind. Pass columns= with the "
+                "name of the column that X is. Nothing was charged"
+            )
+        own, table = own.select(*wanted), {wanted[0]: table}
+    elif some and wanted:
+        # Further columns of the table need no declaration if columns are chosen.
+        present, columns = table_columns(table)
+        if present is not None and all(present.count(name) == 1 for name in wanted):
+            own, table = own.select(*wanted), {name: columns[present.index(name)] for name in wanted}
+    every = dict(zip(own, columns_in_order(own, table), strict=True))
+    if target is not None:
+        every[list(schema)[-1]] = target
     found = [read_column(every[name], name) for name in names]
     if len({len(entries) for entries in found}) > 1:
         raise ValueError("the columns of X must all have the same length")
     return np.column_stack([read(schema[name], entries) for name, entries in zip(names, found, strict=True)])
+
+
+def _is_column(table: Any) -> bool:
+    shape = getattr(table, "shape", None)
+    if shape is not None:
+        return len(shape) == 1
+    return not hasattr(table, "keys") and not hasattr(table, "column_names") and np.ndim(table) == 1
 
 
 def _numbers_or_nan(column: Any, entries: Any) -> NDArray:

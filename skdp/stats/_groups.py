@@ -21,6 +21,8 @@ from ..release.estimates import Counts, Estimate
 from ..release.laws import combination
 from ..release.session import PrivacyGuarantee, Release, Reserved
 from ..release.theorems import Theorem
+from ..schema.declared import Number
+from ..schema.schema import as_schema
 from ._call import Call, Numbers, begin, cells_in, choosing, label_names, numbers_of, private_labels
 from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances
 from ._noise import with_and_without_delta
@@ -105,6 +107,16 @@ class GroupBy:
     rows_per_group: int | None = None
     groups: Any = field(default=None, repr=False)
 
+    def __getattr__(self, name: str) -> Any:
+        """Answer the calls of pandas."""
+        if name in STATISTICS:
+            raise AttributeError(f"groups have no method {name}. Write .agg({{'column': {name!r}}}, epsilon=...)")
+        raise AttributeError(f"groups have no attribute {name}")
+
+    def __getitem__(self, column: Any) -> Any:
+        """Answer the calls of pandas."""
+        raise TypeError("groups have no columns to select. Write .agg({'column': 'mean'}, epsilon=...)")
+
     @discreet
     def agg(
         self,
@@ -119,9 +131,10 @@ class GroupBy:
 
         Parameters
         ----------
-        statistics : dict
+        statistics : dict, str or list of str
             For each column of numbers by name, ``"count"``, ``"mean"``, ``"var"``, ``"std"`` or ``"median"``, or a list
-            of them. Medians use half of the budget if there are also other statistics. Medians have no intervals.
+            of them. Without names of columns, they are computed for all columns of numbers. Medians use half of the
+            budget if there are also other statistics, and have no intervals.
         epsilon, delta : float, default=1.0 and 0.0
             Privacy budget of this call. `delta` must be positive if the list of groups is private.
         accountant, random_state : object, default=None
@@ -141,6 +154,9 @@ class GroupBy:
         half of the budget is spent on the groups whose noisy counts exceed a threshold (:ref:`statistics, theorem 3
         <statistics-theorem-3>`).
         """
+        if isinstance(statistics, str) or is_list(statistics):
+            schema = as_schema(self.schema)
+            statistics = {name: statistics for name in schema if isinstance(schema[name], Number)}
         asked = _check_statistics(statistics)
         call = begin(
             "group_by",

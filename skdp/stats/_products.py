@@ -147,10 +147,11 @@ def _released(
     deviations = pairs(moments)
     reaches = [one.reach(moments.means) for one in deviations]
     largest = np.array([max(reach) or 1.0 for reach in reaches])
+    middle = moments.means
 
     def squares(rows: NDArray) -> NDArray:
         complete = rows[~np.isnan(rows).any(axis=1)]
-        u = scaled(complete.astype(np.float64), centre, half, 1.0) - moments.means
+        u = scaled(complete.astype(np.float64), centre, half, 1.0) - middle
         found = np.stack([one.of(u[:, one.j], u[:, one.k]) for one in deviations], axis=1) / largest
         return np.rint(np.minimum(found * found, 1.0) * 2.0**POLYNOMIAL_BITS).sum(axis=0).astype(np.int64)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -118,7 +118,8 @@ def ttest_ind(
     X : table
         A table with the columns of `schema`.
     by : str
-        Name of a column with two declared categories. Records with other or missing entries are left out.
+        Name of a column with two declared categories, possibly that of the target. Records with other or missing
+        entries are left out.
     columns : str, default=None
         Name of the column of numbers. It may be None if there is only one such column.
     %(shared)s
@@ -153,7 +154,7 @@ def ttest_ind(
     >>> stats.ttest_ind(X, "sex", schema=schema, random_state=0).pvalue < 1e-6
     True
     """
-    _check_two_groups(call, by)
+    call = _two_groups(call, by)
     half = float(numbers_of(call).half[0])
     design, sums, _, _, plan = group_releases(call, by, 2)
     rules = means(design, sums[:2, 0])
@@ -177,13 +178,25 @@ def ttest_ind(
     return TestResult(value, pvalue, math.nan, plan, details, _Difference(law, sampled, rate))
 
 
-def _check_two_groups(call: Call, by: Any) -> None:
+def _two_groups(call: Call, by: Any) -> Call:
+    """Check the parameters of a test of two groups, one of which may be the target of the schema."""
+    if not isinstance(by, str):
+        raise TypeError(
+            f"by must name a column of two categories, got {shown(by)}. For two arrays, write "
+            f"{call.name}({{'value': [*a, *b], 'group': ['a'] * len(a) + ['b'] * len(b)}}, 'group', "
+            "schema={'value': (lower, upper), 'group': ['a', 'b']}). Nothing was charged"
+        )
     names = call.names(Number)[0]
-    column: Any = None if not isinstance(by, str) or call.schema is None else call.schema.get(by)
+    call = call.with_target(None)
+    column: Any = None if call.schema is None else call.schema.get(by)
     if not isinstance(column, Category) or len(column.values) != 2:
-        raise ValueError(f"by must name a column of two categories, got {shown(by)}")
+        raise ValueError(
+            f"by must name a column of two categories of the schema, or its target if X has this column, got "
+            f"{shown(by)}. Nothing was charged"
+        )
     if len(names) != 1:
         raise ValueError("columns must name one column of numbers")
+    return replace(call, chosen=names[0])
 
 
 @statistic(bounds=False)
@@ -195,7 +208,8 @@ def mannwhitneyu(call: Call, by: str, *, n_cells: int = 32) -> TestResult:
     X : table
         A table with the columns of `schema`.
     by : str
-        Name of a column with two declared categories. Records with other or missing entries are left out.
+        Name of a column with two declared categories, possibly that of the target. Records with other or missing
+        entries are left out.
     n_cells : int, default=32
         Number of cells between the bounds of the column. Half of the cells are spaced evenly, and half evenly in
         logarithms. Values in the same cell count as ties. More cells mean fewer ties and more noise.
@@ -230,7 +244,7 @@ def mannwhitneyu(call: Call, by: str, *, n_cells: int = 32) -> TestResult:
     >>> stats.mannwhitneyu(X, "sex", schema=schema, random_state=0).pvalue
     0.0005
     """
-    _check_two_groups(call, by)
+    call = _two_groups(call, by)
     n_cells = check_integer(n_cells, "n_cells", least=2, most=2**12)
     numbers = numbers_of(call)
     inner = edges_of(numbers, n_cells)[0, 1:-1]

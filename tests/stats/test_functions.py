@@ -15,7 +15,8 @@ RNG = np.random.default_rng(0)
 X = np.column_stack([RNG.normal(50, 10, 2001), RNG.uniform(0, 100, 2001)])
 X[:, 1] += X[:, 0] / 2
 CLIPPED = np.clip(X, 0, 100)
-EXACT = {"bounds": (0, 100), "epsilon": math.inf}
+NOTHING = {"epsilon": math.inf}
+EXACT = {"bounds": (0, 100), **NOTHING}
 
 SCHEMA = Schema(
     {
@@ -279,6 +280,65 @@ def test_memory_is_bounded_and_maps_of_files_are_read(tmp_path):
         assert np.all(np.isfinite(found.value))
 
 
+def test_a_table_may_have_further_columns_if_columns_are_chosen():
+    more, own = TABLE.assign(further=1.0), SCHEMA.select("age", "sex")
+    assert stats.mean(more, columns=["age"], schema=own, **NOTHING).value == pytest.approx(
+        TABLE["age"].mean(), abs=0.01
+    )
+    found = stats.group_by(more, "sex", schema=own).agg({"age": "count"}, epsilon=math.inf)["age_count"]
+    assert found.value.sum() == 2700
+    with pytest.raises(ValueError, match="lacks columns"):
+        stats.mean(more.drop(columns="age"), columns="age", schema=own)
+    with pytest.raises(ValueError, match="does not declare"):
+        stats.mean(more, schema=own)
+
+
+def test_a_single_column_is_named_by_the_schema_or_by_columns():
+    expected = pytest.approx(TABLE["age"].mean(), abs=0.01)
+    age = TABLE["age"]
+    for column in (age, age.tolist(), age.to_numpy()):
+        assert stats.mean(column, columns="age", schema=SCHEMA, **NOTHING).value == expected
+        assert stats.mean(column, schema=SCHEMA.select("age"), **NOTHING).value == expected
+    with pytest.raises(ValueError, match="Pass columns="):
+        stats.mean(age, schema=SCHEMA)
+
+
+@pytest.mark.parametrize("name", ["ttest_ind", "mannwhitneyu"])
+def test_groups_of_a_test_may_be_the_target(name):
+    schema = Schema({"income": SCHEMA["income"]}, target={"sex": ["f", "m"]})
+    given = {"epsilon": 1.0, "random_state": 0}
+    test = getattr(stats, name)
+    own = test(TABLE[["income", "sex"]], "sex", schema=schema, **given)
+    assert own.pvalue == test(TABLE, "sex", columns="income", schema=SCHEMA, **given).pvalue
+    with pytest.raises(ValueError, match="its target if X has this column"):
+        test(TABLE[["income"]], "sex", schema=schema)
+
+
+def test_statistics_by_group_of_all_columns_of_numbers():
+    found = stats.group_by(TABLE, "sex", schema=SCHEMA).agg(["mean", "count"], epsilon=math.inf)
+    assert list(found) == ["age_mean", "age_count", "income_mean", "income_count"]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "answer"),
+    [
+        (lambda b: stats.histogram(X[:, 0], range=(0, 1), accountant=b), TypeError, r"Pass bounds=\(lower, upper\)"),
+        (lambda b: stats.mean(X, bounds=(0, 1), axis=0, accountant=b), TypeError, "Each column"),
+        (lambda b: stats.mean(X, bounds=(0, 1), method="auto", accountant=b), TypeError, "value of min_max"),
+        (lambda b: stats.value_counts(["a"], categories=["a"], accountant=b), TypeError, "schema="),
+        (lambda b: stats.mean(X, bounds=(0, 1), wrong=1, accountant=b), TypeError, "'wrong'. Nothing was charged"),
+        (lambda b: stats.ttest_ind(X[:, 0], X[:, 1], accountant=b), TypeError, r"'value': \[\*a, \*b\]"),
+        (lambda b: stats.group_by(TABLE, "sex", schema=SCHEMA).mean(), AttributeError, r"\.agg\({'column': 'mean'}"),
+        (lambda b: stats.group_by(TABLE, "sex", schema=SCHEMA)["age"], TypeError, r"\.agg\("),
+    ],
+)
+def test_calls_of_other_libraries_are_answered(call, kind, answer):
+    accountant = BudgetAccountant(1.0)
+    with pytest.raises(kind, match=answer):
+        call(accountant)
+    assert accountant.records == ()
+
+
 # --- what is charged and refused -------------------------------------------------------------------------------------
 
 
@@ -310,7 +370,7 @@ def test_with_the_same_seed_the_same_is_released(name):
         (lambda: stats.mean([1.0], bounds=(0, 1), columns="a"), "columns requires schema"),
         (lambda: stats.mean(TABLE, schema=SCHEMA, bounds=(0, 1)), "bounds and schema must not both be given"),
         (lambda: stats.mean(TABLE, schema=SCHEMA, columns="sex"), "of another type"),
-        (lambda: stats.mean(TABLE, schema=SCHEMA, columns="wrong"), "no column 'wrong'"),
+        (lambda: stats.mean(TABLE, schema=SCHEMA, columns="wrong"), "not have all named columns"),
         (lambda: stats.quantile(X, 1.5, bounds=(0, 1)), "q must be a number"),
         (lambda: stats.quantile(X, [0.5, 0.5], bounds=(0, 1)), "q must increase"),
         (lambda: stats.histogram(X, bounds=(0, 1)), "takes 1 column"),
@@ -323,9 +383,9 @@ def test_with_the_same_seed_the_same_is_released(name):
         (lambda: stats.chi2_contingency(TABLE, columns=["sex"], schema=SCHEMA), "two columns"),
         (lambda: stats.ecdf(X, bounds=(0, 1)), "one column"),
         (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg({"age": "mode"}), "statistic of column"),
-        (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg("age"), "must map names"),
+        (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg("age"), "must be one of"),
         (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg({"age": []}), "at least one statistic"),
-        (lambda: stats.group_by(TABLE, "typo", schema=SCHEMA).agg({"age": "mean"}), "typo"),
+        (lambda: stats.group_by(TABLE, "typo", schema=SCHEMA).agg({"age": "mean"}), "not have all named columns"),
         (lambda: stats.ttest_ind(X, "sex"), "schema must be given"),
         (lambda: stats.mannwhitneyu(TABLE, "work", columns="age", schema=SCHEMA), "two categories"),
         (lambda: stats.mannwhitneyu(TABLE, "sex", schema=SCHEMA), "one column"),
