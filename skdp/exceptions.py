@@ -84,7 +84,7 @@ class PrivacyAssumptionWarning(UserWarning):
 
 
 class BudgetWarning(UserWarning):
-    """Raised before a charge that uses much more of the budget than its epsilon suggests."""
+    """Raised before a charge that uses much more of the budget, or has much more noise, than it has to."""
 
 
 class SeededNoiseWarning(UserWarning):

@@ -1,7 +1,7 @@
 """Privacy budgets, the costs of releases, and the calibration of noise."""
 
 from ._accountant import BudgetAccountant
-from ._budget import GROUP_SUPPORT_HINT, Budget, check_delta, check_epsilon, check_same_unit
+from ._budget import GROUP_SUPPORT_HINT, Budget, check_delta, check_epsilon, check_same_unit, warn_of_delta
 from ._events import (
     ApproximateEvent,
     BoundedRangeEvent,
@@ -84,4 +84,5 @@ __all__ = [
     "running_totals",
     "runs_parameter",
     "sampled_gaussian_mu",
+    "warn_of_delta",
 ]

@@ -18,7 +18,7 @@ from ..checks.silence import discreet
 from ..checks.values import shown
 from ..checks.warn import warn
 from ..exceptions import BudgetError, BudgetWarning, LedgerError, passing
-from ._budget import UNITS, Budget, check_delta, check_epsilon, check_same_unit
+from ._budget import UNITS, Budget, check_delta, check_epsilon, check_same_unit, warn_of_delta
 from ._composition import RULES, Composition
 from ._events import PrivacyCost
 from ._ledger import Ledger, MemoryLedger
@@ -136,6 +136,7 @@ class BudgetAccountant(LedgerView):
         if unit not in UNITS:
             raise ValueError(f"unit must be one of {', '.join(UNITS)}, got {shown(unit)}")
         epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+        warn_of_delta(delta)
         rule: Rule
         if plan is None:
             rule = Composition.of(epsilon, delta, composition)
@@ -428,6 +429,13 @@ class BudgetAccountant(LedgerView):
             return self._rule.remaining(self._store.state(), int(k), self._part)
         # A package above this one handles pipelines.
         found: Budget = late.call("largest_budget", self, like, int(k), n_features)
+        if found.epsilon > self.epsilon:
+            warn(
+                f"epsilon={found.epsilon:.6g} of one fit is above the ceiling of {self.epsilon:g}, because it is stated "
+                f"at delta={found.delta:g}, and the ceiling at delta={self.delta:g}. At the delta of the budget, the fit "
+                "is within the ceiling",
+                BudgetWarning,
+            )
         return found
 
     def labelled(self, label: str) -> BudgetAccountant:

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 from ..checks.values import as_float, shown
-from ..exceptions import BudgetError
+from ..checks.warn import warn
+from ..exceptions import BudgetError, PrivacyAssumptionWarning
 from ._gaussian import LEAST_DELTA
 
 #: The possible units of privacy: one record, or all records of one group.
@@ -16,6 +17,9 @@ UNITS = ("record", "group")
 
 #: Below this, noise scales would lose their precision.
 MIN_EPSILON = 2.0**-20
+
+#: From here on, a delta is remarked on.
+_LARGE_DELTA = 0.01
 
 #: Above this, a finite epsilon means no more than ``inf``.
 MAX_EPSILON = 1e9
@@ -132,6 +136,22 @@ def check_delta(delta: object) -> float:
     if 0 < value < LEAST_DELTA:
         raise ValueError(f"delta must be 0, or at least {LEAST_DELTA:g}, got {shown(delta)}")
     return value or 0.0
+
+
+def warn_of_delta(delta: float) -> None:
+    """Warn of a delta that is far too large for a guarantee.
+
+    Parameters
+    ----------
+    delta : float
+        In [0, 1).
+    """
+    if delta >= _LARGE_DELTA:
+        warn(
+            f"delta={delta:g} admits a mechanism that publishes each record with this probability. Choose a delta far "
+            "below one over the number of records, such as 1e-6 (user guide, Choose epsilon and delta)",
+            PrivacyAssumptionWarning,
+        )
 
 
 #: Advice for an error: a guarantee for one record does not cover all records of a group.

@@ -16,8 +16,10 @@ An estimator defines
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -26,6 +28,8 @@ from numpy.typing import NDArray
 
 from ..checks.data import FLOATS, known_labels, labelled_data, regression_data, single_target, validate_quietly
 from ..checks.params import check_bounds, check_classes, check_integer
+from ..checks.warn import warn
+from ..exceptions import BudgetWarning
 from ..mechanisms import NoiseSource
 from ..parts.arrays import PartedArray, unchecked
 from .balance import balance, divide, is_balanced, with_counts
@@ -34,6 +38,10 @@ from .progress import Phases, Progress, with_callbacks
 from .session import PrivacyGuarantee, ReleaseSession, Reserved, check_accountant, phases_of
 from .units import ONE_RECORD, Unit, rows_at
 from .weights import chances, class_weights, relative_weights
+
+#: Classes that were remarked on because of delta=0, and the ratio of noise scales from which they are.
+_REMARKED: set[type] = set()
+_FAR_MORE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +149,7 @@ class PrivateEstimator(DPEstimatorMixin):
             guarantee, (parameters, design) = divide(self, shape.n_classes, lambda inner: inner._planned(shape))
         else:
             guarantee, design = self._plan(parameters, shape)
+        self._remark_on_delta(guarantee, shape)
         stated = self._stated(guarantee, parameters)
         self._rehearse(parameters, shape, design)
         reserved = {release.label for release in guarantee.releases if isinstance(release.mechanism, Reserved)}
@@ -173,6 +182,29 @@ class PrivateEstimator(DPEstimatorMixin):
         # A callback receives a complete copy of this estimator.
         progress.end(dict)
         return self
+
+    def _remark_on_delta(self, guarantee: PrivacyGuarantee, shape: Shape) -> None:
+        """Warn once for each class if delta=0 needs far more noise than a small part of the budget's delta."""
+        delta = 0.0 if self.accountant is None else float(f"{self.accountant.delta / 10:.3g}")
+        if getattr(self, "delta", None) != 0 or delta == 0 or type(self) in _REMARKED:
+            return
+        _REMARKED.add(type(self))
+        changed: Any = copy(self)
+        try:
+            other, _ = changed.set_params(delta=delta)._planned(shape)
+        except (TypeError, ValueError):
+            # The estimator needs another setting for a positive delta, or the delta of the budget is too small.
+            return
+        scales = {release.label: release.mechanism.scale for release in other.releases}
+        for release in guarantee.releases:
+            larger = release.mechanism.scale / (scales.get(release.label) or math.inf)
+            if larger >= _FAR_MORE:
+                return warn(
+                    f"{type(self).__name__} has delta=0, and its budget has delta={self.accountant.delta:g}. With "
+                    f"delta={delta:g}, the noise of the release {release.label!r} would be {larger:.1f} times smaller. "
+                    "Set delta, unless the fit has to be pure",
+                    BudgetWarning,
+                )
 
     def _planned(self, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Any, Any]]:
         """Return the guarantee of a fit to data of this shape, and the parameters and the design behind it."""

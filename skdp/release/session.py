@@ -25,6 +25,7 @@ from ..accounting import (
     PureEvent,
     RecordedRelease,
     Relation,
+    warn_of_delta,
 )
 from ..checks.warn import warn, warn_of_resampling
 from ..exceptions import ReleaseError, SeededNoiseWarning
@@ -251,6 +252,8 @@ class ReleaseSession:
                 accountant.check_charge(plan.cost, estimator=estimator, relation=plan.relation)
             validate()
         warn_of_resampling()
+        if accountant is None:
+            warn_of_delta(plan.delta)
         if accountant is not None:
             if source.seeded:
                 warn(

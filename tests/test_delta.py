@@ -1,0 +1,100 @@
+"""Warnings about delta: one that is far too large, one above its budget's, and 0 where the budget has more."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from skdp import BudgetAccountant, DPAdditiveClassifier, DPNaiveBayes, ObjPertLogReg
+from skdp.exceptions import BudgetError, BudgetWarning, PrivacyAssumptionWarning
+from skdp.release import estimator
+
+X = np.random.default_rng(0).uniform(size=(3000, 10))
+Y = (X[:, 0] > 0.5).astype(int)
+
+
+@pytest.fixture(autouse=True)
+def all_warnings(monkeypatch):
+    monkeypatch.setattr(estimator, "_REMARKED", set())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def objective(**parameters):
+    return ObjPertLogReg(data_norm=4.0, classes=[0, 1], **parameters)
+
+
+def additive(**parameters):
+    return DPAdditiveClassifier(bounds=(0, 1), classes=[0, 1], **parameters)
+
+
+def test_no_delta_where_a_small_one_would_be_far_better():
+    budget = BudgetAccountant(9.0, 1e-6)
+    # Second route: the scales of the two plans.
+    scales = [
+        {release.label: release.mechanism.scale for release in additive(delta=d).privacy_plan(n_features=10).releases}
+        for d in (0.0, 1e-7)
+    ]
+    ratio = scales[0]["records in cells"] / scales[1]["records in cells"]
+    assert ratio > 2
+    message = (
+        rf"DPAdditiveClassifier has delta=0, and its budget has delta=1e-06\. With delta=1e-07, .* {ratio:.1f} times"
+    )
+    # Nothing is charged if the warning is an error.
+    with pytest.raises(BudgetWarning, match=message):
+        additive(accountant=budget).fit(X, Y)
+    assert len(budget) == 0
+    # It is said once.
+    additive(accountant=budget).fit(X, Y)
+    assert len(budget) == 1
+
+
+def test_no_remark_where_a_small_delta_would_not_help_or_is_not_to_be_had():
+    few = X[:, :3]
+    bayes = DPNaiveBayes(bounds=(0, 1), classes=[0, 1])
+    bayes.set_params(accountant=BudgetAccountant(9.0, 1e-6)).fit(few, Y)
+    additive(accountant=BudgetAccountant(9.0)).fit(X, Y)
+    additive().fit(X, Y)
+    additive(delta=1e-7, accountant=BudgetAccountant(9.0, 1e-6)).fit(X, Y)
+
+
+def test_a_delta_above_that_of_the_budget():
+    budget = BudgetAccountant(3.0, 1e-7)
+    with pytest.raises(BudgetWarning, match=r"delta=1e-05 is made to a budget with delta=1e-07\. .*Set delta"):
+        objective(epsilon=0.5, delta=1e-5, accountant=budget).fit(X, Y)
+    assert len(budget) == 0
+    objective(epsilon=0.5, delta=1e-7, accountant=budget).fit(X, Y)
+    assert len(budget) == 1
+
+
+@pytest.mark.parametrize("delta", [0.01, 0.1, 0.9])
+def test_a_large_delta_is_remarked_on(delta):
+    with pytest.raises(PrivacyAssumptionWarning, match=rf"^delta={delta:g} admits a mechanism"):
+        BudgetAccountant(1.0, delta)
+    with pytest.raises(PrivacyAssumptionWarning, match=rf"^delta={delta:g} admits a mechanism"):
+        objective(delta=delta).fit(X, Y)
+    BudgetAccountant(1.0, 0.001)
+
+
+def test_a_budget_without_delta_says_how_to_open_one():
+    budget = BudgetAccountant(3.0)
+    with pytest.raises(BudgetError, match=r"admits only charges with delta=0.*open another budget with delta=1e-07"):
+        objective(delta=1e-7, accountant=budget).fit(X, Y)
+    assert len(budget) == 0
+
+
+def test_a_refused_fit_names_a_delta_with_which_it_is_admitted():
+    budget = BudgetAccountant(2.0, 1e-6)
+    objective(epsilon=1.5, delta=1e-6, accountant=budget).fit(X, Y)
+    with pytest.raises(BudgetError, match=r"Or pass delta=1e-07: then epsilon=0\.6 is admitted"):
+        objective(epsilon=0.6, accountant=budget).fit(X, Y)
+    objective(epsilon=0.6, delta=1e-7, accountant=budget).fit(X, Y)
+    assert len(budget) == 2
+
+
+def test_an_epsilon_above_the_ceiling_is_explained():
+    budget = BudgetAccountant(1.0, 1e-5, composition="gdp")
+    with pytest.raises(BudgetWarning, match=r"above the ceiling of 1, because it is stated at delta=1e-09"):
+        budget.remaining(like=objective(delta=1e-9))
+    budget.remaining(like=objective(delta=1e-5))
