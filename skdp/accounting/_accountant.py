@@ -432,8 +432,8 @@ class BudgetAccountant(LedgerView):
         if found.epsilon > self.epsilon:
             warn(
                 f"epsilon={found.epsilon:.6g} of one fit is above the ceiling of {self.epsilon:g}, because it is "
-                f"stated at delta={found.delta:g}, and the ceiling at delta={self.delta:g}. At the delta of the budget, "
-                "the fit is within the ceiling",
+                f"stated at delta={found.delta:g}, and the ceiling at delta={self.delta:g}. At the delta of the "
+                "budget, the fit is within the ceiling",
                 BudgetWarning,
             )
         return found
