@@ -178,7 +178,7 @@ def _advice(estimator: Any) -> str:
     delta = getattr(estimator, "delta", 0.0)
     most = largest_epsilon(portion, accountant.epsilon, accountant.remaining().epsilon)
     advice = f". This fit is admitted with epsilon={most:.6g} or less, and delta={delta:g}" if most else ""
-    if delta == 0 < accountant.delta and hasattr(estimator, "delta"):
+    if delta == 0 < accountant.delta and "delta" in estimator.get_params(deep=False):
         estimator = copy(estimator).set_params(delta=float(f"{accountant.delta / 10:.3g}"))
         if portion(estimator.epsilon) not in (None, math.inf):
             advice += f". Or pass delta={estimator.delta:g}: then epsilon={estimator.epsilon:g} is admitted"
