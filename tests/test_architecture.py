@@ -72,6 +72,7 @@ def test_imports_point_down(path):
             assert FLOOR[parts[1]] < FLOOR[room], f"{path.name} imports {name}"
 
 
+@pytest.mark.sample(always=True)
 def test_there_is_no_circle_of_files():
     files = {}
     for path in SOURCES:
@@ -96,6 +97,7 @@ def private_crossings():
                 yield room, ".".join(parts[: private[0] + 1])
 
 
+@pytest.mark.sample(always=True)
 def test_nothing_private_crosses_packages():
     assert not set(private_crossings())
 
@@ -147,6 +149,7 @@ def test_version_is_that_of_the_citation():
     assert f"\nversion: {skdp.__version__}\n" in citation
 
 
+@pytest.mark.sample(always=True)
 def test_import_is_light():
     code = (
         "import sys, skdp; "

@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 from skdp.base import DPEstimatorMixin
 from skdp.release.estimator import PrivateEstimator
 from tests.estimators import ONE_EACH, is_local
@@ -25,6 +27,7 @@ SESSIONS = {
 OWN_FITS = {"DPGridSearchCV"}
 
 
+@pytest.mark.sample(always=True)
 def test_sessions_are_opened_by_the_life_cycle_or_where_it_is_said_why():
     opened = set()
     for path in SKDP.rglob("*.py"):
