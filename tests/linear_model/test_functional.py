@@ -401,8 +401,8 @@ def test_plan_knows_the_number_of_targets():
     "extreme",
     [
         {"epsilon": 1e-6},
-        {"epsilon": 1e-6, "delta": 1e-300},
-        {"epsilon": 50.0, "delta": 1e-300},
+        {"epsilon": 1e-6, "delta": 1e-30},
+        {"epsilon": 50.0, "delta": 1e-30},
         {"epsilon": 1e9, "delta": 1e-5},
         {"epsilon": 1e6},
         {"delta": 0.999},
