@@ -360,7 +360,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         columns, layout, engine = design
         shape = records.shape
         noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
-        cells = release_cells(session, columns, records.X, shape.names, labels=True)
+        cells = release_cells(session, columns, records.X, shape.names, records.known)
         codes = rowwise(layout.codes, cells.codes)
         used, fits = engine, None
         if isinstance(engine, PairedRounds):

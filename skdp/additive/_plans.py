@@ -15,6 +15,7 @@ from ..mechanisms import (
     Mechanism,
     NoNoise,
     coordinate_variance,
+    is_gaussian,
     l1_mechanism,
     l2_mechanism,
     pure_share,
@@ -22,7 +23,7 @@ from ..mechanisms import (
     within_reach,
 )
 from ..parts.arrays import PartedArray, folded, rowwise
-from ..release.mismatch import declared_part, warn_of_mismatch
+from ..release.mismatch import declared_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..schema.columns import Columns
@@ -45,7 +46,8 @@ def cell_sensitivity(n_columns: int) -> int:
 
     A record is in at most one cell of each of :math:`d` columns. It adds 1 to the count of each of these cells, and 1
     to the total. Therefore the L1 norm and the squared L2 norm of its contribution are at most :math:`d + 1`, which is
-    the returned bound. A record in a cell of each column attains it.
+    the returned bound. A record in a cell of each column attains it. A record with another label is in no cell. It adds
+    1 to one more number.
     """
     return n_columns + 1
 
@@ -57,6 +59,11 @@ def records_in_cells(sizes: tuple[int, ...], codes: Any) -> Array:
         return total
     counts = [np.bincount(own, minlength=size)[:size] for own, size in zip(codes, sizes, strict=True)]
     return np.concatenate([[codes.shape[1]], *counts]).astype(np.float64)
+
+
+def left_out(known: Any) -> float:
+    """Return the number of records without a declared label."""
+    return float(folded(left_out, [known]) if isinstance(known, PartedArray) else np.count_nonzero(~known))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +85,7 @@ class Before:
             edges, event = quantile_mechanism(epsilon, delta, EDGE_SHARE, levels, columns.n_bins, n_edged)
             events.append(event)
             releases.append(Release(EDGES, edges, EDGE_SHARE, Theorem("Preprocessing", 2)))
-        moved, size = cell_sensitivity(len(columns.kinds)), 1 + sum(columns.sizes)
+        moved, size = cell_sensitivity(len(columns.kinds)), 2 + sum(columns.sizes)
         counts: Mechanism
         if epsilon == math.inf:
             counts, event = NoNoise(math.sqrt(moved)), PureEvent(epsilon)
@@ -116,8 +123,7 @@ def release_cells(
     columns: Columns,
     X: Any,
     names: NDArray | None,
-    *,
-    labels: bool,
+    known: Any = None,
 ) -> Cells:
     """Release private edges and counts, and warn if the records do not match the declarations."""
     if len(columns.numeric):
@@ -126,19 +132,21 @@ def release_cells(
         columns = columns.with_edges(zip(columns.numeric, grid.edges(grid.positions(found)), strict=True))
     codes = rowwise(columns.codes, X)
     mechanism = session.mechanism(COUNTS)
-    found = session.release(COUNTS, within_reach(mechanism, records_in_cells(columns.sizes, codes)))
+    # Without labels, the last number is 0.
+    others = 0.0 if known is None else left_out(known)
+    found = session.release(COUNTS, within_reach(mechanism, [*records_in_cells(columns.sizes, codes), others]))
     noise = math.sqrt(coordinate_variance(mechanism))
-    counts = np.split(found[1:], np.cumsum(columns.sizes)[:-1])
+    counts = np.split(found[1:-1], np.cumsum(columns.sizes)[:-1])
     parts = []
     for j, (ordered, own) in enumerate(zip(columns.ordered, counts, strict=True)):
         if not ordered or j in columns.declared:
             name = j if names is None else str(names[j])
             n_declared = columns.declared.get(j, len(own))
-            parts.append(declared_part(name, own, n_declared, float(found[0]), (noise, noise)))
-    warn_of_mismatch(float(found[0]), noise, parts, labels=labels)
+            parts += declared_parts(name, own, n_declared, float(found[0]), (noise, noise))
+    total, others, gaussian = float(found[0]), float(found[-1]), is_gaussian(mechanism)
+    warn_of_mismatch(total, noise, parts, labels=known is not None, gaussian=gaussian, others=others)
     # A number below its own noise has no information, and would make steps that are divided by it far too long.
-    total = max(1.0, noise, float(found[0]))
-    return Cells(columns, codes, total, counts)
+    return Cells(columns, codes, max(1.0, noise, total), counts)
 
 
 def _some(which: NDArray[np.intp], X: list[NDArray]) -> NDArray:

@@ -270,7 +270,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     ) -> dict[str, Any]:
         targets, layout, engine, last = design.targets, design.layout, design.engine, design.last
         noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
-        cells = release_cells(session, design.columns, records.X, records.shape.names, labels=False)
+        cells = release_cells(session, design.columns, records.X, records.shape.names)
         scaled = rowwise(targets.scaled, records.y)
         codes = rowwise(layout.codes, cells.codes)
         if isinstance(engine, MomentEngine):

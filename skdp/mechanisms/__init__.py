@@ -5,6 +5,7 @@ from ._bits import GENERATORS, BitStream, NoiseSource, OneStream, global_generat
 from ._calibrated import (
     TOTAL_BITS,
     coordinate_variance,
+    is_gaussian,
     l1_mechanism,
     l2_mechanism,
     pure_share,
@@ -81,6 +82,7 @@ __all__ = [
     "draw_parts",
     "even_levels",
     "global_generators",
+    "is_gaussian",
     "l1_mechanism",
     "l2_mechanism",
     "number_of_runs",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
-from ._base import Mechanism
+from ._base import Mechanism, NoNoise
 from .discrete_laplace import DiscreteLaplaceMechanism
 from .gamma import GammaMechanism
 from .gaussian import GaussianMechanism
@@ -154,6 +154,22 @@ def within_reach(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.float64]
         most = _MOST_STEPS * mechanism.step
         return values.clip(-most, most)
     return values
+
+
+def is_gaussian(mechanism: Mechanism) -> bool:
+    """Tell whether the noise in each number is Gaussian, or none.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Mechanism of numbers.
+
+    Returns
+    -------
+    gaussian : bool
+        False for Laplace and L2 noise.
+    """
+    return isinstance(mechanism, GaussianMechanism | NoNoise)
 
 
 def coordinate_variance(mechanism: Mechanism) -> float:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..release.mismatch import declared_part, label_parts, warn_of_mismatch
+from ..mechanisms import Mechanism, is_gaussian
+from ..release.class_sums import noise_scale
+from ..release.mismatch import declared_parts, label_parts, warn_of_mismatch
 from ..solvers.tables import exponent, table_information, table_probabilities
 from ._layout import Layout
 
@@ -94,8 +96,11 @@ def class_totals(sums: Array, layout: Layout, noise: float) -> tuple[Array, floa
     return rows @ weights / weights.sum(), noise / math.sqrt(weights.sum())
 
 
-def warn_of_declarations(sums: Array, layout: Layout, noise: float, classes: NDArray, names: NDArray | None) -> None:
+def warn_of_declarations(
+    sums: Array, layout: Layout, mechanism: Mechanism, classes: NDArray, names: NDArray | None
+) -> None:
     """Warn of declared labels and categories that hardly occur, from released sums."""
+    noise = noise_scale(mechanism)
     counts, deviation = class_totals(sums, layout, noise)
     parts = label_parts(classes, counts, deviation)
     n_classes, sizes = len(classes), layout.columns.table_sizes
@@ -106,8 +111,9 @@ def warn_of_declarations(sums: Array, layout: Layout, noise: float, classes: NDA
             name, cells = j if names is None else str(names[j]), sums[:, start : start + size].sum(axis=0)
             of_cell, of_total = noise * math.sqrt(n_classes), deviation * math.sqrt(n_classes)
             n_declared = columns.declared.get(j, size - 1)
-            parts.append(declared_part(name, cells, n_declared, float(counts.sum()), (of_cell, of_total)))
-    warn_of_mismatch(float(counts.sum()), deviation * math.sqrt(n_classes), parts, labels=True)
+            parts += declared_parts(name, cells, n_declared, float(counts.sum()), (of_cell, of_total))
+    spread, gaussian = deviation * math.sqrt(n_classes), is_gaussian(mechanism)
+    warn_of_mismatch(float(counts.sum()), spread, parts, labels=True, gaussian=gaussian)
 
 
 def moments(

@@ -230,7 +230,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         mechanism = session.mechanism(SUMS)
         noise = noise_scale(mechanism)
         sums = session.release(SUMS, sums_by_class(records.X, records.y, layout, mechanism))
-        warn_of_declarations(sums, layout, noise, shape.classes, shape.names)
+        warn_of_declarations(sums, layout, mechanism, shape.classes, shape.names)
         model = estimate(sums, layout, noise, moment_weight(mechanism), parameters.options)
         priors = check_priors(self.priors, shape.n_classes)
         if priors is None and isinstance(self.class_weight, str):

@@ -64,9 +64,12 @@ class Shape:
 class Records:
     """The counted records: rows, and codes of labels, targets, or None."""
 
+    # Without weights, `known` tells which of all rows have a declared label, before the rows of groups are limited.
+
     X: Any
     y: Any
     shape: Shape
+    known: Any = None
 
 
 class PrivateEstimator(DPEstimatorMixin):
@@ -170,7 +173,9 @@ class PrivateEstimator(DPEstimatorMixin):
         weights = None
         if balanced:
             X, y, weights = balance(session, source, X, y, shape.n_classes)
-        fitted = self._measure(session, Records(X, y, shape), parameters, design)
+        fitted = self._measure(
+            session, Records(X, y, shape, None if probabilities is not None or balanced else known), parameters, design
+        )
         for name in (self._released | self._public | {"classes_", "class_weight_"}) & vars(self).keys():
             # An attribute of an earlier fit may not exist after this one.
             delattr(self, name)

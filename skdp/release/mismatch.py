@@ -8,6 +8,9 @@ Proof. The moment generating function of such a sum at :math:`\lambda = c\sqrt2/
 :math:`1/(1 - \lambda^2\sigma^2/2)`: this is the function of one Laplace variable of variance :math:`\sigma^2`, it is
 above that of a Gaussian, and :math:`\prod(1 - x_i) \ge 1 - \sum x_i`. Chernoff's bound gives the rest.
 
+For Gaussian noise, the margin is a quantile of the normal distribution. The standard deviation of a sum is at most the
+sum of standard deviations, for dependent numbers, too. A part of the declarations is named if a linear combination of
+released counts exceeds its margin, and the expectation of the combination is at most 0 unless the part does not fit.
 Everything here is post-processing of released counts and public numbers.
 """
 
@@ -15,81 +18,128 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from ..checks.warn import warn
 from ..exceptions import SchemaMismatchWarning
 
-#: Probability that a call warns although each declared part has its minimum share.
-FALSE_ALARM = 1e-3
+#: Probability that a call warns although the data follow the declarations.
+FALSE_ALARM = 5e-3
 
-#: A declared part with at least this share of the records counts as present.
-LEAST_SHARE = 0.05
+#: A declared label, or the declared values of a column, with at least this share of the records count as present.
+LEAST_SHARE_OF_LABEL, LEAST_SHARE = 0.02, 0.05
+
+#: Entries in no category of a column are named if they are more than this share of the records.
+LARGEST_SHARE = 0.5
+
+#: Declared labels fit if at least this share of the records has one, or if that is not known, this number.
+LEAST_KNOWN, FEWEST = 0.25, 100
 
 _MOST_NAMED = 10
 
 _C = np.linspace(0.5, 0.999, 100)
 
 
-def margin(deviation: float, probability: float) -> float:
+def margin(deviation: float, probability: float, gaussian: bool = False) -> float:
     """Return a number that noise of this standard deviation exceeds on one side with at most this probability."""
+    if gaussian:
+        return -deviation * float(special.ndtri(probability))
     return deviation / math.sqrt(2) * float(np.min((-math.log(probability) - np.log1p(-(_C**2))) / _C))
 
 
-def label_parts(classes: NDArray, counts: NDArray, deviation: float) -> list[tuple[str, float, float]]:
-    """Return the declared labels and their released counts as parts for `warn_of_mismatch`."""
-    return [(f"the label {label!r}", n, deviation) for label, n in zip(classes.tolist(), counts.tolist(), strict=True)]
+@dataclass(frozen=True)
+class Part:
+    """Declared values, as a description, with a released count and the standard deviation of its noise."""
+
+    what: str
+    count: float
+    deviation: float
+    share: float  # The least share of the count, or the largest share if the count is of other values.
+    of_others: bool = False
+
+    def shows(self, total: float, of_total: float, probability: float, gaussian: bool) -> bool:
+        """Tell whether the count and a total with noise of standard deviation `of_total` show that it does not fit."""
+        difference = self.share * total - self.count
+        excess = -difference if self.of_others else difference
+        if excess <= margin(self.deviation + self.share * of_total, probability, gaussian):
+            return False
+        # Rare values that are known to occur are not named.
+        return self.of_others or self.count <= margin(self.deviation, probability, gaussian)
 
 
-def column_part(name: Any, known: float, deviation: float) -> tuple[str, float, float]:
-    """Return the declared values of a column and their released count as a part for `warn_of_mismatch`."""
-    return f"the declared values of the column {name!r}", known, deviation
+def label_parts(classes: NDArray, counts: NDArray, deviation: float) -> list[Part]:
+    """Return the declared labels and their released counts."""
+    pairs = zip(classes.tolist(), counts.tolist(), strict=True)
+    return [Part(f"the label {label!r}", n, deviation, LEAST_SHARE_OF_LABEL) for label, n in pairs]
 
 
-def declared_part(name: Any, counts: NDArray, n_declared: int, total: float, noise: tuple[float, float]) -> Any:
-    """Return the first `n_declared` of a column's released counts as a part for `warn_of_mismatch`."""
-    # Their sum is also the total minus the other counts, which has less noise if these are few. `noise` holds the
-    # standard deviations of the noise in a count and in the total.
+def column_part(name: Any, known: float, deviation: float) -> Part:
+    """Return the declared values of a column and their released count."""
+    return Part(f"the declared values of the column {name!r}", known, deviation, LEAST_SHARE)
+
+
+def declared_parts(name: Any, counts: NDArray, n_declared: int, total: float, noise: tuple[float, float]) -> list[Part]:
+    """Return the first `n_declared` of a column's released counts, and the count of entries in no category."""
+    # The sum of the first counts is also the total minus the other counts, which has less noise if these are few.
+    # `noise` holds the standard deviations of the noise in a count and in the total.
     known, others = counts[:n_declared], counts[n_declared:]
-    of_known, of_others = noise[0] * math.sqrt(known.size), math.hypot(noise[1], noise[0] * math.sqrt(others.size))
+    of_known, of_others = noise[0] * math.sqrt(known.size), noise[1] + noise[0] * math.sqrt(others.size)
+    part = column_part(name, float(known.sum()), of_known)
     if others.size and of_others < of_known:
-        return column_part(name, total - float(others.sum()), of_others)
-    return column_part(name, float(known.sum()), of_known)
+        part = column_part(name, total - float(others.sum()), of_others)
+    if others.size < 2:
+        return [part]
+    # Most entries of a column may be missing. Two other cells are for entries in no category and for missing ones.
+    return [part, Part(part.what, float(others[0]), noise[0], LARGEST_SHARE, of_others=True)]
+
+
+def warn_of_labels(
+    total: float, deviation: float, others: float | None, probability: float = FALSE_ALARM, gaussian: bool = False
+) -> bool:
+    """Warn if hardly any record has a declared label, and tell whether. `others` counts the records without one."""
+    excesses = {f"fewer than {FEWEST} records have a label that is in classes": FEWEST - total}
+    if others is not None:
+        # The weights of the two counts, whose noise has the same standard deviation, add up to 1.
+        excess = LEAST_KNOWN * others - (1 - LEAST_KNOWN) * total
+        excesses["most records have a label that is not in classes"] = excess
+    reach = margin(deviation, probability / len(excesses), gaussian)
+    shown = [message for message, excess in excesses.items() if excess > reach]
+    if shown:
+        warn(
+            f"the released counts show that {shown[-1]}. Check that the labels in y are spelled as in classes (case, "
+            "numbers for text). The budget was charged",
+            SchemaMismatchWarning,
+        )
+    return bool(shown)
 
 
 def warn_of_mismatch(
-    total: float, deviation: float, parts: Sequence[tuple[str, float, float]], *, labels: bool, n_totals: int = 1
+    total: float,
+    deviation: float,
+    parts: Sequence[Part],
+    *,
+    labels: bool,
+    n_totals: int = 1,
+    gaussian: bool = False,
+    others: float | None = None,
 ) -> None:
-    """Warn of declared parts with hardly any record, and of a data set that seems to be empty."""
-    # A part is a description, its released count, and the standard deviation of the noise in it. `total` counts records
-    # with declared labels. `labels` says whether records with other labels were left out. If no count is of all
-    # records, `total` is the largest of `n_totals` counts.
-    # Each part has one event, and each total has one on either side.
-    probability = FALSE_ALARM / (len(parts) + 2 * n_totals)
-    reach = margin(deviation, probability)
-    if labels and total <= reach:
-        warn(
-            "the released counts cannot be told from those of an empty data set. Either the labels in y are not those "
-            "in classes (spelling, case, numbers for text), or there are too few records for this epsilon. The budget "
-            "was charged",
-            SchemaMismatchWarning,
-        )
+    """Warn of declared parts that do not fit the data, if released counts with Gaussian or other noise show it."""
+    # `total` counts records with declared labels, and `others` those with other labels. `labels` says whether records
+    # with other labels were left out. If no count is of all records, `total` is the largest of `n_totals` counts. Each
+    # part has two events, and each total has one.
+    probability = FALSE_ALARM / (2 * len(parts) + n_totals)
+    if labels and warn_of_labels(total, deviation, others, probability, gaussian):
         return
-    least = LEAST_SHARE * (total - reach)
-    missing = []
-    for what, count, noise in parts:
-        own = margin(noise, probability)
-        # The count cannot be told from 0, and it is not one that a large share of the records would have.
-        if count <= own and count + own < least:
-            missing.append(what)
-    if missing:
-        more = "" if len(missing) <= _MOST_NAMED else ", and others"
+    off = list(dict.fromkeys(part.what for part in parts if part.shows(total, deviation, probability, gaussian)))
+    if off:
+        more = "" if len(off) <= _MOST_NAMED else ", and others"
         warn(
-            f"the released counts cannot be told from 0, and are below {LEAST_SHARE:.0%} of the records, for "
-            f"{', '.join(missing[:_MOST_NAMED])}{more}. Check that the declared values are spelled as the data "
-            "hold them. The budget was charged",
+            f"the released counts show too few records for {', '.join(off[:_MOST_NAMED])}{more}. Check that the "
+            "declared values are spelled as the data hold them. The budget was charged",
             SchemaMismatchWarning,
         )

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.data import NUMBERS
 from ..checks.params import check_bounds, check_integer
-from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource
+from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, is_gaussian
 from ..release.class_sums import class_sums_mechanism, noise_scale
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
 from ..release.mismatch import label_parts, warn_of_mismatch
@@ -165,7 +165,8 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
             deviation = noise_scale(mechanism) * math.sqrt(counts.size / len(classes))
             by_class = counts.reshape(-1, len(classes)).sum(axis=0)
             parts = label_parts(classes, by_class, deviation)
-            warn_of_mismatch(float(by_class.sum()), deviation * math.sqrt(len(classes)), parts, labels=True)
+            spread, gaussian = deviation * math.sqrt(len(classes)), is_gaussian(mechanism)
+            warn_of_mismatch(float(by_class.sum()), spread, parts, labels=True, gaussian=gaussian)
         return {
             "counts_": counts,
             "weights_": postprocess_weights(counts, mechanism),

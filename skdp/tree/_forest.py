@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.params import check_choice, check_integer
-from ..mechanisms import Mechanism, NoiseSource, coordinate_variance, within_reach
+from ..mechanisms import Mechanism, NoiseSource, coordinate_variance, is_gaussian, within_reach
 from ..parts.arrays import in_memory, many_rows
 from ..release.estimator import PrivateEstimator, Records, Shape
 from ..release.mismatch import column_part, label_parts, warn_of_mismatch
@@ -96,6 +96,7 @@ def _warn_of_counts(
     names: NDArray | None,
     first: tuple[Array, float] | None,
     declared: Mapping[int, int],
+    gaussian: bool,
 ) -> None:
     """Warn of declared labels and codes that hardly occur, by the released counts of trees."""
     # A tree counts each record with a declared label once, unless the record has an unknown code at a split. Therefore
@@ -130,10 +131,12 @@ def _warn_of_counts(
     parts = [column_part(j if names is None else str(names[j]), *own) for j, own in known.items()]
     if every is not None:
         labels = [] if first or classes is None else label_parts(classes, *every)
-        warn_of_mismatch(float(every[0].sum()), every[1] * root, [*labels, *parts], labels=bool(labels))
+        warn_of_mismatch(
+            float(every[0].sum()), every[1] * root, [*labels, *parts], labels=bool(labels), gaussian=gaussian
+        )
     elif totals:
         most, spread = (max(each) for each in zip(*totals.values(), strict=True))
-        warn_of_mismatch(most, spread, parts, labels=classes is not None, n_totals=len(totals))
+        warn_of_mismatch(most, spread, parts, labels=classes is not None, n_totals=len(totals), gaussian=gaussian)
 
 
 def _postprocess_step(mechanism: Mechanism, step: Step, released: Array) -> Array:
@@ -207,7 +210,9 @@ class RandomTrees(TreeModel, PrivateEstimator):
         released = session.release(COUNTS, outcome.sums(counter, routes, X, y))
         counts = released[: reachable.size * n_classes].reshape(*reachable.shape, n_classes) * reachable[:, :, None]
         names = records.shape.names
-        _warn_of_counts(forest, counts, trees.noise, records.shape.classes, names, first, columns.declared)
+        _warn_of_counts(
+            forest, counts, trees.noise, records.shape.classes, names, first, columns.declared, is_gaussian(counter)
+        )
         totals, spread = totals_of(counts, reachable, trees.noise, first)
         prior = outcome.prior(totals, spread)
         rest = released[reachable.size * n_classes :]

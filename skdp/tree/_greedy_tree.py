@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PrivacyEvent, check_delta, check_epsilon
 from ..checks.params import check_boolean, check_choice, check_integer
-from ..mechanisms import coordinate_variance
+from ..mechanisms import coordinate_variance, is_gaussian
 from ..parts.arrays import in_memory
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.mismatch import label_parts, warn_of_mismatch
@@ -465,7 +465,8 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         self, session: ReleaseSession, records: Records, parameters: Parameters, columns: Columns
     ) -> dict[str, Any]:
         X, codes, classes = records.X, records.y, records.shape.classes
-        noise = math.sqrt(coordinate_variance(session.mechanism(_COUNTS)))
+        counter = session.mechanism(_COUNTS)
+        noise, gaussian = math.sqrt(coordinate_variance(counter)), is_gaussian(counter)
         candidates = Candidates(columns, parameters.n_thresholds)
         # Bins are found once. They take no more memory than the rows.
         found = (candidates.found(X),) if in_memory(X) else ()
@@ -481,7 +482,8 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
 
         by_class, spread = counts[0].sum(axis=0), noise * math.sqrt(np.count_nonzero(reachable))
         parts = label_parts(classes, by_class, spread)
-        warn_of_mismatch(float(by_class.sum()), spread * math.sqrt(len(classes)), parts, labels=True)
+        of_total = spread * math.sqrt(len(classes))
+        warn_of_mismatch(float(by_class.sum()), of_total, parts, labels=True, gaussian=gaussian)
         prior = class_prior(*totals_of(counts, reachable, noise))
         levels = class_distributions(counts, reachable, noise, True, prior)
         merged = few_records(counts[0], noise) if parameters.prune else splits.merged

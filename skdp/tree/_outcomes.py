@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from ..accounting import PrivacyEvent, PureEvent
 from ..checks.data import known_labels
-from ..checks.warn import warn
-from ..exceptions import SchemaMismatchWarning
 from ..mechanisms import (
     Mechanism,
     NoNoise,
@@ -32,6 +30,7 @@ from ..mechanisms import (
     within_reach,
 )
 from ..parts.arrays import PartedArray, many_rows, rowwise
+from ..release.mismatch import warn_of_labels
 from ..release.units import rows_at
 from ..sensitivity import sum_over_rows
 from ..solvers.scaling import Scaling
@@ -76,21 +75,6 @@ def leaf_shares_l2(n_trees: int) -> float:
 def leaf_shares_l1(n_trees: int) -> float:
     r"""Bound the same in L1 norm: :math:`T(1 - v + v) + at \le T + a/4`, attained in the middle of the bounds."""
     return n_trees + spread_weight(n_trees, "L1") / 4
-
-
-def _warn_of_labels(counted: Array, spread: float) -> None:
-    """Warn if fewer than a tenth of the records can have a declared label, by released counts."""
-    # If a tenth of the records has a declared label, nine times their number is at least that of the others. The noise
-    # in the difference is symmetric and log-concave. For such noise, the probability of more than t standard deviations
-    # is below exp(1 - t) for both sides together. Therefore the noise is below 7.3 standard deviations except with a
-    # probability of one in a thousand.
-    declared, other = float(counted[:-1].sum()), float(counted[-1])
-    if other - 9 * declared > 50 + 7.3 * spread * math.sqrt(81 * (len(counted) - 1) + 1):
-        warn(
-            "the released counts show that fewer than a tenth of the records have a label that is in classes. Check "
-            "that the labels are spelled as y holds them, with the same type. The budget was charged",
-            SchemaMismatchWarning,
-        )
 
 
 def _both_sums(shares: Array) -> Array:
@@ -182,7 +166,8 @@ class Labels(Outcome):
         return class_counts(y, self.n_classes)
 
     def known_totals(self, released: Array, spread: float) -> Array:
-        _warn_of_labels(released, spread)
+        # The noise in the sum of the declared ones is larger than in the count of the others.
+        warn_of_labels(float(released[:-1].sum()), spread * math.sqrt(self.n_classes), float(released[-1]))
         return super().known_totals(released, spread)
 
     def sums(self, mechanism: Mechanism, structure: Structure, X: NDArray, y: NDArray) -> Array:

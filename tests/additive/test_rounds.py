@@ -284,8 +284,8 @@ def test_objectives_depend_on_other_records_through_releases_only():
 
 
 def true_counts(true):
-    def release_cells(session, columns, X, names, *, labels):
-        cells = true(session, columns, X, names, labels=labels)
+    def release_cells(session, columns, X, names, known=None):
+        cells = true(session, columns, X, names, known)
         codes = columns.codes(X)
         counts = [np.bincount(own, minlength=n + 1)[:n] + 0.0 for own, n in zip(codes, columns.sizes, strict=True)]
         return replace(cells, counts=counts)
@@ -315,8 +315,8 @@ def scores_before_the_noise(true):
             _classifier,
             "release_cells",
             lambda true: (
-                lambda session, columns, X, names, labels: replace(
-                    true(session, columns, X, names, labels=labels), total=float(len(X[0]))
+                lambda session, columns, X, names, known: replace(
+                    true(session, columns, X, names, known), total=float(len(X[0]))
                 )
             ),
             "weights of groups",

@@ -117,17 +117,22 @@ def test_pairs_merge_ordered_cells():
 
 
 def test_counts_move_by_what_is_claimed():
+    """Records with other labels are in no cell, and are counted."""
     rng = np.random.default_rng(0)
-    codes = random_codes(rng, 50)
-    largest = 0
+    codes, known = random_codes(rng, 50), rng.random(50) < 0.7
+
+    def counts(kept):
+        return np.append(_plans.records_in_cells(SIZES, codes[:, kept & known]), _plans.left_out(known[kept]))
+
+    largest, of_others = 0, 0
     for k in range(50):
-        fewer = np.delete(codes, k, axis=1)
-        moved = _plans.records_in_cells(SIZES, codes) - _plans.records_in_cells(SIZES, fewer)
+        moved = counts(np.full(50, True)) - counts(np.arange(50) != k)
         assert np.all(moved >= 0)
         assert np.abs(moved).sum() <= _plans.cell_sensitivity(3)
         assert (moved**2).sum() <= _plans.cell_sensitivity(3)
-        largest = max(largest, np.abs(moved).sum())
+        largest, of_others = max(largest, np.abs(moved).sum()), max(of_others, moved[-1])
     assert largest == _plans.cell_sensitivity(3)
+    assert of_others == 1
 
 
 # --- gradients ------------------------------------------------------------------------------------------------------

@@ -264,8 +264,8 @@ def true_counts(module=_classifier):
     """Centre features by the counts before their noise."""
 
     def raw(true):
-        def release_cells(session, columns, X, names, *, labels):
-            cells = true(session, columns, X, names, labels=labels)
+        def release_cells(session, columns, X, names, known=None):
+            cells = true(session, columns, X, names, known)
             codes = columns.codes(X)
             counts = [np.bincount(own, minlength=n + 1)[:n] + 0.0 for own, n in zip(codes, columns.sizes, strict=True)]
             return changed(cells, counts=counts)
