@@ -33,6 +33,10 @@ CONDITIONS = (
 )
 
 
+# Labels with a smaller share of the records are rare.
+_RARE = 0.05
+
+
 def model_card(
     estimator: BaseEstimator,
     *,
@@ -145,8 +149,24 @@ def _model(estimator: BaseEstimator) -> list[str]:
     for heading, name in (("Columns", "feature_names_in_"), ("Labels", "classes_")):
         if (values := getattr(estimator, name, None)) is not None:
             lines.append(f"- {heading}: {', '.join(map(str, values))}")
+    lines += _rare_labels(estimator)
     schema = getattr(estimator, "schema", None)
     return lines if schema is None else [*lines, "", "```text", repr(schema), "```"]
+
+
+def _rare_labels(estimator: BaseEstimator) -> list[str]:
+    """Name labels with few records, by the released shares of labels, if there are any."""
+    shares, weights = getattr(estimator, "class_prior_", None), getattr(estimator, "class_weight", None)
+    if shares is None or weights is not None:
+        return []
+    labels = zip(estimator.classes_, shares, strict=True)
+    rare = [f"{label} ({_percent(share)} %)" for label, share in labels if share < _RARE]
+    if not rare:
+        return []
+    return [
+        f"- Rare labels, by released shares of records: {', '.join(rare)}. The overall accuracy hardly depends on "
+        'them. Look at the recall of each label. With `class_weight="balanced"`, rare labels have more weight.'
+    ]
 
 
 def _risk(guarantee: PrivacyGuarantee, seeded: bool) -> list[str]:

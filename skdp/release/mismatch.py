@@ -38,7 +38,7 @@ LEAST_SHARE_OF_LABEL, LEAST_SHARE = 0.02, 0.05
 LARGEST_SHARE = 0.5
 
 #: Declared labels fit if at least this share of the records has one, or if that is not known, this number.
-LEAST_KNOWN, FEWEST = 0.25, 100
+LEAST_KNOWN, FEWEST = 0.25, 25
 
 _MOST_NAMED = 10
 

@@ -9,7 +9,16 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from skdp import DPPCA, BudgetAccountant, DPNaiveBayes, Number, ObjPertLogReg, Schema, make_private_pipeline
+from skdp import (
+    DPPCA,
+    BudgetAccountant,
+    DPNaiveBayes,
+    DPRandomTree,
+    Number,
+    ObjPertLogReg,
+    Schema,
+    make_private_pipeline,
+)
 from skdp.inspection import model_card
 from tests.estimators import ESTIMATORS, data_for, declared, name_of, needs_y
 
@@ -119,3 +128,15 @@ def test_other_estimators_are_refused():
     for estimator in (LogisticRegression(), DPNaiveBayes()):
         with pytest.raises(NotFittedError, match="after its fit"):
             model_card(estimator)
+
+
+@pytest.mark.parametrize("kind", [DPNaiveBayes, DPRandomTree])
+def test_rare_labels_are_named_by_released_shares(kind):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((5000, 2)), rng.choice([0, 1, 2], 5000, p=[0.6, 0.38, 0.02])
+    model = kind(epsilon=10.0, bounds=(0, 1), classes=[0, 1, 2], random_state=0).fit(X, y)
+    card = model_card(model)
+    assert "Rare labels, by released shares of records: 2 (" in card
+    assert "balanced" in card
+    assert "Rare labels" not in model_card(model.set_params(class_weight="balanced").fit(X, y))
+    assert "Rare labels" not in model_card(model.set_params(class_weight=None).fit(X, np.arange(5000) % 3))
