@@ -4,7 +4,8 @@ Fit a table that is larger than memory
 
 Tables that do not fit into memory are kept in Parquet files and read in partitions by Dask. Private estimators take the
 collections of Dask in `fit`, as they take rows in memory. Here we write a table in parts, describe it, fit two models
-with one budget, and predict partition by partition. Dask is optional: install it by ``pip install 'skdp[dask]'``.
+with one budget, and predict partition by partition. Dask is optional: install it by
+``pip install 'dask[dataframe,distributed]'``.
 """
 
 # %%

@@ -65,7 +65,7 @@ for name, value, ends in zip(incomes.names, incomes.value, zip(low, high, strict
     print(f"{name:12} {value:8.0f}   between {ends[0]:.0f} and {ends[1]:.0f}")
 
 # %%
-# Nobody has the education "other" or "missing", and noise does not tell a mean of no records. Their intervals are
+# Nobody has the education "not in list" or "missing", and noise does not tell a mean of no records. Their intervals are
 # therefore as wide as the bounds.
 #
 # What is left

@@ -80,7 +80,7 @@ def rows_of(estimator):
 
 def frames(*arrays, lengths=LENGTHS):
     """Return collections of partitions of these lengths, as columns of one Dask DataFrame."""
-    dd = pytest.importorskip("dask.dataframe", reason="needs Dask: pip install 'skdp[dask]'")
+    dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
     pd = pytest.importorskip("pandas")
     X = arrays[0]
     table = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
@@ -96,7 +96,7 @@ def frames(*arrays, lengths=LENGTHS):
 
 def dask_arrays(*arrays, lengths=LENGTHS):
     """Return Dask Arrays with chunks of these lengths."""
-    da = pytest.importorskip("dask.array", reason="needs Dask: pip install 'skdp[dask]'")
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
     return tuple(da.from_array(a, chunks=(lengths, *a.shape[1:])) for a in arrays)
 
 

@@ -3,6 +3,7 @@
 import ast
 import configparser
 import graphlib
+import re
 import subprocess
 import sys
 import tomllib
@@ -140,6 +141,15 @@ def test_no_tool_is_configured_twice():
     assert in_setup == {"mypy", "coverage"}
     assert not in_setup & in_pyproject
     assert {"pytest", "ruff", "numpydoc_validation"} <= in_pyproject
+
+
+def test_commands_install_packages_that_are_on_an_index():
+    """Anybody could register another package by the name of this library."""
+    places = [ROOT / "README.md", *(path for top in ("skdp", "docs", "examples") for path in (ROOT / top).rglob("*"))]
+    texts = [path.read_text(encoding="utf-8") for path in places if path.suffix in (".py", ".md", ".rst", ".inc")]
+    commands = [line for text in texts for line in re.findall(r"pip install ([^\n`]*)", text)]
+    assert len(commands) > 5
+    assert not [command for command in commands if re.search(r"\bskdp\b", command)]
 
 
 def test_version_is_that_of_the_citation():

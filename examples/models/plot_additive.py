@@ -102,7 +102,7 @@ for ax, name, edges, cells, counts in zip(
     panels, display.term_names, display.bin_edges, display.cell_names, model.cell_counts_, strict=True
 ):
     # The cells for other and missing entries are last, and empty here.
-    n_cells = len(cells) - ("other" in cells) - ("missing" in cells)
+    n_cells = len(cells) - ("not in list" in cells) - ("missing" in cells)
     numbers = edges is not None
     places = (edges[:n_cells] + edges[1 : n_cells + 1]) / 2 if numbers else np.arange(n_cells)
     truth = CURVES[name](places if numbers else np.array(cells[:n_cells], dtype=object))

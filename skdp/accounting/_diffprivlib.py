@@ -35,7 +35,7 @@ def _adapter_class() -> type:
     except ImportError as error:
         raise ImportError(
             "as_diffprivlib needs diffprivlib, and a scikit-learn that it can be imported with: "
-            "pip install 'skdp[diffprivlib]' 'scikit-learn<1.8'"
+            "pip install diffprivlib==0.6.6 'scikit-learn<1.8'"
         ) from error
 
     class DiffprivlibAccountant(Theirs):

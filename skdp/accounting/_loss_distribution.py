@@ -448,7 +448,7 @@ class PrivacyLossDistribution:
         return min(low, high)
 
     def to_dp_accounting(self) -> Any:
-        """Convert the distribution to dp_accounting, which must be installed (``pip install skdp[pld]``).
+        """Convert the distribution to dp_accounting, which must be installed (``pip install dp-accounting``).
 
         Returns
         -------

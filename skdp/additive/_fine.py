@@ -81,7 +81,7 @@ def split_for_pairs(columns: Columns, most: int, finer: Collection[int] = ()) ->
         if isinstance(kind, np.ndarray):
             # A last bin may hold missing values.
             n_bins = columns.declared.get(j, len(kind) - 1)
-            parts = max(1, most // n_bins)
+            parts = max(1, min(most, columns.n_values.get(j, most)) // n_bins)
             places = np.arange(n_bins * parts + 1) / parts
             found.append((j, np.union1d(np.interp(places, np.arange(n_bins + 1), kind[: n_bins + 1]), kind)))
     return _with_cells(columns, found)

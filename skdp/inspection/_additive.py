@@ -324,7 +324,7 @@ def _panels(count: int, n_cols: int, sharey: bool) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError("pictures need matplotlib: pip install 'skdp[plot]'") from None
+        raise ImportError("pictures need matplotlib: pip install matplotlib") from None
     n_cols = min(n_cols, max(count, 1))
     n_rows = max(1, math.ceil(count / n_cols))
     size = _PANEL[0] * n_cols, _PANEL[1] * n_rows

@@ -12,5 +12,5 @@ def axes_of(ax: Any) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError("pictures need matplotlib: pip install 'skdp[plot]'") from None
+        raise ImportError("pictures need matplotlib: pip install matplotlib") from None
     return plt.subplots(layout="constrained")[1]

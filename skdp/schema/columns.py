@@ -54,6 +54,8 @@ class Columns:
     pairs: tuple[tuple[int, int], ...] = ()
     # For some columns, the number of first cells that hold declared values. The other cells hold other entries.
     declared: Mapping[int, int] = field(default_factory=dict)
+    # For some columns with bins, the number of values that they can have.
+    n_values: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def n_features(self) -> int:
@@ -213,6 +215,7 @@ class ColumnSpec:
     scale: str
     unit: float
     declared: Mapping[str, int]
+    n_values: Mapping[str, int]
 
     @property
     def named(self) -> list[Any]:
@@ -239,8 +242,11 @@ class ColumnSpec:
         grid = Grid(lower, upper, self.n_cells, self.scale, self.unit)
         pairs = distinct_pairs((place[a], place[b]) for a, b in self.pairs)
         known = [] if names is None else [str(name) for name in names]
-        own_cells = {j: self.declared[name] for j, name in enumerate(known) if name in self.declared}
-        return Columns(tuple(kinds), grid, self.n_bins, tuple(categorical), tuple(uneven), pairs, own_cells)
+        by_place = [
+            {j: numbers[name] for j, name in enumerate(known) if name in numbers}
+            for numbers in (self.declared, self.n_values)
+        ]
+        return Columns(tuple(kinds), grid, self.n_bins, tuple(categorical), tuple(uneven), pairs, *by_place)
 
 
 def check_columns(
@@ -274,7 +280,7 @@ def check_columns(
     bounds = None if bounds is None else check_bounds(bounds, "bounds", "the numeric features")
     cells = n_bins if n_cells is None else n_cells
     known = estimator._declared_cells()
-    return ColumnSpec(parameter, mask_length, declared, edges, pairs, bounds, n_bins, cells, scale, unit, known)
+    return ColumnSpec(parameter, mask_length, declared, edges, pairs, bounds, n_bins, cells, scale, unit, *known)
 
 
 def _check_categories(value: Any, most: int) -> tuple[tuple[Any, Categories], ...]:

@@ -17,8 +17,8 @@ from .grid import Grid
 
 Array = NDArray[np.float64]
 
-#: Name of the cell of missing entries.
-MISSING_CELL = "missing"
+#: Names of the cells of missing entries, and of entries that are in no category.
+MISSING_CELL, OTHER_CELL = "missing", "not in list"
 
 # Number of values that a description shows.
 _MOST_SHOWN = 10
@@ -127,7 +127,8 @@ class Category:
     def __post_init__(self) -> None:
         checked = check_list(self.values, 1, "values")
         object.__setattr__(self, "values", tuple(checked.values.tolist()))
-        if len({spelled(meaning_of(value)) for value in self.values}) < len(self.values):
+        meanings = [spelled(meaning_of(value)) for value in self.values]
+        if len(set(meanings)) < len(meanings):
             # Readers of CSV files convert text to numbers or missing entries, unless one entry is another text.
             raise ValueError(
                 "values must not hold two texts that spell the same number or time, such as '7' and '007', or two that "
@@ -136,6 +137,9 @@ class Category:
         object.__setattr__(self, "ordered", check_boolean(self.ordered, "ordered"))
         check_choice(self.missing, "missing", ("cell", "error"))
         check_choice(self.other, "other", ("cell", "missing", "error"))
+        # The position of the cell of missing entries, which may be that of a category.
+        after = len(meanings) + (self.other == "cell") if self.missing == "cell" else -1
+        object.__setattr__(self, "_missing_at", meanings.index(None) if None in meanings else after)
 
 
 Column = Number | Category
@@ -153,9 +157,23 @@ def grid_of(column: Number) -> Grid:
     return Grid(np.array([float(column.low)]), np.array([float(column.high)]), 1, scale, float(column.step or 1))
 
 
+def n_values(column: Number) -> int | None:
+    """Return the number of values of a column with a step."""
+    return None if column.step is None else int((column.high - column.low) / column.step * (1 + 1e-12)) + 1
+
+
 def edges_of(column: Number, n_bins: int) -> Array:
-    """Return the edges of bins between the bounds of a column, even on its scale."""
-    return replace(grid_of(column), n_cells=n_bins).every_edge()[0]
+    """Return the edges of at most `n_bins` bins between the bounds of a column, even on its scale.
+
+    If the column has a step, edges are halfway between values, so that each bin has a value.
+    """
+    even, values = replace(grid_of(column), n_cells=n_bins).every_edge()[0], n_values(column)
+    if values is None or column.step is None or values < 2:
+        return even
+    before = np.arange(values - 1.0)
+    if values > n_bins:
+        before = np.unique(np.ceil((even[1:-1] - column.low) / column.step - 1).clip(0, values - 2))
+    return np.concatenate([even[:1], column.low + (before + 0.5) * column.step, even[-1:]])
 
 
 def read_numbers(column: Number, entries: Entries, warped: bool = True) -> tuple[Array, NDArray[np.bool_]]:
@@ -183,13 +201,21 @@ def scaled_numbers(column: Number, entries: Entries) -> tuple[Array, NDArray[np.
 
 def cells_of(column: Category) -> list[str]:
     """Return names of the cells: the categories, and those for other and for missing entries, if there are any."""
-    further = ["other"] if column.other == "cell" else []
-    return [*map(str, column.values), *further, *([MISSING_CELL] if column.missing == "cell" else [])]
+    names = [str(value) for value in column.values]
+    if column.other == "cell":
+        names.append(OTHER_CELL + "_" * (OTHER_CELL in names))
+    return names + [MISSING_CELL] * (missing_cell(column) > 0)
+
+
+def missing_cell(column: Category) -> int:
+    """Return the position of the cell that holds only missing entries, or -1."""
+    place: int = column._missing_at  # type: ignore[attr-defined]
+    return place if place >= len(column.values) else -1
 
 
 def read_cells(column: Category, entries: Entries) -> NDArray[np.int64]:
     """Return the cell of each entry, and refuse entries as the column declares."""
-    codes, size = entries.as_codes(column.values), len(column.values)
+    codes = entries.as_codes(column.values)
     other, missing = codes == UNKNOWN, codes == MISSING
     if column.other == "missing":
         missing |= other
@@ -197,8 +223,8 @@ def read_cells(column: Category, entries: Entries) -> NDArray[np.int64]:
         raise ValueError(_REFUSED.format(entries.name, "entries that are in no category", "other"))
     if column.missing == "error" and missing.any():
         raise ValueError(_REFUSED.format(entries.name, "missing values", "missing"))
-    codes[other] = size
-    codes[missing] = size + (column.other == "cell")
+    codes[other] = len(column.values)
+    codes[missing] = column._missing_at  # type: ignore[attr-defined]
     return codes
 
 

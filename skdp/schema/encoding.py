@@ -19,6 +19,7 @@ from .declared import (
     cells_of,
     edges_of,
     limits,
+    n_values,
     read_cells,
     read_numbers,
     scaled_numbers,
@@ -120,6 +121,15 @@ class Encoding:
                     found[encoded] = len(column.values)
                 elif isinstance(column, Number) and column.missing == "cell" and self.form == "cells":
                     found[encoded] = len(self.edges[name]) - 1
+        return found
+
+    def n_values(self) -> dict[str, int]:
+        """Return the number of possible values of encoded columns with bins, without missing ones, if it is limited."""
+        found = {}
+        for name, column in self.schema.items() if self.form == "cells" else ():
+            values = n_values(column) if isinstance(column, Number) else len(cells_of(column))
+            if values is not None:
+                found[name] = values
         return found
 
     def cell_names(self, edges: Sequence[Array | None]) -> list[list[str]]:

@@ -27,9 +27,9 @@ MISSING = -2
 
 #: Texts that readers of CSV files take for missing entries, though some keep them where a column holds other text.
 #: Spellings of NaN belong to them too, and are found by reading them.
-_MISSING_TEXTS = frozenset(["", "NA", "N/A", "n/a", "#NA", "#N/A", "#N/A N/A", "NULL", "null", "<NA>", "NaT"]).union(
-    f"{sign}1.#{kind}" for sign in ("", "-") for kind in ("IND", "QNAN")
-)
+_MISSING_TEXTS = frozenset(
+    ["", "NA", "N/A", "n/a", "#NA", "#N/A", "#N/A N/A", "NULL", "null", "<NA>", "NaT", "missing"]
+).union(f"{sign}1.#{kind}" for sign in ("", "-") for kind in ("IND", "QNAN"))
 
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 

@@ -93,10 +93,10 @@ class TakesSchema:
             return [list(range(size)) for size in encoding.categories.values()]
         return getattr(encoding, name)
 
-    def _declared_cells(self) -> dict[str, int]:
-        """Return for encoded columns the number of first cells that hold declared values."""
+    def _declared_cells(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Return for encoded columns the number of first cells that hold declared values, and of possible values."""
         encoding = self._encoding()
-        return {} if encoding is None else encoding.declared_cells()
+        return ({}, {}) if encoding is None else (encoding.declared_cells(), encoding.n_values())
 
     def _labels(self, y: Any, classes: Any) -> Any:
         """Return labels as they are compared with the label set, for a classifier with a schema."""

@@ -212,7 +212,7 @@ def describe(call: Call, y: Any = None) -> Description:
     >>> round(found.numbers["age"]["mean"].value), found.numbers["age"]["50%"].value
     (40, 40.0)
     >>> found.categories["sex"].names
-    ('f', 'm', 'other', 'missing')
+    ('f', 'm', 'not in list', 'missing')
     >>> low, high = found.numbers["age"]["25%"].confidence_interval()
     >>> low <= 30 <= high
     True
@@ -441,7 +441,7 @@ class DescribeDisplay:
             try:
                 import matplotlib.pyplot as plt
             except ImportError:
-                raise ImportError("pictures need matplotlib: pip install 'skdp[plot]'") from None
+                raise ImportError("pictures need matplotlib: pip install matplotlib") from None
             lines = math.ceil(width / 4)
             size = (3 * min(width, 4), 2.8 * lines)
             axes = plt.subplots(lines, min(width, 4), figsize=size, layout="constrained", squeeze=False)[1].ravel()

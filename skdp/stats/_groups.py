@@ -76,7 +76,7 @@ def group_by(X: Any, by: Any, *, schema: Any, rows_per_group: int | None = None,
     >>> X = {"sex": ["f", "m"] * 1000, "height": [165.0, 178.0] * 1000}
     >>> found = stats.group_by(X, "sex", schema=schema).agg({"height": "mean"}, epsilon=1.0, random_state=0)
     >>> found["height_mean"].names
-    ('f', 'm', 'other', 'missing')
+    ('f', 'm', 'not in list', 'missing')
     >>> found["height_mean"].value[:2].round().tolist()
     [165.0, 178.0]
     """

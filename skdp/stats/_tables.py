@@ -19,7 +19,7 @@ from ..release.estimates import Counts, Estimate, Quotient
 from ..release.laws import combination
 from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
-from ..schema.declared import Category, cells_of, read_cells
+from ..schema.declared import Category, missing_cell, read_cells
 from ..schema.entries import read_column
 from ..sensitivity import sum_over_rows
 from ._call import COUNTS, Call, Numbers, cells_in, choosing, label_names, numbers_of, private_labels, statistic
@@ -306,8 +306,7 @@ def proportion(call: Call, value: Any = True) -> Estimate:
         if unknown:
             raise ValueError(f"value must be a category of the column {names[0]!r}, got {shown(unknown[0])}")
         positions = [column.values.index(one) for one in wanted]
-        missing = len(cells_of(column)) - 1 if column.missing == "cell" else -1
-        codes = rowwise(partial(_outside, positions, missing), cells_in(choosing(call, names[0])).codes)
+        codes = rowwise(partial(_outside, positions, missing_cell(column)), cells_in(choosing(call, names[0])).codes)
     counts, mechanism, plan = released_table(call, codes, (2,))
     with_value, n = float(counts[0]), float(counts.sum())
     spread = Quotient(with_value, n, mechanism, np.array([1.0, 0.0]), np.ones(2), None, 0.0, 1.0, default=0.5)

@@ -15,7 +15,7 @@ from tests.accounting.faults_harness import environment
 from tests.collections_of_parts import CERTIFIED, IN_PARTS, TOLERANCE, frames, rows_of
 from tests.estimators import data_for, released
 
-distributed = pytest.importorskip("distributed", reason="needs Dask: pip install 'skdp[dask]'")
+distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 
 ONE_OF_EACH = list({type(one): one for one in IN_PARTS}.values())
 

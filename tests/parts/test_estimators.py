@@ -30,7 +30,7 @@ from tests.collections_of_parts import (
 )
 from tests.estimators import ESTIMATORS, LOCAL, ONE_EACH, data_for, declared, is_search, name_of, needs_y, released
 
-dask = pytest.importorskip("dask", reason="needs Dask: pip install 'skdp[dask]'")
+dask = pytest.importorskip("dask", reason="Dask is not installed")
 
 
 @pytest.fixture(autouse=True)

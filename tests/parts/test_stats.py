@@ -7,7 +7,7 @@ from skdp import BudgetAccountant, Category, Number, Schema, stats
 from skdp.exceptions import BudgetError
 from skdp.preprocessing import private_bounds, private_quantiles
 
-dask = pytest.importorskip("dask", reason="needs Dask: pip install 'skdp[dask]'")
+dask = pytest.importorskip("dask", reason="Dask is not installed")
 dd = pytest.importorskip("dask.dataframe")
 pd = pytest.importorskip("pandas")
 

@@ -20,7 +20,7 @@ from skdp.parts.collections import is_collection
 from tests.collections_of_parts import BLOCKS, CERTIFIED, IN_PARTS, MANY_PASSES, frames, rows_of
 from tests.estimators import data_for, name_of
 
-dask = pytest.importorskip("dask", reason="needs Dask: pip install 'skdp[dask]'")
+dask = pytest.importorskip("dask", reason="Dask is not installed")
 
 SEED = 314159265
 

@@ -34,6 +34,7 @@ from skdp import (
     private_score,
 )
 from skdp.exceptions import BudgetError, SchemaMismatchWarning
+from skdp.schema.declared import edges_of
 from tests.estimators import ESTIMATORS, released
 from tests.neighbours import IN_ALL_GROUPS, MOVED, inputs
 
@@ -499,3 +500,76 @@ def test_searches_and_scores_read_labels_as_estimators_do():
     ]
     assert all(each == found[0] for each in found)
     assert found[0][1] > 0.9
+
+
+# ---------------------------------------------------------------- numbers of cells
+
+
+@pytest.mark.parametrize(
+    ("column", "cells"),
+    [
+        (Number(0, 5, step=1), 6),
+        (Number(0, 0.3, step=0.1), 4),
+        (Number(1, 10.9, step=1), 10),
+        (Number(0, 5, step=1, scale="log"), 6),
+        (Number(-3, 3, step=0.5, missing="error"), 13),
+        (Number(0, 31, step=1), 32),
+        (Number(0, 40, step=1), 32),
+        (Number(0, 40, step=1, scale="log"), 20),
+        (Number(0, 1, step=2), 32),
+        (Number(0, 5), 32),
+    ],
+    ids=repr,
+)
+def test_bins_never_exceed_the_possible_values(column, cells):
+    edges = edges_of(column, 32)
+    assert len(edges) == cells + 1
+    assert (edges[0], edges[-1]) == (column.low, column.high)
+    if column.step == 2 or column.step is None:
+        return
+    values = column.low + np.arange(int((column.high - column.low) / column.step + 1.001)) * column.step
+    found = np.searchsorted(edges[1:-1], values, side="right")
+    assert set(found) == set(range(cells))
+    if len(values) > 32 and column.scale == "linear":
+        # They hold the values that even bins hold.
+        even = np.linspace(column.low, column.high, 33)[1:-1]
+        assert np.array_equal(found, np.searchsorted(even, values, side="right"))
+
+
+@pytest.mark.parametrize("name", ["DPAdditiveClassifier", "DPAdditiveRegressor", "DPNaiveBayes", "LocalDPNaiveBayes"])
+@pytest.mark.parametrize("n", [2, 6, 31, 33, 41, 64, 100])
+def test_cells_never_exceed_the_possible_values(name, n):
+    columns = {"a": Number(0, n - 1, step=1), "b": Category(["low", "middle", "high"], ordered=True)}
+    target = TARGETS if name == "DPAdditiveRegressor" else LABELS
+    model = getattr(skdp, name)(schema=Schema(columns, target), epsilon=5.0, random_state=0, n_bins=32)
+    if name != "LocalDPNaiveBayes":
+        model.set_params(delta=1e-5)
+    X, y = table(model, n_rows=300)
+    assert len(model.fit(X, y).bin_edges_[0]) - 2 <= n
+    if name.startswith("DPAdditive"):
+        model.set_params(interactions=[["a", "b"]]).fit(X, y)
+        assert len(model.bin_edges_[0]) - 2 <= n
+        assert len(model.bin_edges_[1]) - 3 <= 3
+
+
+def test_the_names_of_cells_are_distinct():
+    schema = Schema({"a": ["other", "not in list"], "b": ["missing", "x"], "c": Category(["NA", "x"], other="missing")})
+    encoder = TableEncoder(schema)
+    rows = [("other", "missing", "NA"), ("z", None, "z"), (None, "z", None)]
+    found = encoder.set_output(transform="pandas").fit_transform(rows)
+    assert list(found.columns) == [
+        *("a_other", "a_not in list", "a_not in list_", "a_missing"),
+        *("b_missing", "b_x", "b_not in list", "c_NA", "c_x"),
+    ]
+    assert [found.columns[row == 1].tolist() for row in found.to_numpy()] == [
+        ["a_other", "b_missing", "c_NA"],
+        ["a_not in list_", "b_missing", "c_NA"],
+        ["a_missing", "b_not in list", "c_NA"],
+    ]
+    assert skdp.stats.value_counts(
+        {"b": ["missing", None, "x"] * 100}, schema=Schema({"b": ["missing", "x"]})
+    ).names == (*("missing", "x", "not in list"),)
+    share = skdp.stats.proportion(
+        {"b": [None, "x", "x", "z"] * 100}, "missing", columns="b", schema=Schema({"b": ["missing", "x"]}), epsilon=1e6
+    )
+    assert abs(share.value - 0.25) < 0.01

@@ -137,7 +137,7 @@ def test_what_linear_models_get():
         [0.0, 1, 1.0, 0, 0, 0, 1, 0],
         [1.0, 0, 0.0, 1, 0, 0, 0, 1],
     ]
-    names = ["age", "age_missing", "gain", "gain_missing", "work_a", "work_b", "work_other", "work_missing"]
+    names = ["age", "age_missing", "gain", "gain_missing", "work_a", "work_b", "work_not in list", "work_missing"]
     assert TableEncoder(schema).get_feature_names_out().tolist() == names
 
 
@@ -159,17 +159,17 @@ def test_what_others_get():
 
 def test_cells_follow_the_schema():
     for missing, other, cells in [
-        ("cell", "cell", ["x_a", "x_b", "x_other", "x_missing"]),
+        ("cell", "cell", ["x_a", "x_b", "x_not in list", "x_missing"]),
         ("cell", "missing", ["x_a", "x_b", "x_missing"]),
         ("cell", "error", ["x_a", "x_b", "x_missing"]),
-        ("error", "cell", ["x_a", "x_b", "x_other"]),
+        ("error", "cell", ["x_a", "x_b", "x_not in list"]),
         ("error", "error", ["x_a", "x_b"]),
     ]:
         schema = Schema({"x": Category(["a", "b"], missing=missing, other=other)})
         assert TableEncoder(schema).get_feature_names_out().tolist() == cells
         for entry, rule, place in (
             (None, missing, cells[-1]),
-            ("c", other, "x_other" if other == "cell" else cells[-1]),
+            ("c", other, "x_not in list" if other == "cell" else cells[-1]),
         ):
             if rule == "error":
                 with pytest.raises(ValueError, match="column 'x' of X holds"):
