@@ -170,7 +170,7 @@ def edges_of(column: Number, n_bins: int) -> Array:
     even, values = replace(grid_of(column), n_cells=n_bins).every_edge()[0], n_values(column)
     if values is None or column.step is None or values < 2:
         return even
-    before = np.arange(values - 1.0)
+    before = np.arange(n_bins - 1.0)[: values - 1]
     if values > n_bins:
         before = np.unique(np.ceil((even[1:-1] - column.low) / column.step - 1).clip(0, values - 2))
     return np.concatenate([even[:1], column.low + (before + 0.5) * column.step, even[-1:]])
