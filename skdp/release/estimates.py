@@ -159,7 +159,8 @@ class Each:
 
     def interval(self, level: float, total: bool) -> tuple[Any, Any]:
         """Return both ends."""
-        ends = np.array([rule.interval(level, total) for rule in self.rules], dtype=np.float64).reshape(-1, 2)
+        found = {rule: rule.interval(level, total) for rule in dict.fromkeys(self.rules)}
+        ends = np.array([found[rule] for rule in self.rules], dtype=np.float64).reshape(-1, 2)
         return ends[:, 0].reshape(self.shape), ends[:, 1].reshape(self.shape)
 
 

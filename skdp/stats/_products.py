@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ from ._noise import Sensitivity, norm_mechanism, pure_mechanism, quietest, with_
 
 Array = NDArray[np.float64]
 Reach = tuple[float, float]
+# Coefficients of the noise of a release by place. Few are not zero, although a release has a place for each pair of
+# columns.
+Terms = dict[int, float]
 
 THEOREM = Theorem("Statistics", 4)
 _LABEL, _SQUARES = "second moments", "squared deviations"
@@ -32,6 +35,9 @@ _OF_SQUARES = 0.1
 
 # Entries of a record are integers of this many bits. Sums of products of two entries over a block are exact in doubles.
 _BITS = 18
+
+# Numbers of a block of records in all pairs of columns.
+_ENTRIES = 2**21
 
 
 class Moments:
@@ -50,56 +56,61 @@ class Moments:
         self.n = max(float(gram[0, 0]), 1.0)
         self.means = np.clip(gram[0, 1:] / self.n, -1.0, 1.0)
         self._gram = gram
+        self._noise = noise
+        self._variances: dict[int, float] = {}
 
-    def terms(self, j: int, k: int) -> tuple[float, Array]:
-        """Return a centred sum of products, and the coefficients of its noise."""
-        a, b = self.means[j], self.means[k]
-        out = np.zeros(len(self._weights))
+    def terms(self, j: int, k: int) -> tuple[float, Terms]:
+        """Return a centred sum of products, and the coefficients of its noise by place."""
+        a, b = float(self.means[j]), float(self.means[k])
         pairs = ((j + 1, k + 1, 1.0), (0, j + 1, -b), (0, k + 1, -a), (0, 0, a * b))
+        value, out = 0.0, dict.fromkeys((int(self._places[pair[:2]]) for pair in pairs), 0.0)
         for row, column, factor in pairs:
-            place = self._places[row, column]
-            out[place] += factor / self._weights[place]
-        value = sum(factor * self._gram[row, column] for row, column, factor in pairs)
+            place = int(self._places[row, column])
+            out[place] += factor / float(self._weights[place])
+            value += factor * float(self._gram[row, column])
         # The bias of the product of noisy means is the covariance of their noise.
         if self.count:
-            first, second = (self._mean_terms(i) for i in (j, k))
-            value += float(first @ second) * combination(self.mechanism, 1.0).variance / self.n
-        return float(value), out
-
-    def _mean_terms(self, j: int) -> Array:
-        out = np.zeros(len(self._weights))
-        out[self._places[0, j + 1]] = 1 / self._weights[self._places[0, j + 1]]
-        out[self._places[0, 0]] = -self.means[j]
-        return out
+            of_both = a * b + (j == k) / float(self._weights[self._places[0, j + 1]]) ** 2
+            value += of_both * self._noise**2 / self.n
+        return value, out
 
     def variance(self, j: int) -> float:
         """Return the variance of a column, or 0 if it does not exceed its noise."""
-        value, terms = self.terms(j, j)
-        return (
-            value / self.n if self.count and value > 3 * math.sqrt(combination(self.mechanism, terms).variance) else 0.0
-        )
+        if j not in self._variances:
+            value, terms = self.terms(j, j)
+            error = math.sqrt(combination(self.mechanism, list(terms.values())).variance)
+            self._variances[j] = value / self.n if self.count and value > 3 * error else 0.0
+        return self._variances[j]
+
+
+def _aligned(*terms: Terms) -> Array:
+    """Return coefficients at the same places, without the places where all are zero."""
+    places = list(dict.fromkeys(place for own in terms for place in own))
+    return np.array([[own.get(place, 0.0) for place in places] for own in terms])
 
 
 @dataclass(frozen=True)
 class _Deviation:
-    """The contribution of one record with centred values u and v to the numerator of a tested quotient."""
+    """The contribution of one record with centred values u and v to the numerators of tested quotients."""
 
-    j: int
-    k: int
-    uv: float = 0.0
-    uu: float = 0.0
-    vv: float = 0.0
-    constant: float = 0.0
+    j: Any
+    k: Any
+    uv: Any = 0.0
+    uu: Any = 0.0
+    vv: Any = 0.0
+    constant: Any = 0.0
 
     def of(self, u: Any, v: Any) -> Any:
         # Only elementwise sums and products, so that the result of a record does not depend on other records.
         return self.uv * (u * v) + self.uu * (u * u) + self.vv * (v * v) + self.constant
 
-    def reach(self, means: Array) -> Reach:
-        """Return the largest sizes of negative and of positive deviations of values between the bounds."""
-        u, v = (np.linspace(-1 - mean, 1 - mean, 9) for mean in means[[self.j, self.k]].tolist())
-        found = self.of(u[:, None], v)
-        return max(-float(found.min()), 0.0), max(float(found.max()), 0.0)
+    def reach(self, means: Array) -> Array:
+        """Return the largest sizes of negative and of positive deviations of values between the bounds, by pair."""
+        u, v = (np.linspace(-1 - means[places], 1 - means[places], 9) for places in (self.j, self.k))
+        # The smallest and the largest are found row by row, because there may be many pairs.
+        found = [self.of(own, v) for own in u]
+        low, high = (limit([limit(own, axis=0) for own in found], axis=0) for limit in (np.min, np.max))
+        return np.maximum([-low, high], 0.0).T
 
 
 def _weight(mechanism: Mechanism) -> float:
@@ -144,20 +155,22 @@ def _released(
 
     exact = exact_sum(block, values) * 2.0 ** -(2 * _BITS + 3)
     moments = Moments(session.release(_LABEL, within_reach(mechanism, exact)), mechanism, d + 1)
-    deviations = pairs(moments)
-    reaches = [one.reach(moments.means) for one in deviations]
-    largest = np.array([max(reach) or 1.0 for reach in reaches])
+    deviations = _Deviation(*(np.array(own) for own in zip(*map(astuple, pairs(moments)), strict=True)))
+    reaches = deviations.reach(moments.means)
+    largest = reaches.max(axis=1)
+    largest[largest == 0] = 1.0
     middle = moments.means
 
     def squares(rows: NDArray) -> NDArray:
         complete = rows[~np.isnan(rows).any(axis=1)]
         u = scaled(complete.astype(np.float64), centre, half, 1.0) - middle
-        found = np.stack([one.of(u[:, one.j], u[:, one.k]) for one in deviations], axis=1) / largest
+        found = deviations.of(u[:, deviations.j], u[:, deviations.k]) / largest
         return np.rint(np.minimum(found * found, 1.0) * 2.0**POLYNOMIAL_BITS).sum(axis=0).astype(np.int64)
 
-    exact = exact_sum(squares, values, block_rows=POLYNOMIAL_ROWS) * 2.0**-POLYNOMIAL_BITS
+    rows = min(POLYNOMIAL_ROWS, max(1, _ENTRIES // n_pairs))
+    exact = exact_sum(squares, values, block_rows=rows) * 2.0**-POLYNOMIAL_BITS
     shares = np.clip(session.release(_SQUARES, within_reach(noise, exact)) / moments.n, 0.0, 1.0)
-    return moments, list(zip((shares * largest**2).tolist(), reaches, strict=True)), plan
+    return moments, list(zip((shares * largest**2).tolist(), map(tuple, reaches.tolist()), strict=True)), plan
 
 
 def _cost(mechanism: Mechanism) -> float:
@@ -217,8 +230,10 @@ def _matrix(call: Any, correlation: bool) -> Estimate:
         one = Quotient(1.0, 0.0, moments.mechanism, nothing, nothing, 0.0, 1.0, 1.0, default=1.0)
         by_pair |= {(j, j): one for j in range(d)}
     units = np.ones((d, d)) if correlation else np.outer(numbers.half, numbers.half)
-    rules = [replace(by_pair[min(j, k), max(j, k)], scale=float(units[j, k])) for j in range(d) for k in range(d)]
-    values, noises = (np.array([getattr(one, name) for one in rules]) for name in ("value", "standard_error"))
+    by_pair = {pair: replace(one, scale=float(units[pair])) for pair, one in by_pair.items()}
+    found = {pair: (one.value, one.standard_error) for pair, one in by_pair.items()}
+    every = [(min(j, k), max(j, k)) for j in range(d) for k in range(d)]
+    rules, (values, noises) = [by_pair[pair] for pair in every], np.array([found[pair] for pair in every]).T
     details = {"count": moments.n, "mean": numbers.centre + numbers.half * moments.means}
     shape = (d, d)
     return Estimate(
@@ -231,9 +246,8 @@ def _of_covariance(moments: Moments, j: int, k: int) -> _Deviation:
 
 
 def _covariance(moments: Moments, j: int, k: int, record: float, reach: Reach) -> Quotient:
-    value, top = moments.terms(j, k)
-    count = np.zeros(len(top))
-    count[0] = 1.0
+    value, terms = moments.terms(j, k)
+    top, count = _aligned(terms, {0: 1.0})
     low, default = (0.0, 1 / 3) if j == k else (-1.0, 0.0)
     return Quotient(value, moments.count, moments.mechanism, top, count, record, low, 1.0, default, reach=reach)
 
@@ -249,7 +263,8 @@ def _of_correlation(moments: Moments, j: int, k: int) -> _Deviation:
 
 def _correlation(moments: Moments, j: int, k: int, record: float, reach: Reach) -> Quotient:
     """Return a correlation as a quotient of a covariance and of the square root of the product of two variances."""
-    (top, a), (_, b), (_, c) = (moments.terms(*pair) for pair in ((j, k), (j, j), (k, k)))
+    (top, *_), terms = zip(*(moments.terms(*pair) for pair in ((j, k), (j, j), (k, k))), strict=True)
+    a, b, c = _aligned(*terms)
     first, second = moments.variance(j), moments.variance(k)
     # The denominator is a number of records in these units. It counts as 0 if a variance may be noise.
     unit, count = (math.sqrt(first * second), moments.n) if first * second else (1.0, 0.0)
@@ -289,7 +304,8 @@ def linear_trend(call: Call) -> Estimate:
     if numbers.width != 2:
         raise ValueError(f"X must have two columns (the explanatory variable first), got {numbers.width}")
     moments, ((record, reach),), plan = _released(call, numbers, 1, lambda found: [_of_trend(found)])
-    (xy, a), (xx, b), (yy, _) = (moments.terms(*pair) for pair in ((0, 1), (0, 0), (1, 1)))
+    (xy, xx, yy), terms = zip(*(moments.terms(*pair) for pair in ((0, 1), (0, 0), (1, 1))), strict=True)
+    a, b, _ = _aligned(*terms)
     unit = moments.variance(0)
     count = moments.n if unit else 0.0
     unit = unit or max(xx, 1e-9) / moments.n

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -533,3 +534,22 @@ def test_a_column_of_a_schema_may_come_alone():
     expected = stats.mean({"age": [20.0, 30.0]}, schema=schema, random_state=0).value
     assert stats.mean([20.0, 30.0], schema=schema, random_state=0).value == expected
     assert Category(["a"]).values == ("a",)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("function", [stats.covariance, stats.correlation])
+def test_matrices_of_many_columns_take_memory_for_their_pairs(function, delta):
+    """A release has a place for each pair, and the noise of an entry depends on a few places only."""
+    rows = RNG.uniform(0, 100, (3000, 100))
+    tracemalloc.start()
+    try:
+        found = function(rows, bounds=(0, 100), delta=delta, random_state=0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # 5,050 pairs with 5,151 coefficients each would take 208 MB.
+    assert peak < 150e6
+    assert max(len(rule.top) for rule in found.spread.rules) <= 6
+    for ends in (found.value, found.standard_error, *found.confidence_interval()):
+        assert ends.shape == (100, 100)
+        assert np.array_equal(ends, ends.T)
