@@ -47,17 +47,22 @@ class AdditiveExplanations:
         -------
         explanations : list of dict
             For each row, a dict from names of terms, and ``"intercept"`` at the end, to contributions. They add up to
-            the score. A contribution is a number, or for three classes or more an array of shape (n_classes,). For two
+            the score. A contribution is a number, or for three classes or more a dict from labels to numbers. For two
             classes, the score is that of ``decision_function``, and positive contributions are in favour of
             ``classes_[1]``.
         """
         intercept = np.asarray(self.intercept_)
         intercept = intercept.ravel()[0] if intercept.size == 1 else intercept
+        labels = getattr(self, "classes_", np.array([])).tolist()
+
+        def named(value: Any) -> Any:
+            return dict(zip(labels, value.tolist(), strict=True)) if np.ndim(value) else float(value)
+
         found = []
         for row in self.contributions(X):  # type: ignore[attr-defined]
             order = np.argsort(-np.abs(row).reshape(len(row), -1).max(axis=1), kind="stable")
-            own = {self.term_names_[i]: _plain(row[i]) for i in order}
-            found.append({**own, "intercept": _plain(intercept)})
+            own = {self.term_names_[i]: named(row[i]) for i in order}
+            found.append({**own, "intercept": named(intercept)})
         return found
 
     @property
@@ -199,7 +204,3 @@ class AdditiveExplanations:
         if name not in self.term_names_:
             raise ValueError(f"there is no term {name!r}; the terms are {', '.join(map(repr, self.term_names_))}")
         return self.term_names_.index(name)
-
-
-def _plain(value: Any) -> Any:
-    return float(value) if np.ndim(value) == 0 else value

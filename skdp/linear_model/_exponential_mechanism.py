@@ -276,16 +276,16 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
             tags.regressor_tags = RegressorTags()
         return tags
 
-    def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Fit the model to private data, and spend epsilon.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Finite features. Rows longer than `data_norm` are scaled down to this norm.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), default=None
             Two labels, or finite targets that are clipped to `bounds_y`. With declared `classes`, rows with other
-            labels are left out.
+            labels are left out. If None, they are the column of X that `schema` declares as the target.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
             proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.

@@ -42,7 +42,7 @@ from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_a
 from ..release.theorems import Theorem
 from ..release.units import Unit
 from ..schema.categories import entries_of
-from ..schema.mixin import declared_target, unit_of
+from ..schema.mixin import declared_target, target_of, unit_of
 from ..sensitivity import group_sensitivity
 from ._candidates import declared_classes, make_candidates
 from ._intervals import spread_of
@@ -165,7 +165,7 @@ def _table_mechanism(whole: Budget, share: float, sensitivity: float, size: int)
 def private_score(
     estimator: Any,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     metric: str = "accuracy",
     epsilon: float = 1.0,
@@ -189,8 +189,8 @@ def private_score(
         Fitted estimator. It must be public, or its fit must have been charged.
     X : array-like, DataFrame, Table or dict of shape (n_samples, n_features)
         Private features. A dict of columns or a Table of PyArrow needs a schema in the estimator or its first step.
-    y : array-like of shape (n_samples,)
-        Private labels or targets.
+    y : array-like of shape (n_samples,), default=None
+        Private labels or targets. If None, they are the column of X that the schema declares as the target.
     metric : str, default="accuracy"
         Name of the metric. It can be a score of a search (``"accuracy"``, ``"balanced_accuracy"``, ``"neg_log_loss"``,
         ``"neg_mean_absolute_error"``, ``"neg_mean_squared_error"``), ``"confusion_matrix"``, or ``"histogram"``, which
@@ -270,6 +270,7 @@ def private_score(
     whole = Budget(check_epsilon(epsilon), check_delta(_delta_of(estimator) if delta is None else delta))
     declared = schema_of(estimator, schema)
     rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
+    y = target_of(declared, X) if y is None else y
     bounds_y = bounds_of(declared, bounds_y, estimator)
     labels = None
     if is_classifier(estimator):
@@ -323,7 +324,7 @@ def private_score(
 def private_cross_val_score(
     estimator: Any,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     cv: int = 5,
     scoring: str = "accuracy",
@@ -348,8 +349,8 @@ def private_cross_val_score(
         Private estimator without an accountant, or a pipeline with private steps. Its epsilon and delta are set.
     X : array-like, DataFrame, Table or dict of shape (n_samples, n_features)
         Private features. A dict of columns or a Table of PyArrow needs a schema in the estimator or its first step.
-    y : array-like of shape (n_samples,)
-        Private labels or targets.
+    y : array-like of shape (n_samples,), default=None
+        Private labels or targets. If None, they are the column of X that the schema declares as the target.
     cv : int, default=5
         Number of folds. Each record, or group, is assigned to a fold independently.
     scoring : str, default="accuracy"
@@ -420,6 +421,7 @@ def private_cross_val_score(
     estimator = with_schema(estimator, schema)
     declared = schema_of(estimator)
     rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
+    y = target_of(declared, X) if y is None else y
     bounds_y = bounds_of(declared, bounds_y, estimator)
     unit = Unit.of(rows_per_group)
     classes = declared_classes(estimator) if is_classifier(estimator) else None

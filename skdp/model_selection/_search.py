@@ -32,7 +32,7 @@ from ..release.progress import CallbackSupportMixin, Progress, with_callbacks
 from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..release.units import Unit
 from ..schema.categories import entries_of
-from ..schema.mixin import unit_of
+from ..schema.mixin import target_of, unit_of
 from ..sensitivity import group_sensitivity
 from ._candidates import Candidate, declared_classes, make_candidates
 from ._kinds import is_private, is_shared
@@ -117,7 +117,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         """Return the settings to try. Without a source, return representative settings, or raise TypeError."""
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Search on private data, and spend epsilon and delta.
 
         Parameters
@@ -125,8 +125,8 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         X : array-like, sparse matrix, DataFrame, Table or dict of shape (n_samples, n_features)
             Features, as the estimator accepts them. A dict of columns or a Table of PyArrow needs a schema in the
             estimator or its first step.
-        y : array-like of shape (n_samples,)
-            Labels or targets.
+        y : array-like of shape (n_samples,), default=None
+            Labels or targets. If None, they are the column of X that the schema declares as the target.
         groups : array-like of shape (n_samples,), default=None
             Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
 
@@ -146,6 +146,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         """
         schema = schema_of(self.estimator, self.schema)
         groups = unit_of(schema, None, groups, X)[1]
+        y = target_of(schema, X) if y is None else y
         for name in _FITTED & vars(self).keys():
             # Attributes of an earlier fit are removed, and restored if this fit is refused.
             delattr(self, name)
@@ -290,8 +291,6 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
 
     def _data(self, X: Any, y: Any, classes: NDArray | None) -> tuple[Any, NDArray, NDArray, NDArray | None]:
         """Return rows, labels or targets for scores, the same for estimators, and the label set, all validated."""
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
         X = self._rows(X)
         if is_classifier(self._model()):
             targets = labels_in(schema_of(self.estimator, self.schema), classes, _column(y))

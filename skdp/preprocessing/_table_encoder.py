@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from ..checks.data import check_quietly
 from ..checks.params import check_boolean, check_choice
 from ..checks.silence import DiscreetMethods
 from ..release.mixin import all_or_nothing
 from ..schema.encoding import Encoding
 from ..schema.entries import table_columns
 from ..schema.mixin import declared_target
-from ..schema.schema import as_schema, columns_in_order
+from ..schema.schema import as_frame, as_schema, columns_in_order
 
 FORMS = ("linear", "codes")
 
@@ -197,6 +198,28 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
             Finite numbers in double precision.
         """
         return self._encoding().encode(X, sparse_output=self.sparse_output)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return the rows of a table from encoded rows, or from means of encoded rows such as centres of clusters.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_encoded)
+            Encoded rows. They must be public, or released. Of a mean, a number is the mean of the numbers that are not
+            missing, and a category is the most frequent one. With ``form="codes"``, means of codes are rounded.
+
+        Returns
+        -------
+        table : DataFrame or ndarray of shape (n_samples, n_columns)
+            Columns of the schema. Missing entries are None or NaN, and entries in no category have the name of their
+            cell. A DataFrame of pandas, or of Polars if pandas is not installed. Without both, an array of objects.
+        """
+        encoding = self._encoding()
+        rows = check_quietly(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0)
+        rows = rows.toarray() if hasattr(rows, "toarray") else rows
+        if rows.shape[1] != len(encoding.layout):
+            raise ValueError(f"X has {rows.shape[1]} columns, and the encoded table has {len(encoding.layout)}")
+        return as_frame(encoding.decode(rows))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray:
         """Return the names of the encoded columns.

@@ -292,7 +292,7 @@ class LabelsMixin(PrivateEstimator):
         n_classes = check_integer(n_classes, "n_classes", least=2)
         return Shape(n_features, n_classes, classes=classes, is_read=False)
 
-    def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Fit the model to private data, and spend epsilon and delta.
 
         Parameters
@@ -300,8 +300,9 @@ class LabelsMixin(PrivateEstimator):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of finite numbers, or of text where the estimator takes text. With declared `classes`, there may be no
             rows. For sparse rows, see the user guide ("Sparse rows").
-        y : array-like of shape (n_samples,)
-            Labels. With declared `classes`, rows with other labels are left out.
+        y : array-like of shape (n_samples,), default=None
+            Labels. With declared `classes`, rows with other labels are left out. If None, they are the column of X that
+            `schema` declares as the target.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
             proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
@@ -322,16 +323,16 @@ class LabelsMixin(PrivateEstimator):
 class GroupsMixin(PrivateEstimator):
     """Fits of rows with labels or targets, with a limit on the rows of a group. Other mixins read the rows."""
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to private data, and spend epsilon and delta.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Finite features. Numeric ones are clipped to `bounds`. For sparse rows, see the user guide ("Sparse rows").
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Labels, or finite targets, which are clipped to `bounds_y`. With declared `classes`, rows with other labels
-            are left out.
+            are left out. If None, they are the column of X that `schema` declares as the target.
         groups : array-like of shape (n_samples,), default=None
             Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -363,7 +364,7 @@ class TargetsMixin(PrivateEstimator):
     def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
         return Shape(n_features, is_read=False)
 
-    def fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Fit the model to private data, and spend epsilon and delta.
 
         Parameters
@@ -371,8 +372,9 @@ class TargetsMixin(PrivateEstimator):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of finite numbers, or of text where the estimator takes text. There may be none. For sparse rows, see
             the user guide ("Sparse rows").
-        y : array-like of shape (n_samples,)
-            Finite targets, which are clipped to `bounds_y`.
+        y : array-like of shape (n_samples,), default=None
+            Finite targets, which are clipped to `bounds_y`. If None, they are the column of X that `schema` declares as
+            the target.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
             proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.

@@ -16,7 +16,7 @@ from inspect import Signature, signature
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
 
 from ..accounting import PrivacyCost, largest_epsilon
 from ..checks.data import FLOATS, check_quietly
@@ -94,7 +94,8 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
             with np.errstate(all="ignore"):
                 if any(map(is_collection, (*args, *kwargs.values()))):
                     return fit(self, **_in_parts(self, parameters, args, kwargs))
-                return fit(self, *args, **_with_groups(self, parameters, args, kwargs))
+                args, kwargs = _with_columns(self, parameters, args, kwargs)
+                return fit(self, *args, **kwargs)
         except NotEnoughDataError:
             # The releases are an outcome, which the estimator keeps.
             raise
@@ -125,11 +126,9 @@ def _in_parts(estimator: Any, parameters: Signature, args: Any, kwargs: Any) -> 
             "applied by map_partitions. If the rows fit into memory, pass X.compute(). Nothing was charged"
         )
     _refuse_whole(estimator)
+    if getattr(estimator, "schema", None) is not None:
+        given |= _declared_columns(estimator, parameters, given)
     names = ["X", *(name for name in ("y", "groups", "sample_weight") if given.get(name) is not None)]
-    schema = getattr(estimator, "schema", None)
-    if "groups" in parameters.parameters and "groups" not in names and schema is not None:
-        given["groups"] = estimator._groups_of(given["X"])
-        names += ["groups"] * (given["groups"] is not None)
     return {**given, **dict(zip(names, lowered(*(given[name] for name in names)), strict=True))}
 
 
@@ -146,12 +145,22 @@ def _refuse_whole(estimator: Any) -> None:
         frame = frame and frame.f_back
 
 
-def _with_groups(estimator: Any, parameters: Signature, args: Any, kwargs: Any) -> Any:
-    """Return the arguments, with the groups that the schema declares if no others are given."""
-    if "groups" not in parameters.parameters or getattr(estimator, "schema", None) is None:
-        return kwargs
-    given = parameters.bind(estimator, *args, **kwargs).arguments
-    return {**kwargs, "groups": estimator._groups_of(given["X"])} if given.get("groups") is None else kwargs
+def _with_columns(estimator: Any, parameters: Signature, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """Return the arguments, with the groups and the target that the schema declares if no others are given."""
+    if getattr(estimator, "schema", None) is None or "X" not in parameters.parameters:
+        return args, kwargs
+    given = parameters.bind(estimator, *args, **kwargs)
+    given.arguments.update(_declared_columns(estimator, parameters, given.arguments))
+    return given.args[1:], given.kwargs
+
+
+def _declared_columns(estimator: Any, parameters: Signature, given: Any) -> dict[str, Any]:
+    """Return the groups and the target of a table, as far as the schema declares them and they are not given."""
+    readers = {"groups": "_groups_of"}
+    if is_classifier(estimator) or is_regressor(estimator):
+        readers["y"] = "_target_of"
+    lacking = [name for name in readers if name in parameters.parameters and given.get(name) is None]
+    return {name: getattr(estimator, readers[name])(given["X"]) for name in lacking}
 
 
 def _put_back(estimator: Any, before: dict[str, Any]) -> None:

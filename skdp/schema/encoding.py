@@ -18,6 +18,7 @@ from .declared import (
     Number,
     cells_of,
     edges_of,
+    grid_of,
     limits,
     n_values,
     read_cells,
@@ -208,6 +209,34 @@ class Encoding:
                 elif self.form == "ends":
                     out[missing, start] = self._limits(column)[1]
             start += width
+        return out
+
+    def decode(self, X: Array) -> dict[str, list[Any]]:
+        """Return the columns of a table from rows that are encoded as "linear" or "codes", or from means of such rows.
+
+        A number is the mean of those that are not missing. It is missing if most are. A category is the most frequent.
+        """
+        out: dict[str, list[Any]] = {}
+        start = 0
+        for name, column in self.schema.items():
+            width = len(self._names_of(name, column))
+            own, start = X[:, start : start + width], start + width
+            if isinstance(column, Category):
+                last = len(cells_of(column)) - 1
+                codes = own.argmax(axis=1) if self.form == "linear" else np.rint(own[:, 0]).clip(0, last)
+                # Missing entries are None, and others have the name of their cell.
+                values = [*column.values, *cells_of(column)[len(column.values) :]]
+                if column.missing == "cell":
+                    values[-1] = None
+                out[name] = [values[int(code)] for code in codes]
+                continue
+            low, high = limits(column)
+            shares = own[:, 1] if width == 2 else np.zeros(len(own))
+            places = own[:, 0]
+            if self.form == "linear":
+                places = low + (high - low) * (places / np.maximum(1 - shares, 0.5) + 1) / 2
+            numbers = np.clip(grid_of(column).unwarp(np.clip(places, low, high)), column.low, column.high)
+            out[name] = [None if share > 0.5 else x for share, x in zip(shares, numbers.tolist(), strict=True)]
         return out
 
     def _in_bins(self, name: str, column: Number, entries: Entries) -> Array:

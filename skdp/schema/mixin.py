@@ -163,6 +163,10 @@ class TakesSchema:
         """Return the column of groups that the schema declares, or None."""
         return None if getattr(self, "schema", None) is None else groups_column(as_schema(self.schema), X)
 
+    def _target_of(self, X: Any) -> Any:
+        """Return the column of X that the schema declares as the target, or None."""
+        return None if getattr(self, "schema", None) is None else target_column(as_schema(self.schema), X)
+
 
 def declared_target(schema: Schema, name: str, estimator: Any) -> Any:
     """Return `classes` or `bounds_y` as the target declares it, or refuse a target that the estimator cannot have."""
@@ -224,6 +228,28 @@ def groups_column(schema: Schema, X: Any) -> Any:
     if names is None or schema.group not in names:
         raise ValueError(f"the schema declares the column {schema.group!r} of groups: X lacks it, and groups is None")
     return X[schema.group] if in_parts else columns[names.index(schema.group)]
+
+
+def target_column(schema: Schema, X: Any) -> Any:
+    """Return the column of the target that a schema declares, or None if X does not have it."""
+    name = schema.target_name
+    if name is None:
+        return None
+    if is_collection(X):
+        return X[name] if name in getattr(X, "columns", []) else None
+    names, columns = table_columns(X)
+    return columns[names.index(name)] if names is not None and name in names else None
+
+
+def target_of(schema: Schema | None, X: Any) -> Any:
+    """Return the column of the target that a schema declares, or refuse a missing y."""
+    found = None if schema is None else target_column(schema, X)
+    if found is None:
+        raise ValueError(
+            "requires y to be passed, but the target y is None, and X has no column that a schema declares as the "
+            "target. The budget was not charged"
+        )
+    return found
 
 
 def unit_of(schema: Schema | None, rows_per_group: int | None, groups: Any, X: Any) -> tuple[int | None, Any]:

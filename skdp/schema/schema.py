@@ -312,12 +312,7 @@ class Schema(Mapping[str, Column]):
             if column.missing == "cell" and name not in named:
                 entries = [None if lot < 1 / _MISSING_IN else entry for lot, entry in zip(lots, entries, strict=True)]
             table[name] = entries
-        for library in ("pandas", "polars"):
-            try:
-                return import_module(library).DataFrame(table)
-            except ImportError:
-                continue
-        return np.array([*zip(*table.values(), strict=True)], dtype=object).reshape(n, len(table))
+        return as_frame(table)
 
     def check(self, table: Any) -> TableCheck:
         """Count the entries of a table that are missing, unreadable or not declared. This is not private.
@@ -408,6 +403,16 @@ def read_table(schema: Schema, X: Any) -> list[Entries]:
 def read_rows(schema: Schema, X: Any) -> Rows:
     """Read the columns of a table, in the order of the schema, into a table whose rows can be selected."""
     return Rows(tuple(schema), tuple(read_table(schema, X)))
+
+
+def as_frame(table: dict[str, list[Any]]) -> Any:
+    """Return columns as a frame of pandas, or of Polars, or without both as an array of objects."""
+    for library in ("pandas", "polars"):
+        try:
+            return import_module(library).DataFrame(table)
+        except ImportError:
+            continue
+    return np.array([*zip(*table.values(), strict=True)], dtype=object).reshape(-1, len(table))
 
 
 def as_text(rows: list[Any]) -> str:

@@ -334,15 +334,16 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     def _target(self) -> tuple[str, NDArray | None, Any]:
         return LABELS, check_classes(self._declared("classes")), None
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Count the records, spend epsilon and delta, and fit the model to the cells.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Finite features. Numeric ones are clipped to `bounds`.
-        y : array-like of shape (n_samples,)
-            Labels. With declared `classes`, rows with other labels are left out.
+        y : array-like of shape (n_samples,), default=None
+            Labels. With declared `classes`, rows with other labels are left out. If None, they are the column of X that
+            `schema` declares as the target.
         groups : array-like of shape (n_samples,), default=None
             Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -554,15 +555,16 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     def _target(self) -> tuple[str, NDArray | None, Any]:
         return NUMBER, None, checked_bounds_y(self._declared("bounds_y"))
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Count the records, spend epsilon and delta, and fit the model to the cells.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Finite features. Numeric ones are clipped to `bounds`.
-        y : array-like of shape (n_samples,)
-            Finite targets, clipped to `bounds_y`.
+        y : array-like of shape (n_samples,), default=None
+            Finite targets, clipped to `bounds_y`. If None, they are the column of X that `schema` declares as the
+            target.
         groups : array-like of shape (n_samples,), default=None
             Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
         sample_weight : array-like of shape (n_samples,), default=None

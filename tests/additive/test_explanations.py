@@ -45,7 +45,9 @@ def test_several_classes_are_explained():
     several = DPAdditiveClassifier(bounds=(0, 1), classes=[0, 1, 2], n_bins=4, delta=1e-6, random_state=0)
     several.fit(X, rng.integers(0, 3, 500))
     own = several.explain_local(X[:1])[0]
-    np.testing.assert_allclose(sum(own.values()), several.decision_function(X[:1])[0])
+    scores = [sum(value[label] for value in own.values()) for label in (0, 1, 2)]
+    np.testing.assert_allclose(scores, several.decision_function(X[:1])[0])
+    assert list(own["intercept"]) == [0, 1, 2]
     with pytest.raises(ValueError, match="is not a single curve"):
         several.monotone({"x0": 1})
 

@@ -168,6 +168,38 @@ def test_the_container_does_not_matter(name):
                 assert np.array_equal(one, another)
 
 
+def with_target(model, X, y):
+    """Return the model with a name for its target, and the table with the target."""
+    schema = Schema(dict(model.schema), {"answer": model.schema.target})
+    return clone(model).set_params(schema=schema), X.assign(answer=y)
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if made(name).schema.target is not None])
+def test_the_target_may_be_a_column_of_the_table(name):
+    model = made(name)
+    X, y = table(model)
+    named, whole = with_target(model, X, y)
+    if is_classifier(model) or is_regressor(model):
+        assert np.array_equal(released(fitted(model, X, y)), released(fitted(named, whole, None)))
+        with pytest.raises(ValueError, match="y"):
+            fitted(named, X, None)
+
+
+def test_the_target_may_be_a_column_of_a_table_of_searches_and_scores():
+    model = made("DPAdditiveClassifier")
+    X, y = table(model)
+    named, whole = with_target(model, X, y)
+    searches = [skdp.DPGridSearchCV(one, {"n_bins": [4, 8]}, epsilon=9.0, random_state=0) for one in (model, named)]
+    chosen, again = fitted(searches[0], X, y), fitted(searches[1], whole, None)
+    assert np.array_equal(released(chosen.best_estimator_), released(again.best_estimator_))
+    judged = fitted(model, X, y)
+    expected = skdp.private_score(judged, X, y, random_state=0).value
+    assert skdp.private_score(fitted(named, whole, None), whole, random_state=0).value == expected
+    for one, rows in ((judged, X), (LogisticRegression().fit([[0], [1]], [0, 1]), [[0.0]])):
+        with pytest.raises(ValueError, match="requires y to be passed"):
+            skdp.private_score(one, rows)
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_what_a_schema_leaves_behind(name):
     model = made(name)

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
@@ -575,3 +576,51 @@ def test_integers_of_any_size_are_read():
     table = {"a": [5, 2**70, 70], "b": ["x", "y", "x"]}
     found = TableEncoder(schema=schema).fit(table).transform(pl.DataFrame(table, strict=False))
     np.testing.assert_array_equal(found, TableEncoder(schema=schema).fit(table).transform(table))
+
+
+BACK = Schema(
+    {
+        "age": Number(18, 90),
+        "income": Number(1, 10_000, scale="log", missing="error"),
+        "work": Category(["private", "state"]),
+        "rank": Category([3, 5, 8], missing="error", other="missing"),
+    }
+)
+
+
+@pytest.mark.parametrize("form", ["linear", "codes"])
+def test_encoded_rows_are_decoded(form):
+    table = pd.DataFrame(
+        {
+            "age": [18.0, None, 90.0, 41.0],
+            "income": [1.0, 10.0, 10_000.0, 250.0],
+            "work": ["state", "church", None, "private"],
+            "rank": [5, 8, 3, 5],
+        }
+    )
+    encoder = TableEncoder(BACK, form=form)
+    rows = encoder.transform(table)
+    back = encoder.inverse_transform(rows)
+    assert list(back.columns) == list(table.columns)
+    np.testing.assert_allclose(back["age"].astype(float), table["age"])
+    np.testing.assert_allclose(back["income"], table["income"])
+    assert back["work"].fillna("gone").tolist() == ["state", "other", "gone", "private"]
+    assert back["rank"].tolist() == [5, 8, 3, 5]
+    np.testing.assert_allclose(encoder.transform(back), rows, atol=1e-12)
+    assert encoder.inverse_transform(rows[:0]).shape == (0, 4)
+    with pytest.raises(ValueError, match="X has 2 columns, and the encoded table has"):
+        encoder.inverse_transform(rows[:, :2])
+
+
+def test_means_of_encoded_rows_are_decoded():
+    table = {"age": [20, 40, None], "income": [10, 10, 1000], "work": ["state", "state", None], "rank": [3, 8, 8]}
+    for sparse_output in (False, True):
+        encoder = TableEncoder(BACK, sparse_output=sparse_output)
+        rows = encoder.transform(table)
+        centre = rows.mean(axis=0)[None]
+        decoded = encoder.inverse_transform(csr_array(centre) if sparse_output else centre)
+        # The mean of the numbers that are there, and on the scale of the column.
+        assert decoded["age"][0] == pytest.approx(30)
+        assert decoded["income"][0] == pytest.approx(10 ** (5 / 3))
+        assert decoded["work"][0] == "state"
+        assert decoded["rank"][0] == 8
