@@ -19,20 +19,13 @@ from ..schema.declared import Category, Number
 from ..schema.schema import as_html, as_text
 from ..sensitivity import sum_over_rows
 from ._call import COUNTS, Call, Cells, Numbers, cells_in, choosing, numbers_of, statistic
-from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances
+from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances
 from ._noise import Sensitivity, quietest, with_and_without_delta
-from ._quantiles import ENDS, RANKS, enclosing, enclosures, errors_of
-from ._ranks import THEOREM as OF_RANKS
-from ._ranks import WHOLE, as_values, edges_of, quantiles_at, rank_counts, rank_scales, refined
+from ._quantiles import enclosed_quantiles, quantile_parts
+from ._ranks import WHOLE, quantiles_at
 
 Array = NDArray[np.float64]
 
-
-# Parts of the share of the quartiles for the ends of their intervals, and for the ranks of the ends.
-_OF_ENDS, _OF_RANKS = 0.15, 0.08
-
-# Level at which the intervals of quartiles are most accurate.
-_LEVEL = 0.95
 
 _QUARTILES = {"25%": WHOLE // 4, "50%": WHOLE // 2, "75%": 3 * WHOLE // 4}
 _NAMES = ("count", "missing", "mean", "std", *_QUARTILES)
@@ -221,7 +214,8 @@ def describe(call: Call, y: Any = None) -> Description:
         raise ValueError("schema must be given, because it declares the columns of numbers and of categories")
     call = call.with_target(y)
     assert call.schema is not None
-    chosen = call.schema if call.chosen is None else call.schema.select(*_names(call.chosen))
+    names = [call.chosen] if isinstance(call.chosen, str) else call.chosen
+    chosen = call.schema if names is None else call.schema.select(*names)
     kinds = {kind: [name for name in chosen if isinstance(chosen[name], kind)] for kind in (Number, Category)}
     numbers = numbers_of(choosing(call, kinds[Number])) if kinds[Number] else None
     cells = cells_in(choosing(call, kinds[Category])) if kinds[Category] else None
@@ -229,12 +223,12 @@ def describe(call: Call, y: Any = None) -> Description:
     budget, (mechanism, event, of_counts), _ = with_and_without_delta(
         call.budget, lambda own: _division(own, numbers, cells, rows), lambda found: found[2]
     )
-    releases, events, share = [("counts", mechanism, of_counts, COUNTS)], [event], 1 - of_counts
+    parts, events, share = [("counts", mechanism, of_counts, COUNTS)], [event], 1 - of_counts
     if numbers is not None:
         rest = quantiles_at(budget, share, (WHOLE // 2,), 1, rows)[1]
-        releases.append((_NUMBERS, Reserved(rest), share, THEOREM))  # type: ignore[arg-type]
+        parts.append((_NUMBERS, Reserved(rest), share, THEOREM))  # type: ignore[arg-type]
         events.append(rest)
-    plan = call.plan(budget, *releases, events=events)
+    plan = call.plan(budget, *parts, events=events)
     # If all columns are of one type, one array stands for both arrays.
     arrays: list[Any] = [own for own in (numbers and numbers.values, cells and cells.codes) if own is not None]
     session, values, codes = call.open(plan, arrays[0], arrays[-1])
@@ -252,10 +246,6 @@ def describe(call: Call, y: Any = None) -> Description:
     if numbers is not None:
         described = _describe_numbers(session, budget, share, rows, numbers, values, n, plan)
     return Description(described, categories, n, plan)
-
-
-def _names(columns: Any) -> list[str]:
-    return [columns] if isinstance(columns, str) else list(columns)
 
 
 def _cell_counts(cells: Cells, codes: NDArray) -> list[Array]:
@@ -295,76 +285,46 @@ def _describe_numbers(
     of_quartiles, of_moments = (*(share * part for part in shares), 0.0)[:2]
     names, width = choice[0], numbers.width
     levels = tuple(_QUARTILES[name] for name in names)
-    of_ends, of_ranks = _OF_ENDS * of_quartiles, _OF_RANKS * of_quartiles
-    main = of_quartiles - of_ends - of_ranks
-    mechanism, event = quantiles_at(budget, main, levels, width, rows)
-    (ends, of_their_ends), (ranks, of_their_ranks) = enclosing(budget, of_ends, of_ranks, levels, width, rows)
-    releases = [
-        Release("quartiles", mechanism, main, OF_RANKS),
-        Release(ENDS, ends, of_ends, OF_RANKS),
-        Release(RANKS, ranks, of_ranks, COUNTS),
-    ]
-    events = [event, of_their_ends, of_their_ranks]
+    parts, events = quantile_parts(budget, of_quartiles, levels, width, rows)
     design = moment_design(budget, of_moments, 4, width, 1, numbers.may_lack, rows) if of_moments else None
     if design:
-        releases.append(Release(LABEL, design.mechanism, of_moments, THEOREM))
+        parts.append((LABEL, design.mechanism, of_moments, THEOREM))
         events.append(design.event)
-    session.refine(_NUMBERS, releases, events)
+    session.refine(_NUMBERS, [Release(*part) for part in parts], events)
 
-    found: dict[str, dict[str, Estimate]] = {name: {} for name in numbers.names}
+    def unknown(least: float, most: float) -> Estimate:
+        return Estimate(math.nan, math.inf, plan, (), {}, Around(0.0, Law(normal=math.inf), 0.0, least, most))
+
+    found = []
+    for low, high in zip(numbers.lower.tolist(), numbers.upper.tolist(), strict=True):
+        own = {name: unknown(low, high) for name in _NAMES}
+        own |= {name: unknown(0.0, math.inf) for name in ("count", "missing")} | {"std": unknown(0.0, (high - low) / 2)}
+        found.append(own)
     present = np.full(width, max(float(n.value), 1.0))
     if design:
         sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
         present = np.maximum(sums[:, 0], 1.0) if numbers.may_lack else present
-        _add_moments(found, design, sums, numbers, n, plan)
-    q = np.array(levels, dtype=np.intp)
-    spread = enclosures(session, budget, of_ends, rows, numbers, _LEVEL, q, present, values)
-    edges = refined(edges_of(numbers, 4096), spread.ends)
-    drawn = as_values(edges, session.release("quartiles", rank_counts(edges, values)), numbers).T
-    spread = spread.about(drawn, rank_scales(mechanism, levels), _LEVEL, drawn.shape)
-    errors = errors_of(spread, numbers)
-    for (i, name), (j, column) in product(enumerate(names), enumerate(numbers.names)):
-        found[column][name] = Estimate(float(drawn[i, j]), float(errors[i, j]), plan, (), {}, spread.of_one(i, j))
-    return {
-        column: {key: _known(own.get(key), key, *ends, n, plan) for key in _NAMES}
-        for (column, own), ends in zip(found.items(), zip(numbers.lower, numbers.upper, strict=True), strict=True)
-    }
-
-
-def _known(one: Estimate | None, key: str, low: float, high: float, n: Estimate, plan: PrivacyGuarantee) -> Estimate:
-    """Return an estimate, whose value is NaN if it was not released or is no larger than its noise."""
-    if one is None:
-        # Nothing but the range of the statistic is known.
-        least, most = {"std": (0.0, (high - low) / 2), "count": (0.0, math.inf), "missing": (0.0, math.inf)}.get(
-            key, (low, high)
-        )
-        return Estimate(math.nan, math.inf, plan, (), {}, Around(0.0, Law(normal=math.inf), 0.0, least, most))
-    limit = {"std": one.value, "count": math.inf, "missing": math.inf}.get(key, _UNKNOWN * (high - low))
-    return one if one.standard_error <= limit else replace(one, value=math.nan)
-
-
-def _add_moments(
-    found: dict[str, dict[str, Estimate]],
-    design: Design,
-    sums: Array,
-    numbers: Numbers,
-    n: Estimate,
-    plan: PrivacyGuarantee,
-) -> None:
-    law = combination(design.mechanism, design.powers[0])
-    shape, half = (numbers.width,), numbers.half
-    every = {
-        "mean": in_units(means(design, sums), numbers.centre, half, shape),
-        "std": in_units(variances(design, sums, 0.5), np.zeros(1), half, shape),
-    }
-    for j, (name, column) in enumerate(zip(numbers.names, numbers.scales, strict=True)):
-        own = found[name]
-        own["count"] = _counted(round(sums[j, 0]), law, plan)
-        lacking = max(n.value - round(sums[j, 0]), 0) if column.missing == "cell" else 0
-        both = math.hypot(n.standard_error, math.sqrt(law.variance)) if column.missing == "cell" else 0.0
-        own["missing"] = Estimate(lacking, both, plan, (), {}, Around(lacking, Law(normal=both), None, 0))
-        for key, (value, error, spread) in every.items():
-            own[key] = Estimate(float(value[j]), float(error[j]), plan, (), {}, spread.rules[j])
+        law = combination(design.mechanism, design.powers[0])
+        mean = in_units(means(design, sums), numbers.centre, numbers.half, (width,))[2].rules
+        std = in_units(variances(design, sums, 0.5), np.zeros(1), numbers.half, (width,))[2].rules
+        for j, own in enumerate(found):
+            lacks = numbers.scales[j].missing == "cell"
+            lacking = max(n.value - round(sums[j, 0]), 0) if lacks else 0
+            both = math.hypot(n.standard_error, math.sqrt(law.variance)) if lacks else 0.0
+            own["count"] = _counted(round(sums[j, 0]), law, plan)
+            own["missing"] = Estimate(lacking, both, plan, (), {}, Around(lacking, Law(normal=both), None, 0))
+            for key, rule in (("mean", mean[j]), ("std", std[j])):
+                own[key] = Estimate(rule.value, rule.standard_error, plan, (), {}, rule)
+    drawn, spread = enclosed_quantiles(session, budget, of_quartiles, rows, numbers, 0.95, levels, present, values)
+    for (i, name), (j, own) in product(enumerate(names), enumerate(found)):
+        error = float(spread.standard_error[i, j])
+        own[name] = Estimate(float(drawn[i, j]), error, plan, (), {}, spread.of_one(i, j))
+    for j, own in enumerate(found):
+        limits = dict.fromkeys(("mean", *_QUARTILES), _UNKNOWN * 2 * numbers.half[j]) | {"std": own["std"].value}
+        # A value that its noise hides is not known.
+        hidden = [key for key, most in limits.items() if own[key].standard_error > most]
+        own |= {key: replace(own[key], value=math.nan) for key in hidden}
+    return dict(zip(numbers.names, found, strict=True))
 
 
 class DescribeDisplay:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..parts.arrays import count_rows
 from ..release.estimates import Estimate, check_level
 from ..release.laws import combination
 from ..release.session import Release, ReleaseSession, Reserved
+from ..release.theorems import Theorem
 from ..sensitivity import sum_over_rows
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic
 from ._noise import Sensitivity, quietest, with_and_without_delta
@@ -36,11 +38,10 @@ from ._ranks import (
 Array = NDArray[np.float64]
 
 
-# Shares of the budget for the number of records, for the ends of intervals, and for the ranks of the ends.
+# Share of the budget for the number of records, and parts of the rest for the ends of intervals and their ranks.
 _OF_COUNT, _OF_ENDS, _OF_RANKS = 0.02, 0.11, 0.06
 
-#: Labels of the releases that enclose quantiles.
-ENDS, RANKS = "ends of intervals", "ranks of the ends"
+_QUANTILES, _ENDS, _RANKS = "quantiles", "ends of intervals", "ranks of the ends"
 
 # Distance of an end from the least sufficient rank, in units of its noise, so that 1 % of Laplace variables are larger.
 _FURTHER = 4.0
@@ -59,8 +60,9 @@ _MOST_LEFT_OUT = 0.3
 _CELLS_OF_RANGE = 2**10
 
 
-def count_mechanism(budget: Budget, share: float, size: int, rows: int) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism for `size` numbers of records, where each record counts in all of them."""
+def count_mechanism(budget: Budget, share: float, numbers: Numbers, rows: int) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism for what `counted` returns, where each record counts in all columns."""
+    size = numbers.width if numbers.may_lack else 1
     return quietest(budget, share, Sensitivity(float(size), math.sqrt(size), size, integers=True), rows)
 
 
@@ -73,11 +75,6 @@ def counted(numbers: Numbers, values: NDArray) -> Array:
 
 def _present(values: NDArray) -> NDArray[np.intp]:
     return np.array([np.count_nonzero(~np.isnan(column)) for column in values.T])
-
-
-def width_of_counts(numbers: Numbers) -> int:
-    """Return the number of counts that `counted` returns."""
-    return numbers.width if numbers.may_lack else 1
 
 
 @statistic()
@@ -136,36 +133,30 @@ def _quantiles(call: Call, q: Any, interval: bool, level: float) -> Estimate:
     level, interval = check_level(level), check_boolean(interval, "interval")
     numbers = numbers_of(call)
     sought = tuple(np.ravel(levels).tolist())
-    shares = (_OF_COUNT, _OF_ENDS, _OF_RANKS) if interval else ()
-    main, rows = 1 - math.fsum(shares), call.unit.rows
+    rows, width = call.unit.rows, numbers.width
 
     def build(budget: Budget) -> Any:
-        own = [quantiles_at(budget, main, sought, numbers.width, rows)]
-        if interval:
-            own.append(count_mechanism(budget, _OF_COUNT, width_of_counts(numbers), rows))
-            own += enclosing(budget, _OF_ENDS, _OF_RANKS, sought, numbers.width, rows)
-        return budget, own
+        if not interval:
+            mechanism, event = quantiles_at(budget, 1.0, sought, width, rows)
+            return budget, [(_QUANTILES, mechanism, 1.0, THEOREM)], [event]
+        parts, events = quantile_parts(budget, 1 - _OF_COUNT, sought, width, rows)
+        mechanism, event = count_mechanism(budget, _OF_COUNT, numbers, rows)
+        return budget, [*parts, ("number of records", mechanism, _OF_COUNT, COUNTS)], [*events, event]
 
-    budget, own = with_and_without_delta(call.budget, build, lambda found: found[1][0][0].scale)
-    labels, theorems = ("quantiles", "number of records", ENDS, RANKS), (THEOREM, COUNTS, THEOREM, COUNTS)
-    parts = [
-        (label, mechanism, share, theorem)
-        for label, (mechanism, _), share, theorem in zip(labels, own, (main, *shares), theorems, strict=False)
-    ]
-    plan = call.plan(budget, *parts, events=[event for _, event in own])
-    session, values = call.open(plan, numbers.values)
-    edges = edges_of(numbers)
-    shape = np.shape(levels) + (() if numbers.single else (numbers.width,))
-    spread: Any = None
+    budget, parts, events = with_and_without_delta(call.budget, build, lambda found: found[1][0][1].scale)
+    session, values = call.open(plan := call.plan(budget, *parts, events=events), numbers.values)
+    shape, spread = np.shape(levels) + (() if numbers.single else (width,)), None
+    value: Any
+    error: Any
     if interval:
         n = np.maximum(session.release("number of records", counted(numbers, values)), 1.0)
-        spread = enclosures(session, budget, _OF_ENDS, rows, numbers, level, np.ravel(levels), n, values)
-        edges = refined(edges, spread.ends)
-    found = as_values(edges, session.release("quantiles", rank_counts(edges, values)), numbers).T
-    if spread is not None:
-        spread = spread.about(found, rank_scales(own[0][0], sought), level, shape)
-    error: Any = np.full(shape, np.nan) if spread is None else errors_of(spread, numbers).reshape(shape)
-    value: Any = found.reshape(shape)
+        value, spread = enclosed_quantiles(session, budget, 1 - _OF_COUNT, rows, numbers, level, sought, n, values)
+        spread = replace(spread, shape=shape)
+        value, error = value.reshape(shape), spread.standard_error.reshape(shape)
+    else:
+        edges = edges_of(numbers)
+        value = as_values(edges, session.release(_QUANTILES, rank_counts(edges, values)), numbers).T.reshape(shape)
+        error = np.full(shape, np.nan)
     if not shape:
         value, error = float(value), float(error)
     return Estimate(value, error, plan, numbers.names, {"q": np.asarray(levels) / WHOLE}, spread)
@@ -214,38 +205,39 @@ def _levels(q: Any) -> NDArray[np.intp]:
     return np.rint(array * WHOLE).astype(np.intp)
 
 
-def enclosing(
-    budget: Budget, of_ends: float, of_ranks: float, levels: tuple[int, ...], width: int, rows: int
-) -> list[tuple[Any, PrivacyEvent]]:
-    """Return the parts of a plan for the ends of intervals, whose levels follow from releases, and for their ranks."""
-    event = quantiles_at(budget, of_ends, levels, width, rows)[1]
-    n_counts = width * (2 * len(levels) + 1)
-    moves = Sensitivity(float(width), math.sqrt(width) * (1 + 2.0**-50), n_counts, integers=True)
-    return [(Reserved(event), event), quietest(budget, of_ranks, moves, rows)]  # type: ignore[arg-type]
+def quantile_parts(
+    budget: Budget, share: float, levels: tuple[int, ...], width: int, rows: int
+) -> tuple[list[tuple[str, Any, float, Theorem]], list[PrivacyEvent]]:
+    """Return the plan of quantiles, of the ends of their intervals (whose levels are found later), and their ranks."""
+    of_ends, of_ranks = share * _OF_ENDS, share * _OF_RANKS
+    main = share - of_ends - of_ranks
+    moves = Sensitivity(width, math.sqrt(width) * (1 + 2.0**-50), width * (2 * len(levels) + 1), integers=True)
+    quantiles, first = quantiles_at(budget, main, levels, width, rows)
+    second = quantiles_at(budget, of_ends, levels, width, rows)[1]
+    ranks, third = quietest(budget, of_ranks, moves, rows)
+    parts = [
+        (_QUANTILES, quantiles, main, THEOREM),
+        (_ENDS, Reserved(second), of_ends, THEOREM),  # type: ignore[arg-type]
+        (_RANKS, ranks, of_ranks, COUNTS),
+    ]
+    return parts, [first, second, third]
 
 
-def errors_of(spread: Enclosures, numbers: Numbers) -> Array:
-    """Return standard errors of quantiles of shape (n_levels, n_columns), with rounding to declared steps."""
-    return np.hypot(spread.standard_error, _steps(numbers) / math.sqrt(12))
-
-
-def _steps(numbers: Numbers) -> Array:
-    return np.array([float(getattr(column, "step", None) or 0.0) for column in numbers.scales] or [0.0] * numbers.width)
-
-
-def enclosures(
+def enclosed_quantiles(
     session: ReleaseSession,
     budget: Budget,
-    of_ends: float,
+    share: float,
     rows: int,
     numbers: Numbers,
     level: float,
-    levels: NDArray[np.intp],
+    levels: tuple[int, ...],
     n: Array,
     values: NDArray,
-) -> Enclosures:
-    """Release two quantiles around each quantile, and their ranks."""
-    least, q, width, of_ranks = float(n.min()), levels / WHOLE, numbers.width, session.mechanism(RANKS)
+) -> tuple[Array, Enclosures]:
+    """Release quantiles of shape (n_levels, n_columns), between two quantiles around each with their ranks."""
+    scales, of_ends = rank_scales(session.mechanism(_QUANTILES), levels), share * _OF_ENDS
+    q = np.array(levels) / WHOLE
+    least, width, of_ranks = float(n.min()), numbers.width, session.mechanism(_RANKS)
     n_cells, sides = 2 * len(q) + 1, (0, 1)
     needed = np.array(
         [
@@ -256,32 +248,36 @@ def enclosures(
             for i, one in enumerate(q.tolist())
         ]
     )
-    scales = np.full((len(q), 2), 2 * quantiles_at(budget, of_ends, (1, 2), width, rows)[0].scale)
+    noise = np.full((len(q), 2), 2 * quantiles_at(budget, of_ends, (1, 2), width, rows)[0].scale)
     # The distance of the ends depends on the noise of the cuts, which depends on the levels of the ends.
     wanted, places, mechanism, event = (None,) * 4  # type: Any, Any, Any, Any
     for _ in range(3):
         # An end that is nearer than wanted may still be proved to be on the right side.
-        wanted = np.minimum(needed + _FURTHER * scales, _FARTHEST * least * np.stack([q, 1 - q], axis=1))
+        wanted = np.minimum(needed + _FURTHER * noise, _FARTHEST * least * np.stack([q, 1 - q], axis=1))
         at = np.rint((q[:, None] + np.array([-1, 1]) * wanted / least) * WHOLE)
         sought, places = np.unique(np.clip(at, 1, WHOLE - 1).astype(np.intp), return_inverse=True)
         mechanism, event = quantiles_at(budget, of_ends, tuple(sought.tolist()), width, rows)
-        scales = rank_scales(mechanism, tuple(sought.tolist()))[places].reshape(scales.shape)
-    session.refine(ENDS, [Release(ENDS, mechanism, of_ends, THEOREM)], [event])
+        noise = rank_scales(mechanism, tuple(sought.tolist()))[places].reshape(noise.shape)
+    session.refine(_ENDS, [Release(_ENDS, mechanism, of_ends, THEOREM)], [event])
     edges = edges_of(numbers)
-    released = session.release(ENDS, rank_counts(edges, values))
+    released = session.release(_ENDS, rank_counts(edges, values))
     ends = as_ends(edges, released[:, places.ravel()].reshape(width, len(q), 2).transpose(1, 0, 2), numbers)
     # Values at the upper end are counted below it if they are multiples of a step.
-    cuts = (ends + np.array([-0.5, 0.5]) * _steps(numbers)[:, None]).transpose(1, 0, 2).reshape(width, -1)
-    counts = session.release(RANKS, counts_between(np.sort(cuts, axis=1), values).ravel()).reshape(width, n_cells)
+    steps = np.array([getattr(column, "step", None) or 0.0 for column in numbers.scales] or [0.0] * width)
+    cuts = (ends + np.array([-0.5, 0.5]) * steps[:, None]).transpose(1, 0, 2).reshape(width, -1)
+    counts = session.release(_RANKS, counts_between(np.sort(cuts, axis=1), values).ravel()).reshape(width, n_cells)
     order = np.argsort(np.argsort(cuts, axis=1, kind="stable"), axis=1) + 1
     ranks = np.take_along_axis(np.cumsum(counts, axis=1), order - 1, axis=1).reshape(width, len(q), 2)
     below = ranks.transpose(1, 0, 2) - (q[:, None] * counts.sum(axis=1))[..., None]
     # In a column with more records than the smallest column, the ends are farther away in ranks.
     reach = wanted[:, None, :] * (n / least)[:, None]
-    return Enclosures(
+    spread = Enclosures(
         q, ends, below, order.reshape(width, len(q), 2).transpose(1, 0, 2), reach * np.ones((1, width, 1)),
         of_ranks, n_cells, np.broadcast_to(n, width), numbers.lower, numbers.upper,
     )  # fmt: skip
+    edges = refined(edges, ends)
+    found = as_values(edges, session.release(_QUANTILES, rank_counts(edges, values)), numbers).T
+    return found, spread.about(found, scales, steps, level)
 
 
 @statistic()
@@ -327,7 +323,7 @@ def min_max(call: Call) -> Estimate:
 
     def build(budget: Budget) -> Any:
         of_range = quantiles_at(budget, share, (1, WHOLE - 1), numbers.width, rows)
-        return budget, count_mechanism(budget, _OF_RANGE_COUNT, width_of_counts(numbers), rows), *of_range
+        return budget, count_mechanism(budget, _OF_RANGE_COUNT, numbers, rows), *of_range
 
     budget, of_count, mechanism, event = with_and_without_delta(call.budget, build, lambda found: found[2].scale)
     parts = [("number of records", of_count[0], _OF_RANGE_COUNT, COUNTS), ("range", Reserved(event), share, THEOREM)]

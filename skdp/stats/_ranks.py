@@ -134,14 +134,15 @@ class Enclosures:
     standard_error: Any = None
     shape: tuple[int, ...] = (-1,)
 
-    def about(self, value: Array, scales: Array, level: float, shape: tuple[int, ...]) -> Enclosures:
+    def about(self, value: Array, scales: Array, steps: Array, level: float) -> Enclosures:
         """Return the intervals of quantiles that were released afterwards, with these scales of their ranks."""
         proved = self._proved(level, True)
         far = self.n[:, None] * np.stack([self.q, 1 - self.q], axis=1)[:, None]
         reach = np.where(proved == self.ends, np.minimum(self.reach, far), far).sum(axis=2)
         error = math.sqrt(2) * scales[:, None] * (proved[..., 1] - proved[..., 0]) / np.maximum(reach, 1e-300)
         ends = np.stack([np.minimum(self.ends[..., 0], value), np.maximum(self.ends[..., 1], value)], axis=2)
-        return replace(self, ends=ends, standard_error=error, shape=shape)
+        # Rounding to a declared step adds to the error.
+        return replace(self, ends=ends, standard_error=np.hypot(error, steps / math.sqrt(12)), shape=value.shape)
 
     def of_one(self, i: int, j: int) -> Enclosures:
         """Return the interval of one quantile of one column."""

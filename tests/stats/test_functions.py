@@ -235,6 +235,8 @@ def test_a_description_with_few_records_holds_fewer_statistics():
     assert known == {"50%"}
     assert repr(few).count("unknown") == 5 * 6
     assert few.to_frame()["column 1"].isna().sum() == 6
+    pytest.importorskip("matplotlib").use("Agg")
+    assert len(stats.DescribeDisplay.from_description(few).axes_) >= 6
     assert described(3)[1] <= {"50%"}
 
 
