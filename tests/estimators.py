@@ -630,8 +630,6 @@ _BY_COINS = "a record of weight 2 is kept with twice the probability of a record
 # 25 records of one label are left, and none of the others.
 _FEW_KEPT = (
     "ExpMechERM-log_loss-gaussian",
-    "FunctionalMechLogReg-lda-gaussian",
-    "FunctionalMechLogReg-lda-pure",
     "DPMLPClassifier-adam-tanh-gaussian-sampled",
 )
 
