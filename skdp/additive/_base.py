@@ -28,7 +28,8 @@ from ..solvers.regularised import noise_multiplier
 from ._explanations import AdditiveExplanations
 from ._fine import Fine
 from ._groups import GroupedLayout
-from ._plans import Before, Cells
+from ._plans import Before, Cells, ReservedPart
+from ._stages import Curves
 from ._terms import ROUGHNESS, Layout
 from ._uncertainty import Pseudo, pseudo_records, term_noise
 
@@ -64,6 +65,15 @@ class Parameters:
     @property
     def private(self) -> bool:
         return self.epsilon < math.inf
+
+    @property
+    def in_stages(self) -> bool:
+        """Whether stages may follow the curves."""
+        return self.chooses_pairs and (self.delta > 0 or not self.private)
+
+    def stages(self, before: Before, after: float = 0.0) -> ReservedPart:
+        """Return the part of the budget for curves and stages."""
+        return ReservedPart(self.epsilon, self.delta, 1 - before.share - after)
 
     def table(self, n_features: int, names: NDArray | None, named: bool = True) -> Columns:
         """Return the columns, with all edges of bins except private edges."""
@@ -182,43 +192,46 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         check_is_fitted(self, "terms_")
         return self._columns.with_edges((j, own) for j, own in enumerate(self.bin_edges_) if own is not None)
 
-    def _codes(self, X: Any) -> Codes:
+    def _codes(self, X: Any) -> list[Codes]:
         """Return the cells of rows in the terms."""
         columns = self._fitted_columns()
         rows = self._rows(X, not all(columns.ordered), reset=False)
-        return self._layout.codes(columns.codes(columns.split(rows)))
+        cells = columns.codes(columns.split(rows))
+        return [term.codes(cells) for term in self._all_terms]
 
     def _fitted_terms(
-        self, tables: list[Array], intercept: Array, cells: Cells, columns: Columns, layout: AnyLayout, single: bool
+        self, model: Curves, cells: Cells, columns: Columns, layout: AnyLayout, single: bool
     ) -> dict[str, Any]:
         """Return the attributes that describe the model, computed from releases only."""
         # Terms of one column are centred by the released counts, so that their mean over the records is about 0. The
         # intercept takes the difference.
-        terms, shift = [], np.zeros(len(intercept))
-        for term, values in zip(layout.terms, tables, strict=True):
-            mean = np.zeros(len(intercept))
+        terms, shift = [], np.zeros(len(model.intercept))
+        for term, values in zip(model.terms, model.tables, strict=True):
+            mean = np.zeros(len(model.intercept))
             if len(term.columns) == 1:
                 weights = np.maximum(cells.counts[term.columns[0]], 0.0)
                 weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(values), 1 / len(values))
                 mean = weights @ values
             shift += mean
-            values = (values - mean).reshape(*term.shape, len(intercept))
+            values = (values - mean).reshape(*term.shape, len(model.intercept))
             terms.append(values[..., 0] if single else values)
         return {
             "terms_": terms,
-            "intercept_": intercept + shift,
-            "term_columns_": [term.columns for term in layout.terms],
+            "intercept_": model.intercept + shift,
+            "term_columns_": [term.columns for term in model.terms],
             "bin_edges_": cells.columns.bin_edges(),
             "cell_counts_": cells.counts,
             "n_samples_estimate_": cells.total,
             "_columns": columns,
             "_layout": layout,
+            "_all_terms": model.terms,
+            "_stage_variances": model.variances,
         }
 
     def _scores(self, X: Any) -> Array:
         """Return the linear predictors of rows, of shape (n_rows, outputs)."""
         codes = self._codes(X)
-        out = np.tile(np.ravel(self.intercept_), (codes.shape[1], 1))
+        out = np.tile(np.ravel(self.intercept_), (len(codes[0]), 1))
         for own, values in zip(codes, self._tables(), strict=True):
             out += values.take(own, axis=0)
         return out
@@ -263,13 +276,25 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         """Return standard deviations of the noise in ``terms_``, and bounds on them that hold for all records."""
         # The rows of X stand for the records. Therefore X must not be private. If None, pseudo-records are used.
         check_is_fitted(self, "terms_")
-        codes = self._layout.codes(pseudo_records(self.cell_counts_)) if X is None else self._codes(X)
+        codes = (
+            self._layout.codes(pseudo_records(self.cell_counts_)) if X is None else self._curve_codes(self._codes(X))
+        )
         if not codes.shape[1]:
             raise ValueError(
                 "X must have at least one row, which stands for the records. Pass None to use pseudo-records"
             )
         found = self._noise_in_cells(codes)
-        return tuple([own.reshape(values.shape) for own, values in zip(one, self.terms_, strict=True)] for one in found)
+        return tuple(
+            [
+                np.sqrt(variances + (one[t] ** 2 if t < len(one) else 0.0)).reshape(self.terms_[t].shape)
+                for t, variances in enumerate(self._stage_variances)
+            ]
+            for one in found
+        )
+
+    def _curve_codes(self, codes: list[Codes]) -> Codes:
+        """Return the cells of rows in the terms that were fitted together."""
+        return np.stack(codes[: len(self._layout.terms)])
 
     def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
         return self._noise_of(self._layout, codes, self.cell_counts_)
@@ -305,8 +330,13 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         """
         codes = self._codes(X)
         find = self._noise_in_scores(self._layout.codes(pseudo_records(self.cell_counts_)))
-        parts = [find(codes[:, start : start + _ROWS]) for start in range(0, codes.shape[1], _ROWS)]
+        curves = self._curve_codes(codes)
+        parts = [find(curves[:, start : start + _ROWS]) for start in range(0, curves.shape[1], _ROWS)]
         found = np.concatenate([np.empty((0, np.size(self.intercept_))), *parts])
+        # The noise of a table of a stage is independent of all other noise.
+        zeros = np.zeros((1, found.shape[1]))
+        tables = [np.vstack([own, zeros]) for own in self._stage_variances]
+        found = np.sqrt(found**2 + sum(own[where] for own, where in zip(tables, codes, strict=True)))
         return found[:, 0] if found.shape[1] == 1 else found
 
     def _noise_in_scores(self, records: Codes) -> Callable[[Codes], Array]:
@@ -338,10 +368,9 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         return Columns((kind,), Grid(np.zeros(1), np.ones(1), GRID_SIZE), parameters.columns.n_bins)
 
     @staticmethod
-    def _prepared(parameters: Parameters, columns: Columns) -> tuple[Layout, Before]:
+    def _prepared(parameters: Parameters, columns: Columns) -> Layout:
         smoothness = parameters.smoothness
         if smoothness is None:
             noise = noise_multiplier(parameters.epsilon, parameters.delta, sum(columns.sizes))
             smoothness = 1 - ROUGHNESS / (1 + noise)
-        layout = Layout.of(columns, smoothness)
-        return layout, Before.of(parameters.epsilon, parameters.delta, columns)
+        return Layout.of(columns, smoothness)

@@ -32,12 +32,12 @@ from ._base import MOST_BINS, AdditiveModel, AnyLayout, Parameters, positions
 from ._engines import GradientEngine, ObjectiveEngine, mechanism_of
 from ._fine import check_fine_cells, fine_cells_of, refined, split_for_pairs
 from ._groups import FINE_PAIR_CELLS, GroupedLayout
-from ._plans import COUNTS, Before, release_cells
+from ._plans import COUNTS, Before, Reserve, release_cells
 from ._rounds import LEAST_MU, LESS, Choice, Fitted, RoundsEngine
 from ._rounds_noise import noise_in_scores, rounds_noise
-from ._rounds_pairs import Found, PairedRounds
 from ._sampling_noise import without_sampling
 from ._scores import curvatures, logits
+from ._stages import Curves, LabelLoss, boosted, planned_curves
 from ._terms import Layout
 from ._uncertainty import Pseudo
 
@@ -49,7 +49,7 @@ SOLVERS = ("auto", "objective", "gradient")
 _MOST_MARGIN = 8.0
 
 # The public columns, features and engine of a fit.
-Design = tuple[Columns, AnyLayout, Any]
+Design = tuple[Columns, AnyLayout, Any, Any]
 
 
 def _by_round(values: list[Array]) -> Any:
@@ -312,12 +312,32 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
+        cells, finer = columns, []
         if self._in_rounds(parameters, shape.n_classes):
-            fine = refined(columns, parameters.fine, parameters.columns.unit, MOST_BINS, shape.names, shape.is_read)
-            return self._plan_rounds(parameters, fine, columns)
-        layout, before = self._prepared(parameters, columns)
-        engine = self._engine_for(parameters, layout, before, shape.n_classes)
-        return before.and_then(engine.plan()), (columns, layout, engine)
+            cells = refined(columns, parameters.fine, parameters.columns.unit, MOST_BINS, shape.names, shape.is_read)
+            finer = [j for j, (n, m) in enumerate(zip(cells.sizes, columns.sizes, strict=True)) if n > m]
+            cells = split_for_pairs(cells, FINE_PAIR_CELLS, finer)
+        before = Before.of(parameters.epsilon, parameters.delta, cells)
+        make = partial(self._curves, parameters, columns, cells, finer, shape.n_classes)
+        layout, curves = make(before.share)
+        if not parameters.in_stages:
+            return before.and_then(curves.plan()), (cells, layout, curves, None)
+        return before.and_then(parameters.stages(before).plan()), (cells, layout, make, parameters.stages(before))
+
+    def _curves(
+        self,
+        parameters: Parameters,
+        columns: Columns,
+        cells: Columns,
+        finer: list[int],
+        n_classes: int,
+        reserved: float,
+    ) -> tuple[AnyLayout, Any]:
+        """Return the features and the engine of the curves, if other releases use this part of the budget."""
+        if self._in_rounds(parameters, n_classes):
+            return self._rounds_or_steps(parameters, cells, columns, finer, reserved)
+        layout = self._prepared(parameters, columns)
+        return layout, self._engine_for(parameters, layout, reserved, n_classes)
 
     def _chooses(self) -> bool:
         """Return whether the number of rounds depends on the released number of records."""
@@ -328,57 +348,42 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         admitted = parameters.delta > 0 and n_classes == 2 and self.solver != "gradient"
         return admitted and (self._chooses() or int(self.rounds) > 0)
 
-    def _plan_rounds(
-        self, parameters: Parameters, columns: Columns, coarse: Columns
-    ) -> tuple[PrivacyGuarantee, Design]:
+    def _rounds_or_steps(
+        self, parameters: Parameters, columns: Columns, coarse: Columns, finer: list[int], reserved: float
+    ) -> tuple[GroupedLayout, RoundsEngine | Choice]:
         solver, C, margin = self._check_own()
         epsilon, delta = parameters.epsilon, parameters.delta
-        finer = [j for j, (n, m) in enumerate(zip(columns.sizes, coarse.sizes, strict=True)) if n > m]
-        columns = split_for_pairs(columns, FINE_PAIR_CELLS, finer)
-        noise = noise_multiplier(epsilon, delta, 0)
-        layout = GroupedLayout.of(columns, coarse, parameters.smoothness, noise, finer)
-        before = Before.of(epsilon, delta, columns)
+        layout = GroupedLayout.of(columns, coarse, parameters.smoothness, noise_multiplier(epsilon, delta, 0), finer)
         n_rounds = 2 if self._chooses() else self.rounds
-        rounds = RoundsEngine(epsilon, delta, before.share, layout, int(n_rounds), C, margin)
-        plain = None
-        if self._chooses():
-            plain = ObjectiveEngine(epsilon, delta, before.share, self._prepared(parameters, coarse)[0], 2, C, margin)
-        if parameters.chooses_pairs and n_rounds == 2:
-            paired = PairedRounds(rounds, plain, coarse, finer, parameters.smoothness, noise)
-            return before.and_then(paired.plan()), (columns, layout, paired)
-        if plain is None:
-            return before.and_then(rounds.plan()), (columns, layout, rounds)
+        rounds = RoundsEngine(epsilon, delta, reserved, layout, int(n_rounds), C, margin)
+        if not self._chooses():
+            return layout, rounds
+        plain = ObjectiveEngine(epsilon, delta, reserved, self._prepared(parameters, coarse), 2, C, margin)
         steps = None
         if solver == "auto" and C is None and margin is None and gaussian_mu(epsilon, delta) >= LEAST_MU:
-            steps = GradientEngine(epsilon, delta, before.share + LESS, plain.layout, LogLoss(), parameters.n_steps)
-        choice = Choice(plain, steps, rounds)
-        return before.and_then(choice.plan()), (columns, layout, choice)
+            steps = GradientEngine(epsilon, delta, reserved + LESS, plain.layout, LogLoss(), parameters.n_steps)
+        return layout, Choice(plain, steps, rounds)
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
     ) -> dict[str, Any]:
-        columns, layout, engine = design
+        columns, layout, engine, reserved = design
         shape = records.shape
         noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
         cells = release_cells(session, columns, records.X, shape.names, records.known)
         codes = rowwise(layout.codes, cells.codes)
-        used, fits = engine, None
-        if isinstance(engine, PairedRounds):
-            engine = engine.run(session, cells, records.X, records.y, noise)
-            if isinstance(engine, Found):
-                layout, cells, fits, engine = engine.layout, engine.cells, engine.fits, engine.engine
-            used = engine
-        elif isinstance(engine, Choice):
-            used = engine.chosen(session, cells.total)
+        reserve = None
+        if reserved is not None:
+            reserve = Reserve(session, reserved)
+            engine = planned_curves(reserve, lambda share: engine(share)[1], cells.total)
+        used = engine.chosen(session, cells.total) if isinstance(engine, Choice) else engine
         weights: Any = np.empty((0, 0))
         kept = np.empty(0)
         if isinstance(used, RoundsEngine):
-            if fits is None:
-                shares = used.layout.probabilities(cells.counts, noise)
-                fits = used.run(session, codes, records.y, shares, cells.total)
+            shares = used.layout.probabilities(cells.counts, noise)
+            fits = used.run(session, codes, records.y, shares, cells.total)
             tables = [sum(values)[:-1, None] for values in zip(*(fit.tables() for fit in fits), strict=True)]
             intercept = np.array([sum(fit.intercept for fit in fits)])
-            # If pairs were chosen between the rounds, the rounds have different features.
             coef, weights = _by_round([fit.theta for fit in fits]), _by_round([fit.features.weights for fit in fits])
         else:
             plain = used.layout
@@ -395,15 +400,20 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
                 coef, intercept = used.run(session, own, records.y)
                 tables = plain.values(coef)
             tables = layout.in_cells(tables, plain) if isinstance(layout, GroupedLayout) else tables
+        margin = 0.0 if isinstance(used, GradientEngine) else used.offset
+        model = Curves(layout.terms, tables, intercept)
+        if reserve is not None:
+            loss = LabelLoss(1 if shape.n_classes == 2 else shape.n_classes, margin)
+            model = boosted(reserve, model, loss, cells, codes, records.y, noise)
         return {
-            **self._fitted_terms(tables, intercept, cells, columns, layout, shape.n_classes == 2),
+            **self._fitted_terms(model, cells, columns, layout, shape.n_classes == 2),
             "_engine": engine,
             "_coef": coef,
             "_offset": intercept,
             "_group_weights": weights,
             "_kept": kept,
             "C_": None if isinstance(used, GradientEngine) else used.weight,
-            "margin_": 0.0 if isinstance(used, GradientEngine) else used.offset,
+            "margin_": margin,
             "rounds_": used.n_rounds if isinstance(used, RoundsEngine) else 0,
         }
 
@@ -422,18 +432,18 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         return solver, C, margin
 
     def _engine_for(
-        self, parameters: Parameters, layout: Layout, before: Before, n_classes: int
+        self, parameters: Parameters, layout: Layout, reserved: float, n_classes: int
     ) -> ObjectiveEngine | GradientEngine:
         solver, C, margin = self._check_own()
         epsilon, delta = parameters.epsilon, parameters.delta
         if solver == "auto":
             solver = "gradient" if n_classes > 2 and delta > 0 else "objective"
         if solver == "objective":
-            return ObjectiveEngine(epsilon, delta, before.share, layout, n_classes, C, margin)
+            return ObjectiveEngine(epsilon, delta, reserved, layout, n_classes, C, margin)
         if delta == 0:
             raise ValueError('delta must be positive with solver="gradient", because its noise is Gaussian')
         loss = LogLoss() if n_classes == 2 else SoftmaxLogLoss(n_classes)
-        return GradientEngine(epsilon, delta, before.share, layout, loss, parameters.n_steps)
+        return GradientEngine(epsilon, delta, reserved, layout, loss, parameters.n_steps)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         classes = check_classes(self._declared("classes"))
@@ -444,10 +454,10 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         parameters = self._check_parameters()
         columns = self._any_columns(parameters)
         n_classes = 2 if classes is None else len(classes)
-        if self._in_rounds(parameters, n_classes):
-            return self._plan_rounds(parameters, columns, columns)[0].cost
-        layout, before = self._prepared(parameters, columns)
-        return before.and_then(self._engine_for(parameters, layout, before, n_classes).plan()).cost
+        before = Before.of(parameters.epsilon, parameters.delta, columns)
+        if parameters.in_stages:
+            return before.and_then(parameters.stages(before).plan()).cost
+        return before.and_then(self._curves(parameters, columns, columns, [], n_classes, before.share)[1].plan()).cost
 
     def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
         layout, counts, used = self._layout, self.cell_counts_, self._found_by

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..checks.params import real_numbers
 from ..schema.declared import MISSING_CELL
 from ._importances import term_importances
-from ._terms import Layout
+from ._terms import Term
 
 Array = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ class AdditiveExplanations:
     bin_edges_: list[Array | None]
     intercept_: Any
     privacy_: Any
-    _layout: Layout
+    _all_terms: tuple[Term, ...]
 
     def explain_local(self, X: Any) -> list[dict[str, Any]]:
         """Return the contributions of terms to the score of each row, in order of decreasing size.
@@ -69,7 +69,7 @@ class AdditiveExplanations:
     def term_importances_(self) -> Array:
         """Mean absolute value that each term adds to the score, by the released counts, of shape (n_terms,)."""
         check_is_fitted(self, "terms_")
-        return term_importances(self._layout, self.terms_, self.cell_counts_)
+        return term_importances(self._all_terms, self.terms_, self.cell_counts_)
 
     @property
     def feature_importances_(self) -> Array:

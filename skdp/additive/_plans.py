@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import PrivacyEvent, PureEvent
+from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
 from ..mechanisms import (
     Mechanism,
     NoNoise,
@@ -24,7 +25,7 @@ from ..mechanisms import (
 )
 from ..parts.arrays import PartedArray, folded, rowwise
 from ..release.mismatch import declared_parts, warn_of_mismatch
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved
 from ..release.theorems import Theorem
 from ..schema.columns import Columns
 from ..solvers.calibration import Calibration
@@ -32,6 +33,7 @@ from ..solvers.calibration import Calibration
 Array = NDArray[np.float64]
 
 EDGES = "edges of bins"
+CURVES_AND_TABLES = "curves and tables"
 COUNTS = "records in cells"
 
 _COUNTS_THEOREM = Theorem("Additive models", 1)
@@ -39,6 +41,13 @@ _COUNTS_THEOREM = Theorem("Additive models", 1)
 #: Shares of the budget (of epsilon, or of the squared GDP parameter).
 COUNT_SHARE = 0.02
 EDGE_SHARE = 0.1
+
+
+# Parts of the budget are rounded down, so that their sum never exceeds the budget.
+_BELOW = 1 - 2.0**-36
+
+# A smaller rest of the budget is a rounding error.
+_LEAST_SHARE = 2.0**-30
 
 
 def cell_sensitivity(n_columns: int) -> int:
@@ -106,6 +115,55 @@ class Before:
         if guarantee.epsilon == math.inf:
             events = (PureEvent(math.inf),)
         return PrivacyGuarantee(guarantee.epsilon, guarantee.delta, events, releases)
+
+
+@dataclass(frozen=True)
+class ReservedPart:
+    """The part of the budget for curves and tables, whose plans depend on earlier releases."""
+
+    epsilon: float
+    delta: float
+    share: float  # Of the squared GDP parameter.
+
+    def mu(self, share: float) -> float:
+        """Return the GDP parameter of a share of the budget."""
+        return math.inf if self.epsilon == math.inf else gaussian_mu(self.epsilon, self.delta) * math.sqrt(share)
+
+    @property
+    def event(self) -> GaussianEvent | PureEvent:
+        mu = self.mu(self.share)
+        return PureEvent(mu) if mu == math.inf else GaussianEvent(mu)
+
+    def plan(self) -> PrivacyGuarantee:
+        release = Release(CURVES_AND_TABLES, Reserved(self.event), self.share, Theorem("Additive models", 6))
+        return PrivacyGuarantee(self.epsilon, self.delta, (self.event,), (release,))
+
+
+class Reserve:
+    """What is left of a reserved part. Each share that is spent follows from earlier releases."""
+
+    def __init__(self, session: ReleaseSession, part: ReservedPart) -> None:
+        self.session, self._part = session, part
+
+    @property
+    def share(self) -> float:
+        return self._part.share
+
+    def mu(self, share: float) -> float:
+        """Return the GDP parameter of a share of the budget, slightly rounded down."""
+        return self._part.mu(share) * _BELOW
+
+    def spend(self, share: float, releases: Sequence[Release], events: Sequence[PrivacyEvent] | None = None) -> None:
+        """Plan releases for a share of the budget. Without `events`, there is one release of all of the share."""
+        if events is None:
+            mu = self.mu(share)
+            events = [PureEvent(mu) if mu == math.inf else GaussianEvent(mu)]
+        left = replace(self._part, share=(self._part.share - share) * _BELOW)
+        if left.share > _LEAST_SHARE:
+            rest = left.plan()
+            releases, events = [*releases, *rest.releases], [*events, *rest.events]
+        self.session.refine(CURVES_AND_TABLES, releases, events)
+        self._part = left
 
 
 @dataclass(frozen=True, eq=False)

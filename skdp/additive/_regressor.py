@@ -31,11 +31,11 @@ from ..solvers.regularised import noise_multiplier
 from ..solvers.scaling import Scaling
 from ._base import AdditiveModel, AnyLayout, Parameters, positions
 from ._descent_noise import Moved, without_noise
-from ._descent_pairs import LEAST_SQUARE, PairedDescent
 from ._engines import GradientEngine, MomentEngine, mechanism_of
 from ._fine import split_for_pairs
 from ._groups import FINE_PAIR_CELLS, Centred, GroupedLayout
-from ._plans import COUNTS, Before, release_cells
+from ._plans import COUNTS, Before, Reserve, ReservedPart, release_cells
+from ._stages import Curves, SquaredLoss, boosted, planned_curves
 from ._terms import ROUGHNESS, Layout, sums_of_values
 from ._uncertainty import Pseudo
 
@@ -46,6 +46,13 @@ _MOST_RESIDUAL = 2.0
 
 # Limit on the total noise in predictions. It is less than for a linear model, which has fewer features.
 _WALK = 0.2
+
+#: Lower limit on the mean square of a group's rows in weights of groups. If nearly all records share a bin, the noise
+#: in other bins must not be scaled up.
+LEAST_SQUARE = 0.2
+
+#: The clipping bound of residuals in the first stage.
+FIRST_CLIP = 0.3
 
 # The clipping norm, divided by the norm of rows, for much noise, and its increase without noise.
 _CLIP, _MORE_CLIP = 0.2, 0.1
@@ -58,7 +65,8 @@ class Design:
     targets: Scaling
     columns: Columns
     layout: AnyLayout
-    engine: GradientEngine | MomentEngine | PairedDescent
+    engine: Any
+    reserved: ReservedPart | None
     last: Calibration | None
 
 
@@ -249,12 +257,18 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         targets = Scaling.of_target(self._declared("bounds_y"), True)
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
         columns, layout, before = self._prepared_for(parameters, columns)
-        engine, last = self._engine_for(parameters, layout, before)
-        return before.and_then(engine.plan(), last), Design(targets, columns, layout, engine, last)
+        last = Calibration.of(parameters.epsilon, parameters.delta) if parameters.private else None
+        share = 0.0 if last is None else last.release.share
+        make = partial(self._engine_for, parameters, layout)
+        if parameters.in_stages:
+            reserved = parameters.stages(before, share)
+            return before.and_then(reserved.plan(), last), Design(targets, columns, layout, make, reserved, last)
+        engine = make(before.share + share)
+        return before.and_then(engine.plan(), last), Design(targets, columns, layout, engine, None, last)
 
     def _prepared_for(self, parameters: Parameters, columns: Columns) -> tuple[Columns, AnyLayout, Before]:
         if parameters.delta == 0:
-            return columns, *self._prepared(parameters, columns)
+            return columns, self._prepared(parameters, columns), Before.of(parameters.epsilon, 0.0, columns)
         cells = split_for_pairs(columns, FINE_PAIR_CELLS)
         layout = GroupedLayout.of(cells, columns, *self._smoothness_and_noise(parameters))
         return cells, layout, Before.of(parameters.epsilon, parameters.delta, cells)
@@ -273,18 +287,17 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         cells = release_cells(session, design.columns, records.X, records.shape.names)
         scaled = rowwise(targets.scaled, records.y)
         codes = rowwise(layout.codes, cells.codes)
+        reserve = None
+        if design.reserved is not None:
+            reserve = Reserve(session, design.reserved)
+            engine = planned_curves(reserve, engine, cells.total)
         if isinstance(engine, MomentEngine):
             coef, start = engine.run(session, codes, scaled, cells.total)
             tables, intercept = [values[:, 0] for values in engine.layout.values(coef)], float(start[0])
         else:
             assert isinstance(layout, GroupedLayout)
             features = Centred.by_default(layout, layout.probabilities(cells.counts, noise), LEAST_SQUARE)
-            if isinstance(engine, PairedDescent):
-                found = engine.run(session, cells, records.X, scaled, features, noise)
-                engine, features, cells, codes = found.engine, found.features, found.cells, found.codes
-                layout, coef, start, lone_intercept = features.layout, found.coef, found.intercept, found.lone_intercept
-            else:
-                coef, start, lone_intercept = engine.run(session, codes, scaled, cells.total, features)
+            coef, start, lone_intercept = engine.run(session, codes, scaled, cells.total, features)
             tables, intercept = [values[:-1] for values in features.tables(coef[0])], float(start[0])
             if last is not None:
                 kept, intercept = without_noise(engine, features, cells.total, tables, intercept, lone_intercept, noise)
@@ -300,12 +313,21 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             trusted, sure_by = (True, 2.0) if parameters.delta > 0 else (False, 1.5)
             line = last.line(session, predictions, scaled, Window.of(lower, upper), trusted=trusted, sure_by=sure_by)
 
+        of_columns = layout.values(coef) if isinstance(layout, Layout) else [values[:, None] for values in tables]
+        model = Curves(
+            layout.terms, [line.slope * own for own in of_columns], np.array([line.slope * intercept + line.shift])
+        )
+        if reserve is not None:
+            model = boosted(reserve, model, SquaredLoss(clip=FIRST_CLIP), cells, codes, scaled, noise)
         unit = targets.half * line.slope
-        shifted = np.array([targets.centre + unit * intercept + targets.half * line.shift])
-        of_columns = [unit * values[:, None] for values in tables]
-        if isinstance(layout, Layout):
-            of_columns = layout.values(unit * coef)
-        terms = self._fitted_terms(of_columns, shifted, cells, design.columns, layout, True)
+        shifted = targets.centre + targets.half * model.intercept
+        scaled_up = Curves(
+            model.terms,
+            [targets.half * own for own in model.tables],
+            shifted,
+            [targets.half**2 * own for own in model.variances],
+        )
+        terms = self._fitted_terms(scaled_up, cells, design.columns, layout, True)
         return {
             **terms,
             "intercept_": float(terms["intercept_"][0]),
@@ -319,24 +341,20 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()
         _, layout, before = self._prepared_for(parameters, self._any_columns(parameters))
-        engine, last = self._engine_for(parameters, layout, before)
-        return before.and_then(engine.plan(), last).cost
+        last = Calibration.of(parameters.epsilon, parameters.delta) if parameters.private else None
+        share = 0.0 if last is None else last.release.share
+        if parameters.in_stages:
+            return before.and_then(parameters.stages(before, share).plan(), last).cost
+        return before.and_then(self._engine_for(parameters, layout, before.share + share).plan(), last).cost
 
-    def _engine_for(
-        self, parameters: Parameters, layout: AnyLayout, before: Before
-    ) -> tuple[GradientEngine | MomentEngine | PairedDescent, Calibration | None]:
-        """Return the engine and the correction after it. Without noise, no correction is needed."""
+    def _engine_for(self, parameters: Parameters, layout: AnyLayout, reserved: float) -> GradientEngine | MomentEngine:
+        """Return the engine of the curves, if other releases use this part of the budget."""
         epsilon, delta = parameters.epsilon, parameters.delta
-        last = Calibration.of(epsilon, delta) if parameters.private else None
-        reserved = before.share + (0.0 if last is None else last.release.share)
         if isinstance(layout, Layout):
-            return MomentEngine(epsilon, reserved, layout), last
+            return MomentEngine(epsilon, reserved, layout)
         loss = Huber(_MOST_RESIDUAL)
         clip = _CLIP + _MORE_CLIP / (1 + noise_multiplier(epsilon, delta, 0))
-        engine = GradientEngine(epsilon, delta, reserved, layout, loss, parameters.n_steps, _WALK, clip)
-        if parameters.chooses_pairs:
-            return PairedDescent(engine, *self._smoothness_and_noise(parameters)), last
-        return engine, last
+        return GradientEngine(epsilon, delta, reserved, layout, loss, parameters.n_steps, _WALK, clip)
 
     def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
         layout, count = self._layout, self.n_samples_estimate_

@@ -26,7 +26,6 @@ from ..solvers.parted_objective import objective_over
 from ..solvers.threads import blas_threads
 from ._engines import GradientEngine, ObjectiveEngine
 from ._groups import Centred, GroupedLayout, default_weights, learned_weights, mean_squares
-from ._pairs import CURVES
 from ._terms import sums_of_values
 from ._weighted import WeightedLogLoss, weighted_objective
 
@@ -64,6 +63,8 @@ _OBJECTIVE_BITS = 36
 
 # Kappa is rounded up before it is compared with the noise.
 _BELOW = 1 - 2.0**-30
+
+CURVES = "curves"
 
 _THEOREM = Theorem("Additive models", 5)
 

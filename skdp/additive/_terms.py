@@ -91,10 +91,16 @@ class Term:
         """Return the cell of each record."""
         if len(self.columns) == 1:
             return codes[self.columns[0]]
-        first, second = (own[codes[j]] for own, j in zip(self.maps, self.columns, strict=True))
-        m, n = self.shape
-        joint = np.where((first < m) & (second < n), first * np.int32(n) + second, np.int32(m * n))
-        return joint.astype(code_type(m * n))
+        return joint_cells(self.maps, [codes[j] for j in self.columns])
+
+
+def joint_cells(maps: Sequence[NDArray[np.int32]], codes: Sequence[NDArray]) -> NDArray:
+    """Return the joint cell of each record, or the number of joint cells if a column has no cell."""
+    joint, inside, size = np.int32(0), True, 1
+    for own, cells in zip(maps, codes, strict=True):
+        n, merged_cells = int(own[-1]), own[cells]
+        joint, inside, size = joint * np.int32(n) + merged_cells, inside & (merged_cells < n), size * n
+    return np.where(inside, joint, np.int32(size)).astype(code_type(size))
 
 
 def term_of(columns: Columns, which: tuple[int, ...], rows_of: Callable[[int, bool], Array]) -> Term:

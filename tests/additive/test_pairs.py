@@ -10,11 +10,11 @@ import pickle
 
 import numpy as np
 import pytest
+from skdp.additive._pairs import PairChoice, score_sensitivity
 
 from skdp import BudgetAccountant, Category, DPAdditiveClassifier, DPAdditiveRegressor, Number, Schema
 from skdp.accounting import bounded_range_mu, gaussian_mu
 from skdp.additive import _pairs
-from skdp.additive._pairs import PairChoice, score_sensitivity
 from skdp.inspection import AdditiveTermsDisplay
 from skdp.mechanisms import GroupChoices
 from tests.trust.choices import choosing

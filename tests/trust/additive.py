@@ -5,12 +5,12 @@ from dataclasses import replace as changed
 from functools import partial
 
 import numpy as np
+from skdp.additive._pairs import PairChoice
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.additive import _classifier, _engines, _pairs, _plans, _regressor, _rounds
 from skdp.additive._gradients import CellGradients, CentredGradients
 from skdp.additive._groups import Centred
-from skdp.additive._pairs import PairChoice
 from skdp.additive._weighted import WeightedLogLoss, WeightedObjective
 from skdp.mechanisms import ExponentialMechanism, GroupChoices
 from skdp.solvers import moments

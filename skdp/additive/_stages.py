@@ -1,0 +1,611 @@
+r"""Boosting by stages: each stage chooses a table over one, two or three columns, and adds it to the scores.
+
+A stage computes the residuals of the model so far, which is public. The exponential mechanism chooses a table from
+sums of residuals in the cells of each candidate. The sums of residuals and of curvatures in the cells of the chosen
+table are then released. The values of the table are Newton steps from these sums, shrunk by the part that noise and
+sampling explain. Candidates, their cells and the number of stages follow from public parameters and released counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from ..accounting import bounded_range_epsilon
+from ..mechanisms import BestChoices, GaussianMechanism, GroupChoices, Mechanism, NoNoise, coordinate_variance, within_reach
+from ..parts.arrays import PartedArray, folded, rowwise
+from ..release.session import Release
+from ..release.theorems import Theorem
+from ..schema.columns import Codes
+from ..sensitivity import truncate
+from ..solvers.linear_rule import probabilities
+from ._plans import Cells, Reserve
+from ._scores import logits
+from ._terms import Term, joint_cells
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+#: Share of the curves in the budget without the counts, if there are stages.
+CURVES_SHARE = 0.4
+
+#: Share of a choice in the budget of its stage.
+CHOICE_SHARE = 0.15
+
+#: Numbers of cells of an ordered column in candidates with one column, and with several.
+SINGLE_LEVELS, LEVELS = (16, 64, 256), (4, 8, 16)
+
+#: Largest numbers of cells of a candidate with two columns, and with three.
+MOST_PAIR_CELLS, MOST_TRIPLE_CELLS = 700, 400
+
+#: Largest numbers of columns in pairs, and in triples. The columns with the largest curves are taken.
+PAIRED, TRIPLED = 24, 12
+
+#: There are about as many stages as the first number at as many records times the GDP parameter as the second number.
+#: Their number grows with this power, and there are none with fewer records than the last number.
+STAGES, AT, POWER, MOST_STAGES, FEWEST = 6.0, 6600.0, 0.66, 32, 1000.0
+
+#: The largest change of a score by one stage.
+MOST_STEP = 3.0
+
+#: The clipping bound of residuals of numbers, in standard deviations.
+DEVIATIONS = 2.5
+
+# Contributions are rounded towards 0 to multiples of this number, so that their sums are exact.
+_STEP = 2.0**-20
+
+# Scores are divided and reduced by public numbers, whose rounding errors are far below this number.
+_ROUNDING = 2.0**-12
+
+# The smallest variance of residuals relative to the square of their clipping bound.
+_LEAST_VARIANCE = 0.01
+
+_THEOREM = Theorem("Additive models", 6)
+
+
+def n_stages(count: float, mu: float) -> int:
+    """Return the number of stages for a released number of records and the GDP parameter of the fit."""
+    evidence = count * min(mu, 10.0)
+    if evidence < FEWEST:
+        return 0
+    return min(max(round(STAGES * (evidence / AT) ** POWER), 1), MOST_STAGES)
+
+
+@dataclass(frozen=True)
+class StageLoss:
+    """The residuals and curvatures of records, each limited in norm.
+
+    The contribution of a record to the sums of its cell is its residuals, followed by its curvatures times
+    `curvature_weight`. It is shortened to the norm `bound`. The L1 norm of its residuals is at most `residual_bound`.
+    """
+
+    n_outputs: int = 1
+
+    @property
+    def residual_bound(self) -> float:
+        return 1.0 if self.n_outputs == 1 else 2.0
+
+    @property
+    def bound(self) -> float:
+        return 1.0 if self.n_outputs == 1 else math.sqrt(2)
+
+    @property
+    def curvature_weight(self) -> float:
+        return 3.0 if self.n_outputs == 1 else 2.0
+
+    @property
+    def damping(self) -> float:
+        """The smallest step that solves the equation of all classes, in steps of single classes."""
+        return 1.0 if self.n_outputs == 1 else 1 - 1 / self.n_outputs
+
+    n_totals = 0
+
+    def contributions(self, scores: Array, targets: NDArray) -> Array:
+        """Return the contributions of records, of shape (n_rows, 2 * n_outputs), exactly summable."""
+        residuals, curvatures = self._parts(scores, targets)
+        found = np.hstack([residuals, self.curvature_weight * curvatures])
+        lengths = np.sqrt((found**2).sum(axis=1, keepdims=True))
+        found *= np.minimum(1.0, self.bound * (1 - 2.0**-40) / np.maximum(lengths, 1e-30))
+        return truncate(found, _STEP)
+
+    def _parts(self, scores: Array, targets: NDArray) -> tuple[Array, Array]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class LabelLoss(StageLoss):
+    """Log loss of labels, for scores that were fitted with a margin."""
+
+    margin: float = 0.0
+
+    def _parts(self, scores: Array, targets: NDArray) -> tuple[Array, Array]:
+        if self.n_outputs == 1:
+            s = scores[:, 0]
+            p = special.expit(logits(s, self.margin))
+            slope = special.expit(-self.margin - s) + special.expit(s - self.margin)
+            return ((targets == 1) - p)[:, None], (p * (1 - p) * slope)[:, None]
+        p = probabilities(scores)
+        return (targets[:, None] == np.arange(self.n_outputs)) - p, p * (1 - p)
+
+
+@dataclass(frozen=True)
+class SquaredLoss(StageLoss):
+    """Squared error of numbers, in units of a clipping bound. Squares of residuals are summed over all records."""
+
+    clip: float = 1.0
+
+    n_totals = 1
+    curvature_weight = 0.3
+    square_weight = 0.3
+
+    @property
+    def bound(self) -> float:
+        return math.sqrt(1 + self.curvature_weight**2 + self.square_weight**2)
+
+    def contributions(self, scores: Array, targets: NDArray) -> Array:
+        residuals = np.clip((targets - scores[:, 0]) / self.clip, -1.0, 1.0)
+        found = np.empty((len(residuals), 3))
+        found[:, 0], found[:, 1], found[:, 2] = residuals, self.curvature_weight, self.square_weight * residuals**2
+        return truncate(found, _STEP)
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Merged cells of a column, with the released shares of records."""
+
+    cells: Places  # The merged cell of each cell, and the number of merged cells for no cell.
+    shares: Array
+
+    @property
+    def size(self) -> int:
+        return len(self.shares)
+
+
+def levels_of(shares: Array, ordered: bool, sizes: tuple[int, ...]) -> list[Level]:
+    """Merge the cells of a column to about equal shares, for several numbers of merged cells, in increasing order."""
+    # A cell with a large share is a merged cell of its own. The cells of unordered columns are not merged.
+    finest = Level(np.arange(len(shares) + 1), shares)
+    if not ordered:
+        return [finest]
+    found: list[Level] = []
+    for size in sorted(sizes, reverse=True):
+        cells = merged_evenly(finest.shares, size)
+        n = int(cells[-1]) + 1
+        if found and n == finest.size:
+            continue
+        # Merged cells are nested, because they are merged from finer ones.
+        shares_of_merged: Any = np.bincount(cells, finest.shares)
+        finest = Level(np.append(cells, n)[finest.cells], shares_of_merged)
+        found.insert(0, finest)
+    return found
+
+
+def merged_evenly(shares: Array, most: int) -> Places:
+    """Return the merged cell of each ordered cell. Cells with more than an even share are alone."""
+    if len(shares) <= most:
+        return np.arange(len(shares))
+    alone, left = np.zeros(len(shares), dtype=bool), most
+    while True:
+        more = ~alone & (shares * left >= shares[~alone].sum())
+        if not more.any() or left - int(more.sum()) < 2:
+            break
+        alone |= more
+        left -= int(more.sum())
+    rest = np.where(alone, 0.0, shares)
+    middles = (np.cumsum(rest) - rest / 2) / rest.sum()
+    part = np.minimum((middles * left).astype(np.intp), left - 1)
+    starts = alone[1:] | alone[:-1] | (part[1:] != part[:-1])
+    found: Places = np.concatenate([[0], np.cumsum(starts)])
+    return found[: len(shares)]
+
+
+def smoothed_shares(counts: Array, ordered: bool, noise: float) -> Array:
+    """Return positive shares of records in cells from noisy counts."""
+    if not ordered:
+        kept = np.maximum(counts, 0.0) + max(noise, 1.0) / len(counts)
+        shares: Array = kept / kept.sum()
+        return shares
+    # Starting with all cells, each interval is halved in proportion to the counts of its halves that exceed their
+    # noise. Where noise is all there is, the halves are equal. So neighbouring empty cells do not add up their noise.
+    size = 1 << (len(counts) - 1).bit_length()
+    sums, widths = [np.zeros(size)], [np.zeros(size)]
+    sums[0][: len(counts)], widths[0][: len(counts)] = counts, 1.0
+    while len(sums[-1]) > 1:
+        sums.append(sums[-1].reshape(-1, 2).sum(axis=1))
+        widths.append(widths[-1].reshape(-1, 2).sum(axis=1))
+    out = np.ones(1)
+    for total, width in zip(sums[-2::-1], widths[-2::-1], strict=True):
+        sd = max(noise, 1e-3) * np.sqrt(width)
+        halves = (np.maximum(total - sd, 0.0) + 0.1 * sd).reshape(-1, 2)
+        out = (out[:, None] * halves / np.maximum(halves.sum(axis=1, keepdims=True), 1e-30)).ravel()
+    return out[: len(counts)] / out[: len(counts)].sum()
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A table over some columns, each merged to a level."""
+
+    columns: tuple[int, ...]
+    levels: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The candidates of all stages, from public numbers and released counts."""
+
+    single: tuple[tuple[Level, ...], ...]
+    joint: tuple[tuple[Level, ...], ...]
+    every: tuple[Candidate, ...]
+
+    @classmethod
+    def of(cls, shares: list[Array], ordered: tuple[bool, ...], sizes: Array) -> Candidates:
+        """Return the candidates, from shares of records in cells and the sizes of released curves."""
+        single, joint = (
+            tuple(tuple(levels_of(own, kind, most)) for own, kind in zip(shares, ordered, strict=True))
+            for most in (SINGLE_LEVELS, LEVELS)
+        )
+        several = [j for j in range(len(shares)) if len(shares[j]) > 1]
+        first = sorted(several, key=lambda j: (-sizes[j], j))
+        every = [Candidate((j,), (k,)) for j in several for k in range(len(single[j]))]
+        for pair in combinations(sorted(first[:PAIRED]), 2):
+            for which in product(*(range(len(joint[j])) for j in pair)):
+                if math.prod(joint[j][k].size for j, k in zip(pair, which, strict=True)) <= MOST_PAIR_CELLS:
+                    every.append(Candidate(pair, which))
+        for triple in combinations(sorted(first[:TRIPLED]), 3):
+            if math.prod(joint[j][0].size for j in triple) <= MOST_TRIPLE_CELLS:
+                every.append(Candidate(triple, (0, 0, 0)))
+        return cls(single, joint, tuple(every))
+
+    def levels(self, candidate: Candidate) -> list[Level]:
+        of_columns = self.single if len(candidate.columns) == 1 else self.joint
+        return [of_columns[j][k] for j, k in zip(candidate.columns, candidate.levels, strict=True)]
+
+    def term(self, candidate: Candidate) -> Term:
+        """Return the candidate as a term of the model."""
+        maps = tuple(level.cells.astype(np.int32) for level in self.levels(candidate))
+        return Term(candidate.columns, maps, np.empty((math.prod(int(own[-1]) for own in maps) + 1, 0)))
+
+    @cached_property
+    def shares(self) -> list[Array]:
+        """Shares of records in the cells of each candidate, for independent columns."""
+        return [_outer([level.shares for level in self.levels(own)]) for own in self.every]
+
+    @cached_property
+    def groups(self) -> list[tuple[tuple[int, ...], list[int]]]:
+        """The columns of joint tables, each with its candidates."""
+        found: dict[tuple[int, ...], list[int]] = {}
+        for k, own in enumerate(self.every):
+            found.setdefault(own.columns, []).append(k)
+        return list(found.items())
+
+    def sizes(self, sums: Iterator[tuple[tuple[int, ...], Array]]) -> Array:
+        """Return the sum of the absolute sums of residuals of each candidate, from sums in the finest levels."""
+        out = np.empty(len(self.every))
+        for (columns, which), (_, table) in zip(self.groups, sums, strict=True):
+            finest = self._finest(columns)
+            for k in which:
+                merged = table
+                for axis, (level, fine) in enumerate(zip(self.levels(self.every[k]), finest, strict=True)):
+                    if level is not fine:
+                        merged = _merged(merged, axis, level, fine)
+                out[k] = np.abs(merged).sum()
+        return out
+
+    def _finest(self, columns: tuple[int, ...]) -> list[Level]:
+        if len(columns) == 3:
+            return [self.joint[j][0] for j in columns]
+        return [(self.single if len(columns) == 1 else self.joint)[j][-1] for j in columns]
+
+    def sums(self, codes: Codes, residuals: Array) -> Array:
+        """Return the exact sums of residuals in the finest cells of each group of candidates, one after the other."""
+        found = []
+        cache: dict[int, Places] = {}
+
+        def placed(j: int, level: Level) -> Places:
+            if id(level) not in cache:
+                cache[id(level)] = level.cells[codes[j]].astype(np.int32)
+            return cache[id(level)]
+
+        for columns, _ in self.groups:
+            levels = self._finest(columns)
+            joint: Any = 0
+            for j, level in zip(columns, levels, strict=True):
+                joint = joint * (level.size + 1) + placed(j, level)
+            size = math.prod(level.size + 1 for level in levels)
+            inside = tuple(slice(0, -1) for _ in levels)
+            for output in residuals.T:
+                table = np.bincount(joint, output, size).reshape([level.size + 1 for level in levels])
+                found.append(table[inside].ravel())
+        return np.concatenate(found) if found else np.empty(0)
+
+    def split(self, sums: Array, n_outputs: int) -> Iterator[tuple[tuple[int, ...], Array]]:
+        """Yield the table of each group from `sums`, with a last axis for outputs."""
+        start = 0
+        for columns, _ in self.groups:
+            shape = [level.size for level in self._finest(columns)]
+            size = math.prod(shape)
+            tables = sums[start : start + size * n_outputs].reshape(n_outputs, *shape)
+            start += size * n_outputs
+            yield columns, np.moveaxis(tables, 0, -1)
+
+
+def _outer(parts: list[Array]) -> Array:
+    out = np.ones(1)
+    for own in parts:
+        out = np.outer(out, own).ravel()
+    return out
+
+
+def _merged(table: Array, axis: int, level: Level, fine: Level) -> Array:
+    """Merge the cells of a table along an axis, from a fine level to a coarse one."""
+    coarse = np.zeros(fine.size, dtype=np.intp)
+    coarse[fine.cells[:-1]] = level.cells[:-1]
+    found = np.zeros((level.size, *np.delete(table.shape, axis)))
+    np.add.at(found, coarse, np.moveaxis(table, axis, 0))
+    return np.moveaxis(found, 0, axis)
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A released table: values that its cells add to the scores, and standard deviations of their noise."""
+
+    term: Term
+    values: Array
+    noise: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Boosting:
+    """The stages of a fit, described by public values and released counts."""
+
+    loss: LabelLoss | SquaredLoss
+    candidates: Candidates
+    count: float  # Released number of records.
+    n_stages: int
+
+    def run(self, reserve: Reserve, scores: Any, codes: Any, targets: Any) -> list[Stage]:
+        """Choose and release tables, one after the other, until "none" is chosen. `scores` are those of the curves."""
+        loss, count = self.loss, self.count
+        spread = np.full(loss.n_outputs, 0.15)
+        share = reserve.share / self.n_stages
+        found: list[Stage] = []
+        for index in range(self.n_stages):
+            chosen = self._chosen(reserve, share * CHOICE_SHARE, index, loss, scores, codes, targets, spread)
+            if chosen is None:
+                break
+            term = self.candidates.term(chosen)
+            last = index == self.n_stages - 1
+            stage, curvature, square = self._released(
+                reserve,
+                reserve.share if last else share * (1 - CHOICE_SHARE),
+                index,
+                loss,
+                term,
+                scores,
+                codes,
+                targets,
+            )
+            found.append(stage)
+            scores = rowwise(partial(_added, term, stage.values), scores, codes)
+            spread = curvature
+            if isinstance(loss, SquaredLoss):
+                variance = min(max(square / count, _LEAST_VARIANCE), 1.0)
+                clip = min(loss.clip, DEVIATIONS * math.sqrt(variance) * loss.clip)
+                spread = np.array([min(variance * (loss.clip / clip) ** 2, 1.0)])
+                loss = SquaredLoss(clip=clip)
+        return found
+
+    def _chosen(
+        self,
+        reserve: Reserve,
+        share: float,
+        index: int,
+        loss: LabelLoss | SquaredLoss,
+        scores: Any,
+        codes: Any,
+        targets: Any,
+        spread: Array,
+    ) -> Candidate | None:
+        """Choose a candidate by its sums of residuals, or none."""
+        label = f"choice {index + 1}"
+        mu = reserve.mu(share)
+        sensitivity = loss.residual_bound * (1 + _ROUNDING)
+        mechanism: Mechanism = BestChoices(sensitivity)
+        if mu < math.inf:
+            mechanism = GroupChoices(bounded_range_epsilon(mu), sensitivity, bounded_range=True)
+        reserve.spend(share, [Release(label, mechanism, share, _THEOREM)])
+        task = partial(_sums_of_residuals, self.candidates, loss)
+        arrays = [scores, targets, codes]
+        sums = folded(task, arrays) if isinstance(codes, PartedArray) else task(*arrays)
+        sizes = self.candidates.sizes(self.candidates.split(sums, loss.n_outputs))
+        # Sums of noise and of sampling errors alone have these expected sizes.
+        noise = loss.bound / reserve.mu(reserve.share / (self.n_stages - index)) if mu < math.inf else 0.0
+        expected = np.array(
+            [
+                math.sqrt(2 / math.pi) * float(np.sqrt(noise**2 + self.count * np.multiply.outer(own, spread)).sum())
+                for own in self.candidates.shares
+            ]
+        )
+        beyond = np.append(sizes - expected, 0.0)
+        place = int(reserve.session.release(label, beyond[None])[0])
+        return self.candidates.every[place] if place < len(sizes) else None
+
+    def _released(
+        self,
+        reserve: Reserve,
+        share: float,
+        index: int,
+        loss: LabelLoss | SquaredLoss,
+        term: Term,
+        scores: Any,
+        codes: Any,
+        targets: Any,
+    ) -> tuple[Stage, Array, float]:
+        """Release the sums of a table, and return its values, mean curvatures of records, and the sum of squares."""
+        label = f"table {index + 1}"
+        mu, n_cells, outputs = reserve.mu(share), math.prod(term.shape), loss.n_outputs
+        width = 2 * outputs
+        size = n_cells * width + loss.n_totals
+        mechanism: Mechanism = NoNoise(loss.bound) if mu == math.inf else GaussianMechanism(mu, loss.bound, size)
+        reserve.spend(share, [Release(label, mechanism, share, _THEOREM)])
+        task = partial(_sums_of_cells, term, loss)
+        arrays = [scores, targets, codes]
+        sums = folded(task, arrays) if isinstance(codes, PartedArray) else task(*arrays)
+        noise = math.sqrt(coordinate_variance(mechanism))
+        released = reserve.session.release(label, within_reach(mechanism, sums))
+        square = float(released[-1]) / loss.square_weight if isinstance(loss, SquaredLoss) else 0.0
+        cells = released[: n_cells * width].reshape(n_cells, width)
+        values, deviations, curvature = table_values(loss, cells, noise, self.count, square)
+        if isinstance(loss, SquaredLoss):
+            values, deviations = values * loss.clip, deviations * loss.clip
+        return Stage(term, values, deviations), curvature, square
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """A public additive model: its terms, the values of their cells, and the variances that noise of stages gives."""
+
+    terms: tuple[Term, ...]
+    tables: list[Array]
+    intercept: Array
+    stage_variances: list[Array] | None = None
+
+    @property
+    def variances(self) -> list[Array]:
+        return self.stage_variances or [np.zeros_like(values) for values in self.tables]
+
+    def scores(self, codes: Codes) -> Array:
+        """Return the scores of records from their cells, of shape (n_rows, n_outputs)."""
+        found = np.tile(self.intercept, (codes.shape[1], 1))
+        for values, cells in zip(self.tables, codes, strict=True):
+            found += np.vstack([values, np.zeros((1, values.shape[1]))]).take(cells, axis=0)
+        return found
+
+    def with_stages(self, stages: list[Stage], shares: list[Array]) -> Curves:
+        """Return the model with the tables of stages.
+
+        The effects of single columns in a table, for independent columns, are added to the curves of these columns.
+        """
+        tables, variances, intercept = list(self.tables), self.variances, self.intercept
+        extra: dict[tuple[int, ...], list[Stage]] = {}
+        for stage in stages:
+            if len(stage.term.columns) == 1:
+                (j,), (cells,) = stage.term.columns, stage.term.maps
+                tables[j] = tables[j] + stage.values[cells[:-1]]
+                variances[j] = variances[j] + stage.noise[cells[:-1]] ** 2
+            else:
+                extra.setdefault(stage.term.columns, []).append(stage)
+        terms = list(self.terms)
+        for columns, several in extra.items():
+            term, values, variance = _together(columns, several)
+            for axis, (j, cells) in enumerate(zip(columns, term.maps, strict=True)):
+                effect = _effect(values, axis, term, shares)
+                tables[j] = tables[j] + effect[cells[:-1]]
+                values = values - np.expand_dims(effect, tuple(k for k in range(len(columns)) if k != axis))
+            terms.append(term)
+            tables.append(values.reshape(-1, values.shape[-1]))
+            variances.append(variance)
+        return Curves(tuple(terms), tables, intercept, variances)
+
+
+def _together(columns: tuple[int, ...], stages: list[Stage]) -> tuple[Term, Array, Array]:
+    """Return the sum of tables over the same columns, on cells that are finer than those of all of them."""
+    maps, places = [], []
+    for axis in range(len(columns)):
+        merged = np.stack([stage.term.maps[axis][:-1] for stage in stages])
+        different, cells = np.unique(merged, axis=1, return_inverse=True)
+        maps.append(np.append(cells.reshape(-1), different.shape[1]).astype(np.int32))
+        places.append(different)
+    term = Term(columns, tuple(maps), np.empty((math.prod(own.shape[1] for own in places) + 1, 0)))
+    outputs = stages[0].values.shape[1]
+    values = np.zeros((*term.shape, outputs))
+    variance = np.zeros((*term.shape, outputs))
+    for k, stage in enumerate(stages):
+        which = np.ix_(*(own[k] for own in places))
+        values += stage.values.reshape(*stage.term.shape, outputs)[which]
+        variance += stage.noise.reshape(*stage.term.shape, outputs)[which] ** 2
+    return term, values, variance.reshape(-1, outputs)
+
+
+def _effect(values: Array, axis: int, term: Term, shares: list[Array]) -> Array:
+    """Return the mean of a table for each cell of one of its columns, if its other columns are independent."""
+    for k in reversed(range(len(term.columns))):
+        if k != axis:
+            weights = np.bincount(term.maps[k][:-1], shares[term.columns[k]], int(term.maps[k][-1]))
+            values = np.tensordot(weights, values, (0, k))
+    found: Array = values
+    return found
+
+
+def planned_curves(reserve: Reserve, make: Callable[[float], Any], count: float) -> Any:
+    """Plan the curves for their share of the budget, which follows from the released number of records."""
+    share = reserve.share * (CURVES_SHARE if n_stages(count, reserve.mu(1.0)) else 1.0)
+    engine = make(1 - share * (1 - 2.0**-30))
+    guarantee = engine.plan()
+    reserve.spend(share, guarantee.releases, guarantee.events)
+    return engine
+
+
+def boosted(
+    reserve: Reserve, model: Curves, loss: LabelLoss | SquaredLoss, cells: Cells, codes: Any, targets: Any, noise: float
+) -> Curves:
+    """Return the model with the tables of all stages; `noise` is that of the released counts."""
+    stages = n_stages(cells.total, reserve.mu(1.0))
+    if not stages:
+        return model
+    ordered = cells.columns.ordered
+    shares = [smoothed_shares(own, kind, noise) for own, kind in zip(cells.counts, ordered, strict=True)]
+    sizes = np.array([float(own @ (values**2).sum(axis=1)) for own, values in zip(shares, model.tables, strict=True)])
+    boosting = Boosting(loss, Candidates.of(shares, ordered, sizes), cells.total, stages)
+    scores = rowwise(model.scores, codes)
+    return model.with_stages(boosting.run(reserve, scores, codes, targets), shares)
+
+
+def table_values(
+    loss: LabelLoss | SquaredLoss, cells: Array, noise: float, count: float, square: float
+) -> tuple[Array, Array, Array]:
+    """Return the values of cells, the standard deviations of their noise, and mean curvatures, from released sums."""
+    outputs = loss.n_outputs
+    sums, curvatures = cells[:, :outputs], cells[:, outputs:] / loss.curvature_weight
+    curvature_noise = noise / loss.curvature_weight
+    mean = np.clip(curvatures.sum(axis=0) / count, 1e-3, 1.0)
+    curvatures = np.maximum(curvatures, np.maximum(curvature_noise, 1e-3 * mean * count / len(cells)))
+    steps = loss.damping * sums / curvatures
+    # The variance of a sum of residuals is the sum of curvatures, if the model is correct.
+    variance = min(max(square / count, _LEAST_VARIANCE), 1.0) if isinstance(loss, SquaredLoss) else 1.0
+    errors = loss.damping**2 * (noise**2 + variance * curvatures) / curvatures**2
+    weights = curvatures / curvatures.sum(axis=0)
+    signal = np.maximum(((steps**2 - errors) * weights).sum(axis=0), 0.0)
+    kept = signal / (signal + errors)
+    values = np.clip(kept * steps, -MOST_STEP, MOST_STEP)
+    return values, kept * loss.damping * noise / curvatures, mean
+
+
+def _sums_of_residuals(
+    candidates: Candidates, loss: LabelLoss | SquaredLoss, scores: Array, targets: NDArray, codes: Codes
+) -> Array:
+    residuals = loss.contributions(scores, targets)[:, : loss.n_outputs]
+    return candidates.sums(codes, np.asfortranarray(residuals))
+
+
+def _sums_of_cells(term: Term, loss: LabelLoss | SquaredLoss, scores: Array, targets: NDArray, codes: Codes) -> Array:
+    """Return the exact sums of contributions by cell, followed by the totals."""
+    found = loss.contributions(scores, targets)
+    joint = joint_cells(term.maps, [codes[j] for j in term.columns])
+    size, width = math.prod(term.shape), 2 * loss.n_outputs
+    by_cell = [np.bincount(joint, own, size + 1)[:size] for own in np.asfortranarray(found).T[:width]]
+    return np.concatenate([np.stack(by_cell, axis=1).ravel(), found[:, width:].sum(axis=0)])
+
+
+def _added(term: Term, values: Array, scores: Array, codes: Codes) -> Array:
+    """Return the scores of records with a table."""
+    joint = joint_cells(term.maps, [codes[j] for j in term.columns])
+    return scores + np.vstack([values, np.zeros((1, values.shape[1]))]).take(joint, axis=0)
