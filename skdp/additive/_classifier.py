@@ -375,7 +375,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         reserve = None
         if reserved is not None:
             reserve = Reserve(session, reserved)
-            engine = planned_curves(reserve, lambda share: engine(share)[1], cells.total)
+            engine = planned_curves(reserve, lambda share: design[2](share)[1], cells.total)
         used = engine.chosen(session, cells.total) if isinstance(engine, Choice) else engine
         weights: Any = np.empty((0, 0))
         kept = np.empty(0)

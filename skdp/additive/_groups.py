@@ -27,10 +27,10 @@ Array = NDArray[np.float64]
 Cells = NDArray[np.intp]
 
 #: With smoothness="auto": the part of steps in the bins of an ordered column, and the part of its cells without noise.
-STEPS, FINE = 0.7, 0.6
+STEPS, FINE = 0.7, 0.1
 
 #: Weight of an ordered column that has cells finer than its bins. Other columns have the weight 1.
-FINE_UNITS = 2.0
+FINE_UNITS = 1.0
 
 #: Largest number of finer cells of one column in a pair, and their part of the pair's weight.
 FINE_PAIR_CELLS, FINE_PAIR = 64, 0.5
