@@ -466,7 +466,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         if isinstance(layout, GroupedLayout):
             assert isinstance(used.layout, Layout)
             found = self._noise_of(used.layout, layout.in_bins(codes, used.layout), _counts_for(layout, counts))
-            return tuple(layout.in_cells(own, used.layout) for own in found)
+            first, second = (layout.in_cells(own, used.layout) for own in found)
+            return first, second
         return super()._noise_in_cells(codes)
 
     def _noise_in_scores(self, records: Codes) -> Callable[[Codes], Array]:

@@ -131,8 +131,11 @@ class ReservedPart:
 
     @property
     def event(self) -> GaussianEvent | PureEvent:
-        mu = self.mu(self.share)
-        return PureEvent(mu) if mu == math.inf else GaussianEvent(mu)
+        return self.event_of(self.share)
+
+    def event_of(self, share: float) -> GaussianEvent | PureEvent:
+        """Return the event of a share of the budget."""
+        return PureEvent(math.inf) if self.delta == 0 else GaussianEvent(self.mu(share))
 
     def plan(self) -> PrivacyGuarantee:
         release = Release(CURVES_AND_TABLES, Reserved(self.event), self.share, Theorem("Additive models", 6))
@@ -151,13 +154,12 @@ class Reserve:
 
     def mu(self, share: float) -> float:
         """Return the GDP parameter of a share of the budget, slightly rounded down."""
-        return self._part.mu(share) * _BELOW
+        return self._part.mu(share * _BELOW)
 
     def spend(self, share: float, releases: Sequence[Release], events: Sequence[PrivacyEvent] | None = None) -> None:
         """Plan releases for a share of the budget. Without `events`, there is one release of all of the share."""
         if events is None:
-            mu = self.mu(share)
-            events = [PureEvent(mu) if mu == math.inf else GaussianEvent(mu)]
+            events = [self._part.event_of(share * _BELOW)]
         left = replace(self._part, share=(self._part.share - share) * _BELOW)
         if left.share > _LEAST_SHARE:
             rest = left.plan()

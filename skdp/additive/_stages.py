@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ..accounting import bounded_range_epsilon
-from ..mechanisms import BestChoices, GaussianMechanism, GroupChoices, Mechanism, NoNoise, coordinate_variance, within_reach
+from ..mechanisms import (
+    BestChoices,
+    GaussianMechanism,
+    GroupChoices,
+    Mechanism,
+    NoNoise,
+    coordinate_variance,
+    within_reach,
+)
 from ..parts.arrays import PartedArray, folded, rowwise
 from ..release.session import Release
 from ..release.theorems import Theorem
