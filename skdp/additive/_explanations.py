@@ -73,7 +73,10 @@ class AdditiveExplanations:
 
     @property
     def feature_importances_(self) -> Array:
-        """Importances of the columns, with the sum 1, of shape (n_features,). A pair counts half for each column."""
+        """Importances of the columns, with the sum 1, of shape (n_features,).
+
+        The importance of a table of several columns is divided evenly among them.
+        """
         check_is_fitted(self, "terms_")
         sizes = np.zeros(len(self.cell_counts_))
         for columns, own in zip(self.term_columns_, self.term_importances_, strict=True):
@@ -162,8 +165,9 @@ class AdditiveExplanations:
         text : str
             An object with the keys ``format``, ``version``, ``classes`` (None for regression), ``intercept``, ``terms``
             and ``privacy``. Each term has a ``name``, its ``columns`` (each with ``name``, and ``edges`` of bins or
-            ``cells``) and the ``values`` of its cells. The score of a row is the sum of the values of its cells and the
-            intercept. Entries in no cell add 0.
+            ``cells``) and the ``values`` of its cells. In terms of several columns, ``merged`` has the position of each
+            cell of a column in ``values``. The score of a row is the sum of the values of its cells and the intercept.
+            Entries in no cell add 0.
         """
         check_is_fitted(self, "terms_")
         classes = getattr(self, "classes_", None)
@@ -174,8 +178,14 @@ class AdditiveExplanations:
             "classes": None if classes is None else classes.tolist(),
             "intercept": np.asarray(self.intercept_).tolist(),
             "terms": [
-                {"name": name, "columns": [self._described(j, names[j]) for j in columns], "values": values.tolist()}
-                for name, columns, values in zip(self.term_names_, self.term_columns_, self.terms_, strict=True)
+                {
+                    "name": name,
+                    "columns": [
+                        self._described(j, names[j], cells) for j, cells in zip(term.columns, term.maps, strict=True)
+                    ],
+                    "values": values.tolist(),
+                }
+                for name, term, values in zip(self.term_names_, self._all_terms, self.terms_, strict=True)
             ],
             "privacy": str(self.privacy_),
         }
@@ -184,10 +194,12 @@ class AdditiveExplanations:
             Path(path).write_text(text + "\n", encoding="utf-8")
         return text
 
-    def _described(self, j: int, name: str) -> dict[str, Any]:
+    def _described(self, j: int, name: str, cells: NDArray) -> dict[str, Any]:
         edges = self.bin_edges_[j]
         bins = {} if edges is None else {"edges": edges.tolist()}
-        return {"name": name, **bins, "cells": self.cell_names_[j]}
+        every = np.arange(len(cells))
+        merged = {} if np.array_equal(cells, every) else {"merged": cells[:-1].tolist()}
+        return {"name": name, **bins, "cells": self.cell_names_[j], **merged}
 
     @property
     @abstractmethod

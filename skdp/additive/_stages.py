@@ -30,6 +30,7 @@ from ..mechanisms import (
     within_reach,
 )
 from ..parts.arrays import PartedArray, folded, rowwise
+from ..parts.arrays import kept as kept_in_parts
 from ..release.session import Release
 from ..release.theorems import Theorem
 from ..schema.columns import Codes
@@ -403,6 +404,8 @@ class Boosting:
             )
             found.append(stage)
             scores = rowwise(partial(_added, term, stage.values), scores, codes)
+            if isinstance(scores, PartedArray):
+                (scores,) = kept_in_parts([scores])
             spread = curvature
             if isinstance(loss, SquaredLoss):
                 variance = min(max(square / count, _LEAST_VARIANCE), 1.0)

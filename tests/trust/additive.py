@@ -5,10 +5,9 @@ from dataclasses import replace as changed
 from functools import partial
 
 import numpy as np
-from skdp.additive._pairs import PairChoice
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.additive import _classifier, _engines, _pairs, _plans, _regressor, _rounds
+from skdp.additive import _classifier, _engines, _plans, _regressor, _rounds, _stages
 from skdp.additive._gradients import CellGradients, CentredGradients
 from skdp.additive._groups import Centred
 from skdp.additive._weighted import WeightedLogLoss, WeightedObjective
@@ -363,31 +362,42 @@ def half_of_the_sums():
 
 
 def choice_not_paid():
-    """Choose as if the choice had the whole budget."""
+    """Choose as if the choice had the budget of its stage, and more."""
 
     def whole(true):
-        return lambda self, index: true(changed(self, mu=self.mu / math.sqrt(self.share)), index)
+        return lambda mu: true(3 * mu)
 
-    return replaced(PairChoice, "release", whole)
+    return replaced(_stages, "bounded_range_epsilon", whole)
 
 
-def sensitivity_of_scores_forgotten():
-    """Plan for scores that one record hardly moves."""
-    return replaced(_pairs, "score_sensitivity", lambda true: lambda: true() / 40)
+def half_of_the_table():
+    """Release tables with noise for half of the contributions."""
+
+    def half(true):
+        return lambda mu, sensitivity, size: true(mu, sensitivity / 2, size)
+
+    return replaced(_stages, "GaussianMechanism", half)
 
 
 def long_residuals():
-    """Score residuals of forty times the length, which nothing clips."""
+    """Score and release residuals of forty times the length, which nothing clips."""
 
     def longer(true):
-        return lambda self, codes, residuals: 40 * true(self, codes, residuals)
+        return lambda self, scores, targets: 40 * true(self, scores, targets)
 
-    return replaced(PairChoice, "scores", longer)
+    return replaced(_stages.SquaredLoss, "contributions", longer)
+
+
+def long_residuals_of_labels():
+    def longer(true):
+        return lambda self, scores, targets: 40 * true(self, scores, targets)
+
+    return replaced(_stages.LabelLoss, "contributions", longer)
 
 
 CHOICE = {
     "choice not paid": choice_not_paid,
-    "sensitivity of scores forgotten": sensitivity_of_scores_forgotten,
+    "half of the sensitivity of tables": half_of_the_table,
     "residuals not clipped": long_residuals,
 }
 
@@ -450,7 +460,7 @@ SUBJECTS = [
         fits=24,
         floor=0.6,
         runs={},
-        mutants={"residuals not clipped": long_residuals},
+        mutants={"residuals not clipped": long_residuals_of_labels},
     ),
     Subject(
         "DPAdditiveClassifier-steps",
