@@ -83,12 +83,11 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         Public edges of the bins of single columns, by position or name, in increasing order, including the outer edges.
         Values beyond count in the outer bins.
     interactions : list of tuple or "auto", default=None
-        Pairs of columns with an additional term, by position or name. Each pair uses as much of the budget as a
-        column. If None, there are no pairs. If ``"auto"``, a fit with two rounds chooses at most two pairs, and other
-        fits choose none (see :ref:`additive-pairs`). Each choice uses at most 6 % of the budget, and nothing if no pair
-        is likely to improve the model. Ordered columns of a pair are merged to 16 cells. Unless the fit ignores
-        `rounds` or it is 0, the term also has finer cells. The bins of these columns are then split into up to 64
-        cells, which replace the bins in `terms_`, `bin_edges_` and `cell_counts_`.
+        Tables over several columns that are added to the curves. If None, there are curves only. If ``"auto"``, a fit
+        with a positive `delta` and enough records, by their released number, adds tables over one, two or three columns
+        in stages, and spends 60 % of its budget on them (see :ref:`additive-pairs`). A list names pairs of columns, by
+        position or name, which are fitted together with the curves. Each named pair uses as much of the budget as a
+        column. Its ordered columns are merged to 16 cells, and with a positive `delta` and two classes, it may have finer cells.
     n_bins : int, default=32
         Number of bins of numeric columns without `bin_edges`. Many bins add little noise, because the fit favours
         similar values in neighbouring bins.
@@ -165,7 +164,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     term_names_ : list of str
         Names of the terms.
     term_columns_ : list of tuple of int
-        Positions of the one or two columns of each term.
+        Positions of the columns of each term.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Private intercepts.
     cell_names_ : list of list of str
@@ -212,8 +211,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     clipped gradients. The features of a cell are public. They have the norm 1 for each term, so that the norm of a row
     is at most the square root of the number of terms. In one or two `rounds`, features are centred by the released
     counts. The loss of a record then has a weight that bounds its gradient and its curvature. The weight is a function
-    of the record and of released numbers. With ``interactions="auto"``, the exponential mechanism chooses pairs
-    between the two rounds, from scores with a sensitivity of 1. A margin in the log loss does not affect privacy. The
+    of the record and of released numbers. With ``interactions="auto"``, stages follow: the exponential mechanism
+    chooses a table from scores with a sensitivity of 1 (2 for three classes or more), and noisy sums of residuals in
+    its cells are released. A margin in the log loss does not affect privacy. The
     rest is post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for values
     that are not finite nor the time that `fit` takes.
 

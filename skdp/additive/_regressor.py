@@ -99,12 +99,11 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         Public edges of the bins of single columns, by position or name, in increasing order, including the outer edges.
         Values beyond count in the outer bins.
     interactions : list of tuple or "auto", default=None
-        Pairs of columns with an additional term, by position or name. Each pair uses as much of the budget as a
-        column. If None, there are no pairs. If ``"auto"``, a fit with a positive `delta` and a finite `epsilon` chooses
-        at most two pairs, and other fits choose none (see :ref:`additive-pairs`). Each choice uses at most 6 % of the
-        budget, and nothing if no pair is likely to improve the model. Ordered columns of a pair are merged to 16 cells.
-        With a positive `delta`, the term also has finer cells. The bins of these columns are then split into up to 64
-        cells, which replace the bins in `terms_`, `bin_edges_` and `cell_counts_`.
+        Tables over several columns that are added to the curves. If None, there are curves only. If ``"auto"``, a fit
+        with a positive `delta` and enough records, by their released number, adds tables over one, two or three columns
+        in stages, and spends 60 % of its budget on them (see :ref:`additive-pairs`). A list names pairs of columns, by
+        position or name, which are fitted together with the curves. Each named pair uses as much of the budget as a
+        column. Its ordered columns are merged to 16 cells, and with a positive `delta`, it also has finer cells.
     n_bins : int, default=32
         Number of bins of numeric columns without `bin_edges`. Many bins add little noise, because the fit favours
         similar values in neighbouring bins.
@@ -143,11 +142,11 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     ----------
     terms_ : list of ndarray
         Curves: values that the cells of each term add to the prediction, of shape (n_cells,), or (n_cells, n_cells) for
-        a pair. Terms of one column have a mean of about 0 over the records, by `cell_counts_`.
+        a pair. Tables of three columns have three axes. Terms of one column have a mean of about 0 over the records, by `cell_counts_`.
     term_names_ : list of str
         Names of the terms.
     term_columns_ : list of tuple of int
-        Positions of the one or two columns of each term.
+        Positions of the columns of each term.
     intercept_ : float
         Private intercept.
     cell_names_ : list of list of str
@@ -155,8 +154,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     bin_edges_ : list of ndarray or None
         Edges of the bins of each numeric column. None for other columns.
     cell_counts_ : list of ndarray
-        Released numbers of records in the cells of each column, which may be negative. Bins that are split for a chosen
-        pair were counted as a whole, and their counts are divided evenly.
+        Released numbers of records in the cells of each column, which may be negative.
     n_samples_estimate_ : float
         Released number of records, or 1 or the size of its noise if these are larger.
     privacy_ : PrivacyGuarantee
@@ -181,8 +179,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     ``thresholds="quantile"``, the edges of bins are released first. The numbers of records in the cells of each column
     are released for 2 % of the budget. With a positive `delta`, noisy sums of gradients follow. Features are centred by
     the released counts, and the gradient of each record is clipped. Curves that the noise of the steps explains are
-    shrunk. With ``interactions="auto"``, the exponential mechanism chooses pairs after a third of the steps, from
-    scores with a sensitivity of 1. With ``delta=0``, noisy second moments of the features of cells follow. These
+    shrunk. With ``interactions="auto"``, stages follow: the exponential mechanism chooses a table from scores with a
+    sensitivity of 1, and noisy sums of residuals in its cells are released. With ``delta=0``, noisy second moments of the features of cells follow. These
     features are public, and have the norm 1 for each term. The last release is six sums of products of predictions and
     targets, for 2 % of the budget (20 % with ``delta=0``), which correct the mean and the size of the curves. The rest
     is post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for values that

@@ -51,7 +51,7 @@ def classifier(**parameters):
 def test_without_noise_it_is_logistic_regression_on_the_cells():
     X, y, _ = table()
     model = classifier(epsilon=INF, smoothness=0.0, n_bins=8, C=2.0, rounds=0).fit(X, y)
-    codes = model._codes(X)
+    codes = model._curve_codes(model._codes(X))
     Z = np.column_stack([model._layout.features(codes), np.full(len(X), model._layout.constant)])
     reference = LogisticRegression(C=2.0, fit_intercept=False, tol=1e-10, max_iter=1000).fit(Z, y)
     np.testing.assert_allclose(model.decision_function(X), reference.decision_function(Z), atol=1e-4)
@@ -72,7 +72,7 @@ def test_regression_without_noise_is_least_squares_on_the_cells():
     common = {**TABLE, "bounds_y": (-10, 10), "epsilon": INF, "n_bins": 8, "smoothness": 0.0}
     moments = DPAdditiveRegressor(**common).fit(X, score)
     steps = DPAdditiveRegressor(**common, delta=1e-5, n_steps=3000).fit(X, score)
-    codes = moments._codes(X)
+    codes = moments._curve_codes(moments._codes(X))
     Z = np.column_stack([moments._layout.features(codes), np.ones(len(X))])
     expected = Z @ np.linalg.lstsq(Z, score, rcond=None)[0]
     np.testing.assert_allclose(moments.predict(X), expected, atol=1e-6)

@@ -28,7 +28,10 @@ def both(loss, n_rows, C=2.0):
     """The two objectives, from the same cells."""
     X = table(n_rows)
     fitted, rng = model(X, 2), np.random.default_rng(1)
-    layout, codes = fitted._layout, fitted._codes(X) if n_rows else np.empty((4, 0), dtype=np.int32)
+    layout, codes = (
+        fitted._layout,
+        fitted._curve_codes(fitted._codes(X)) if n_rows else np.empty((4, 0), dtype=np.int32),
+    )
     labels = rng.integers(loss.outputs + 1, size=n_rows)
     linear = rng.standard_normal((loss.outputs, layout.n_features + 1))
     cells = CellObjective(layout, loss, C, 1.0, linear, codes, labels)

@@ -159,7 +159,7 @@ def test_minimisers_are_certified():
 def test_without_noise_it_is_logistic_regression_with_weights():
     X, y = table(4000)
     fitted = model(epsilon=math.inf, rounds=1, C=0.5).fit(X, y)
-    layout, codes = fitted._layout, fitted._codes(X)
+    layout, codes = fitted._layout, fitted._curve_codes(fitted._codes(X))
     shares = layout.probabilities(fitted.cell_counts_, 0.0)
     features = Centred.of(layout, shares, default_weights(layout, mean_squares(layout, shares)))
     Z = np.column_stack([features.features(codes), np.full(len(X), layout.constant)])

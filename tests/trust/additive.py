@@ -14,7 +14,7 @@ from skdp.additive._weighted import WeightedLogLoss, WeightedObjective
 from skdp.mechanisms import ExponentialMechanism, GroupChoices
 from skdp.solvers import moments
 from skdp.solvers.certified import certified_minimizer
-from tests.trust.choices import epsilon_of_laws, log_law
+from tests.trust.choices import choosing, epsilon_of_laws, log_law
 from tests.trust.gradients import clip_of_the_largest, long_weights, one_noise_for_all, steps_and_their_noise
 from tests.trust.measured import loss_of
 from tests.trust.perturbation import any_weight, perturbed
@@ -145,20 +145,23 @@ def rounds_chooser(epsilon, delta, **parameters):
     return rounds(epsilon, delta, **{"interactions": "auto", **THREE, **parameters})
 
 
-def rivals(model, target=-1.0):
+def rivals(model):
     """Two pairs have nearly the same score, and one more record raises one of them and lowers the other."""
     n = math.ceil(12_000 / min(model.epsilon, 1.0))
     sides = np.arange(n) // 2 % 2
     X = np.where(np.arange(n)[:, None] % 2 == 0, [[0, 0, 1]], [[0, 1, 0]])
     X = np.where(sides[:, None] == 1, 1 - X, X).astype(float)
-    y = np.where(np.arange(n) % 2 == 0, 1.0, target)
+    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
     X, y = np.vstack([X, [[0, 0, 0]]]), np.append(y, 1.0)
     return (X[:-1], y[:-1]), (X, y)
 
 
-def rivals_of_classes(model):
-    (X, y), (more, z) = rivals(model, 0.0)
-    return (X, y.astype(int)), (more, z.astype(int))
+def crowd_of_three(model):
+    """So many records drive scores so far that the residual of one more, of the other label, is nearly 1."""
+    n = math.ceil(6_000 / min(model.epsilon, 1.0))
+    X, y = np.zeros((n + 1, 3)), np.ones(n + 1, dtype=int)
+    y[-1] = 0
+    return (X[:-1], y[:-1]), (X, y)
 
 
 def choices_of_pairs(subject, epsilon, delta):
@@ -170,15 +173,20 @@ def choices_of_pairs(subject, epsilon, delta):
     pair = subject.pair(estimator)
     recorded = recorded_epsilon(estimator, pair[0], delta)
     noises, replays = {}, []
+    places: list[int] = []
+    with choosing(lambda mechanism, scores, own: places.append(own()) or places[-1]):
+        transcript(estimator.set_params(random_state=FIRST_SEED), pair[0])
     for k in range(subject.taken(subject.fits)):
-        found = transcript(estimator.set_params(random_state=FIRST_SEED + k), pair[k % 2])
+        estimator.set_params(random_state=FIRST_SEED + k)
+        # The same choices in all fits, so that their releases have the same sizes.
+        found = _with_choices(places, estimator, pair[k % 2])
         for release in found.values():
             if not isinstance(release.mechanism, GroupChoices):
                 noises.setdefault(release.label, []).append(np.ravel(release.out - release.value))
         if k % 2 == 0 and len(replays) < 2:
             # The scores of both pairs are nearly the same if the counts came out as they are.
             exact = {place: changed(own, out=own.value) for place, own in found.items() if place[1] == _plans.COUNTS}
-            found = transcript(estimator, pair[0], exact)
+            found = _with_choices(places, estimator, pair[0], exact)
             moves = (subject.moves or replayed)(estimator, pair, found)
             other = transcript(estimator, pair[1], found)
             laws = [
@@ -200,6 +208,12 @@ def choices_of_pairs(subject, epsilon, delta):
             one, two = (sum_of_laws([law[side] for law in laws]) for side in range(2))
             results.append((which, epsilon_of_laws(one, two, 1, math.sqrt(squares), [], delta)))
     return Reading(*(max(value for k, value in results if k == which) for which in (1, 0)), recorded)
+
+
+def _with_choices(places, *args):
+    waiting = iter(places)
+    with choosing(lambda mechanism, scores, own: next(waiting, 0)):
+        return transcript(*args)
 
 
 def sum_of_laws(logarithms):
@@ -362,10 +376,10 @@ def half_of_the_sums():
 
 
 def choice_not_paid():
-    """Choose as if the choice had the budget of its stage, and more."""
+    """Choose as if each choice had more than the whole budget."""
 
     def whole(true):
-        return lambda mu: true(3 * mu)
+        return lambda mu: true(12 * mu)
 
     return replaced(_stages, "bounded_range_epsilon", whole)
 
@@ -452,7 +466,7 @@ SUBJECTS = [
     Subject(
         "DPAdditiveClassifier-pairs",
         rounds_chooser,
-        rivals_of_classes,
+        crowd_of_three,
         # At a smaller epsilon, it takes so many records that fits are slow.
         claims=APPROXIMATE[1:],
         reading=choices_of_pairs,
