@@ -87,7 +87,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         with a positive `delta` and enough records, by their released number, adds tables over one, two or three columns
         in stages, and spends 60 % of its budget on them (see :ref:`additive-pairs`). A list names pairs of columns, by
         position or name, which are fitted together with the curves. Each named pair uses as much of the budget as a
-        column. Its ordered columns are merged to 16 cells, and with a positive `delta` and two classes, it may have finer cells.
+        column. Its ordered columns are merged to 16 cells. With a positive `delta` and two classes, it may also have
+        finer cells.
     n_bins : int, default=32
         Number of bins of numeric columns without `bin_edges`. Many bins add little noise, because the fit favours
         similar values in neighbouring bins.
@@ -172,8 +173,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     bin_edges_ : list of ndarray or None
         Edges of the bins of each numeric column. None for other columns.
     cell_counts_ : list of ndarray
-        Released numbers of records in the cells of each column, which may be negative. Bins that are split for a chosen
-        pair were counted as a whole, and their counts are divided evenly.
+        Released numbers of records in the cells of each column, which may be negative.
     n_samples_estimate_ : float
         Released number of records, or 1 or the size of its noise if these are larger.
     classes_ : ndarray of shape (n_classes,)

@@ -141,8 +141,9 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     Attributes
     ----------
     terms_ : list of ndarray
-        Curves: values that the cells of each term add to the prediction, of shape (n_cells,), or (n_cells, n_cells) for
-        a pair. Tables of three columns have three axes. Terms of one column have a mean of about 0 over the records, by `cell_counts_`.
+        Curves: values that the cells of each term add to the prediction, of shape (n_cells,), and tables, of shape
+        (n_cells, n_cells) or (n_cells, n_cells, n_cells). Terms of one column have a mean of about 0 over the records,
+        by `cell_counts_`.
     term_names_ : list of str
         Names of the terms.
     term_columns_ : list of tuple of int
@@ -179,12 +180,13 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     ``thresholds="quantile"``, the edges of bins are released first. The numbers of records in the cells of each column
     are released for 2 % of the budget. With a positive `delta`, noisy sums of gradients follow. Features are centred by
     the released counts, and the gradient of each record is clipped. Curves that the noise of the steps explains are
-    shrunk. With ``interactions="auto"``, stages follow: the exponential mechanism chooses a table from scores with a
-    sensitivity of 1, and noisy sums of residuals in its cells are released. With ``delta=0``, noisy second moments of the features of cells follow. These
-    features are public, and have the norm 1 for each term. The last release is six sums of products of predictions and
-    targets, for 2 % of the budget (20 % with ``delta=0``), which correct the mean and the size of the curves. The rest
-    is post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for values that
-    are not finite nor the time that `fit` takes.
+    shrunk. With ``interactions="auto"``, stages follow: the exponential mechanism chooses a table from scores with
+    a sensitivity of 1, and noisy sums of residuals in its cells are released. With ``delta=0``, noisy second
+    moments of the features of cells follow. These features are public, and have the norm 1 for each term. The last
+    release is six sums of products of predictions and targets, for 2 % of the budget (20 % with ``delta=0``), which
+    correct the mean and the size of the curves. The rest is post-processing. The proofs are in
+    :ref:`additive_models`. The guarantee covers neither an error for values that are not finite nor the time that
+    `fit` takes.
 
     References
     ----------
