@@ -44,7 +44,7 @@ def parts(n_rows, **parameters):
     own = model(**{"interactions": [(0, 1)], **parameters})
     X, y = table(n_rows)
     checked = own._check_parameters()
-    columns, layout, _ = own._plan(checked, own._declared_shape(checked, 3, 2))[1]
+    columns, layout, *_ = own._plan(checked, own._declared_shape(checked, 3, 2))[1]
     counts = [10 + np.arange(size) % 7 * 40.0 for size in columns.sizes]
     counts[2][0] = 10_000.0
     shares = layout.probabilities(counts, 1.0)
