@@ -105,7 +105,16 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
 
     _takes_parts = True
     _released = frozenset(
-        {"terms_", "intercept_", "cell_counts_", "n_samples_estimate_", "_coef", "_offset", "bin_edges_"}
+        {
+            "terms_",
+            "intercept_",
+            "cell_counts_",
+            "n_samples_estimate_",
+            "_coef",
+            "_offset",
+            "bin_edges_",
+            "_stage_variances",
+        }
     )
 
     epsilon: float
