@@ -114,6 +114,9 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
             "_offset",
             "bin_edges_",
             "_stage_variances",
+            "term_columns_",
+            "_all_terms",
+            "_engine",
         }
     )
 

@@ -85,10 +85,10 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     interactions : list of tuple or "auto", default=None
         Tables over several columns that are added to the curves. If None, there are curves only. If ``"auto"``, a fit
         with a positive `delta` and enough records, by their released number, adds tables over one, two or three columns
-        in stages, and spends 60 % of its budget on them (see :ref:`additive-pairs`). A list names pairs of columns, by
-        position or name, which are fitted together with the curves. Each named pair uses as much of the budget as a
-        column. Its ordered columns are merged to 16 cells. With a positive `delta` and two classes, it may also have
-        finer cells.
+        in stages, and spends 60 % of its budget on them (see :ref:`additive-pairs`). There are no stages for three
+        classes or more with ``solver="objective"``. A list names pairs of columns, by position or name, which are
+        fitted together with the curves. Each named pair uses as much of the budget as a column. Its ordered columns are
+        merged to 16 cells. With a positive `delta` and two classes, it may also have finer cells.
     n_bins : int, default=32
         Number of bins of numeric columns without `bin_edges`. Many bins add little noise, because the fit favours
         similar values in neighbouring bins.
@@ -237,7 +237,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     """
 
     _released = AdditiveModel._released | {"C_", "margin_", "rounds_", "_group_weights", "_kept"}
-    _public = frozenset({"term_columns_", "_columns", "_layout", "_engine", "_all_terms"})
+    _public = frozenset({"_columns", "_layout"})
 
     def __init__(
         self,
@@ -320,7 +320,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         before = Before.of(parameters.epsilon, parameters.delta, cells)
         make = partial(self._curves, parameters, columns, cells, finer, shape.n_classes)
         layout, curves = make(before.share)
-        if not parameters.in_stages:
+        if not self._in_stages(parameters, shape.n_classes):
             return before.and_then(curves.plan()), (cells, layout, curves, None)
         return before.and_then(parameters.stages(before).plan()), (cells, layout, make, parameters.stages(before))
 
@@ -347,6 +347,11 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         """Return whether records may have weights."""
         admitted = parameters.delta > 0 and n_classes == 2 and self.solver != "gradient"
         return admitted and (self._chooses() or int(self.rounds) > 0)
+
+    def _in_stages(self, parameters: Parameters, n_classes: int) -> bool:
+        """Return whether stages may follow the curves."""
+        # The objective of several classes is no Gaussian mechanism, so that the rest of the budget has no parameter.
+        return parameters.in_stages and not (n_classes > 2 and self.solver == "objective" and parameters.private)
 
     def _rounds_or_steps(
         self, parameters: Parameters, columns: Columns, coarse: Columns, finer: list[int], reserved: float
@@ -455,7 +460,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         columns = self._any_columns(parameters)
         n_classes = 2 if classes is None else len(classes)
         before = Before.of(parameters.epsilon, parameters.delta, columns)
-        if parameters.in_stages:
+        if self._in_stages(parameters, n_classes):
             return before.and_then(parameters.stages(before).plan()).cost
         return before.and_then(self._curves(parameters, columns, columns, [], n_classes, before.share)[1].plan()).cost
 

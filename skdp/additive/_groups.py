@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -79,7 +79,6 @@ class GroupedLayout:
     terms: tuple[Term, ...]
     groups: tuple[Group, ...]
     bins: tuple[Cells, ...]  # For each column, the bin of each cell.
-    divided: tuple[int, ...] = ()  # Columns of which bins were counted, and each bin's count is divided by its cells.
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -94,7 +93,6 @@ class GroupedLayout:
         smoothness: float | None,
         noise: float,
         fine: Collection[int] = (),
-        divided: tuple[int, ...] = (),
     ) -> GroupedLayout:
         """Return the groups for columns in cells, and for the same columns in bins."""
         # Columns that are not in `fine` have finer cells in pairs only.
@@ -119,7 +117,7 @@ class GroupedLayout:
             term, own = _pair(columns, bins, pair, rough, len(terms))
             terms.append(term)
             groups += own
-        return cls(tuple(terms), tuple(group for group in groups if group.share > 0), tuple(bins), divided)
+        return cls(tuple(terms), tuple(group for group in groups if group.share > 0), tuple(bins))
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:
@@ -183,7 +181,7 @@ class GroupedLayout:
 
     def probabilities(self, counts: list[Array], noise: float) -> list[Array]:
         """Return shares of records in the cells of the terms, from released counts with noise of this size."""
-        by_column = [self._shares(j, own, noise) for j, own in enumerate(counts)]
+        by_column = [_shares(own, noise) for own in counts]
         out: list[Any] = []
         for term, size in zip(self.terms, self.sizes, strict=True):
             if len(term.columns) == 1:
@@ -195,22 +193,6 @@ class GroupedLayout:
             )
             out.append(np.outer(first, second).ravel()[:size])
         return out
-
-    def _shares(self, j: int, counts: Array, noise: float) -> Array:
-        if j not in self.divided:
-            return _shares(counts, noise)
-        by_bin: Any = np.bincount(self.bins[j], counts)
-        return self.in_equal_parts(j, _shares(by_bin, noise))
-
-    def in_equal_parts(self, j: int, values: Array) -> Array:
-        """Divide the values of the bins of a column evenly among their cells."""
-        bins = self.bins[j]
-        found: Array = (values / np.bincount(bins))[bins]
-        return found
-
-    def without_pairs(self) -> GroupedLayout:
-        """Return the layout with the same cells, but without features of pairs."""
-        return replace(self, groups=tuple(group for group in self.groups if len(self.terms[group.term].columns) == 1))
 
 
 def _bins_of_cells(columns: Columns, coarse: Columns, j: int) -> Cells:
@@ -348,16 +330,6 @@ class Centred:
         out = [np.zeros(size + 1) for size in self.layout.sizes]
         for k, (group, where) in enumerate(zip(self.layout.groups, self.layout.slices, strict=True)):
             out[group.term][:-1] += self._values(k, theta[where])[group.bins]
-        return out
-
-    def carried(self, theta: Array, to: Centred) -> Array:
-        """Return coefficients with the same scores from coefficients of other features, with zeros for new groups."""
-        out = np.zeros(to.layout.n_features + 1)
-        ratios = np.sqrt(self.weights / to.weights[: len(self.weights)])
-        for where, ratio in zip(self.layout.slices, ratios, strict=True):
-            # The groups of single columns come first, in the same order.
-            out[where] = ratio * theta[where]
-        out[-1] = theta[-1] * self.layout.constant / to.layout.constant
         return out
 
     def _values(self, k: int, own: Array) -> Array:

@@ -46,6 +46,9 @@ EDGE_SHARE = 0.1
 # Parts of the budget are rounded down, so that their sum never exceeds the budget.
 _BELOW = 1 - 2.0**-36
 
+# Events of reserved parts are rounded down, so that the sum of a plan is below its budget.
+_ROUNDED_DOWN = 1 - 2.0**-44
+
 # A smaller rest of the budget is a rounding error.
 _LEAST_SHARE = 2.0**-30
 
@@ -135,7 +138,7 @@ class ReservedPart:
 
     def event_of(self, share: float) -> GaussianEvent | PureEvent:
         """Return the event of a share of the budget."""
-        return PureEvent(math.inf) if self.delta == 0 else GaussianEvent(self.mu(share))
+        return PureEvent(math.inf) if self.delta == 0 else GaussianEvent(self.mu(share) * _ROUNDED_DOWN)
 
     def plan(self) -> PrivacyGuarantee:
         release = Release(CURVES_AND_TABLES, Reserved(self.event), self.share, Theorem("Additive models", 6))

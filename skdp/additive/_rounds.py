@@ -188,12 +188,11 @@ class RoundsEngine:
     n_rounds: int
     C: float | None  # C and margin are chosen automatically if None.
     margin: float | None
-    given: tuple[Round, ...] = ()  # Rounds that were planned one by one. Only the last round has pairs of columns.
 
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
         parts = (1.0,) if self.n_rounds == 1 else (FIRST_ROUND, 1 - FIRST_ROUND)
-        return self.given or tuple(self.round(i + 1, part * (1 - self.reserved)) for i, part in enumerate(parts))
+        return tuple(self.round(i + 1, part * (1 - self.reserved)) for i, part in enumerate(parts))
 
     def round(self, index: int, share: float) -> Round:
         """Return a round for a share of the budget."""
@@ -252,8 +251,7 @@ class RoundsEngine:
 
     def fitted(self, own: Round, probabilities: list[Array], weights: Array, count: float) -> Fitted:
         """Return the features of a round, before its release."""
-        layout = self.layout if not self.given or own is self.given[-1] else self.layout.without_pairs()
-        features = Centred.of(layout, probabilities, weights)
+        features = Centred.of(self.layout, probabilities, weights)
         usual = 1.0
         if self.C is None:
             in_bin = count * gaussian_mu(self.epsilon, self.delta) / self.layout.n_bins

@@ -299,6 +299,16 @@ def test_without_delta_there_are_no_stages(make):
     np.testing.assert_array_equal(auto.contributions(X), without.contributions(X))
 
 
+def test_the_objective_of_several_classes_has_no_stages():
+    X, y = table(1500)
+    y = np.digitize(y, [-1, 1])
+    budget = BudgetAccountant(2.0, 1e-4)
+    model = classifier(classes=[0, 1, 2], solver="objective", epsilon=1.0, random_state=None)
+    model.set_params(accountant=budget).fit(X, y)
+    assert len(model.term_columns_) == 4
+    assert budget.records[0].cost == model._fixed_cost()
+
+
 def refined(model, X, y):
     """Fit, and return the events of all parts of the reserve, by the label of the release."""
     spent = {}
