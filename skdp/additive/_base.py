@@ -114,9 +114,6 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
             "_offset",
             "bin_edges_",
             "_stage_variances",
-            "term_columns_",
-            "_all_terms",
-            "_engine",
         }
     )
 

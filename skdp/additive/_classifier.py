@@ -237,7 +237,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     """
 
     _released = AdditiveModel._released | {"C_", "margin_", "rounds_", "_group_weights", "_kept"}
-    _public = frozenset({"_columns", "_layout"})
+    _public = frozenset({"term_columns_", "_columns", "_layout", "_engine", "_all_terms"})
 
     def __init__(
         self,

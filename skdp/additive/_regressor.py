@@ -205,7 +205,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     """
 
     _released = AdditiveModel._released | {"_unit", "_engine_coef"}
-    _public = frozenset({"_columns", "_layout"})
+    _public = frozenset({"term_columns_", "_columns", "_layout", "_engine", "_all_terms"})
 
     def __init__(
         self,
