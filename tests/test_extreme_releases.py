@@ -1,4 +1,4 @@
-"""Whatever is released, no fit fails after its charge, warns of a numerical fault, or predicts what is not finite.
+"""For any released values, no fit fails after its charge, warns of a numerical fault, or predicts what is not finite.
 
 The results of the mechanisms are replaced by extreme ones. Noise that is added to nothing, as in objective
 perturbation, is left as it is drawn: its law bounds it.

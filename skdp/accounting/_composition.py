@@ -294,7 +294,7 @@ class Composition:
         return Budget(epsilon, delta)
 
     def sum_of_epsilons(self, state: State, part: PartKey | None = None) -> float:
-        """Return the sum of epsilons of all events, whatever the rule is."""
+        """Return the sum of epsilons of all events under any rule."""
         return float(state.seen(part).epsilon)
 
     def pure_total(self, state: State, part: PartKey | None = None) -> float | None:

@@ -223,7 +223,7 @@ def test_a_description_with_few_records_holds_fewer_statistics():
     def described(n):
         found = stats.describe({name: rng.uniform(0, 100, n) for name in schema}, schema=schema, epsilon=0.5)
         assert {release.label for release in found.privacy_.releases} == {"counts", "statistics of numbers"}
-        # Whatever is unknown is named so, has no value, and keeps an interval.
+        # An unknown statistic is named "unknown", has no value, and keeps an interval.
         for own in found.numbers.values():
             assert list(own) == ["count", "missing", "mean", "std", "25%", "50%", "75%"]
             low, high = own["mean"].confidence_interval()
