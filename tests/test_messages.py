@@ -7,19 +7,30 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skdp import (
+    DPPCA,
+    BoundsScaler,
     BudgetAccountant,
+    DPAdditiveClassifier,
     DPGridSearchCV,
+    DPKMeans,
     DPNaiveBayes,
     DPRandomizedSearchCV,
     DPRandomTree,
+    Number,
     ObjPertLogReg,
+    Schema,
+    TableEncoder,
     allocate,
+    make_private_pipeline,
+    private_score,
+    stats,
 )
+from skdp.exceptions import BudgetWarning, PrivacyAssumptionWarning
 from tests.estimators import ONE_EACH
 
 rng = np.random.default_rng(0)
@@ -140,3 +151,103 @@ def test_wide_sparse_rows_in_pipelines():
     ):
         with pytest.raises(TypeError, match=r"sparse_output=False on OneHotEncoder and TableEncoder"):
             model.fit(rows, Y)
+
+
+TABLE = Schema({"age": Number(18, 90), "work": ["a", "b"]}, target={"paid": ["no", "yes"]})
+
+
+@pytest.mark.parametrize("last", [DPPCA(2), DPKMeans(2)], ids=lambda model: type(model).__name__)
+def test_a_step_after_an_encoder_names_what_it_needs(last):
+    budget = BudgetAccountant(3.0, 1e-6)
+    pipeline = make_private_pipeline(TableEncoder(TABLE), last, accountant=budget)
+    with pytest.raises(ValueError, match=r"pass schema=.*After a TableEncoder, pass \*\*encoder\.parameters"):
+        pipeline.fit(TABLE.sample(50)[["age", "work"]])
+    assert len(budget) == 0
+
+
+@pytest.mark.parametrize("metric", ["r2", None, len])
+def test_metrics_are_those_of_the_kind_of_model(metric):
+    model = bayes().fit(X, Y)
+    with pytest.raises(
+        ValueError, match=r"'recall_macro'.* for a classifier, got .*R.2 depends on a variance"
+    ) as caught:
+        private_score(model, X, Y, metric=metric)
+    assert "squared_error" not in str(caught.value)
+
+
+def test_one_column_with_a_schema_of_several():
+    table = TABLE.sample(50)
+    for column in (table["age"], table["age"].to_numpy()):
+        with pytest.raises(ValueError, match=r"X is one column, and the schema declares 2.* as columns"):
+            stats.mean(column, schema=TABLE)
+        alone = stats.mean(column, schema=TABLE.select("age"), random_state=0).value
+        assert alone == stats.mean(table[["age"]], schema=TABLE.select("age"), columns="age", random_state=0).value
+
+
+def test_groups_of_a_test_may_be_the_target():
+    table = TABLE.sample(200)
+    for test in (stats.ttest_ind, stats.mannwhitneyu):
+        found = test(table, "paid", schema=TABLE, random_state=0)
+        declared = Schema({**TABLE, "paid": TABLE.target})
+        assert found.pvalue == test(table, "paid", schema=declared, random_state=0).pvalue
+        with pytest.raises(ValueError, match="by must be the name of a column of X"):
+            test(table.drop(columns="paid"), "paid", schema=TABLE)
+
+
+def test_searches_say_why_they_have_no_scores():
+    search = DPGridSearchCV(bayes(), {"n_bins": [4, 8]}).fit(X, Y)
+    for name in ("cv_results_", "best_score_"):
+        assert not hasattr(search, name)
+        with pytest.raises(AttributeError, match=f"{name} does not exist: .*private_score"):
+            getattr(search, name)
+
+
+def charged(model, **parameters):
+    return clone(model).set_params(accountant=BudgetAccountant(50.0, 1e-6), **parameters)
+
+
+def test_a_second_fit_with_a_budget_warns_of_both_charges():
+    model = charged(bayes(), epsilon=2.0).fit(X, Y)
+    model.set_params(epsilon=1.0)
+    with pytest.warns(
+        BudgetWarning, match=r"DPNaiveBayes has been fitted.* \(epsilon=2, .* \(epsilon=1, .*in addition"
+    ):
+        model.fit(X, Y)
+    # Others, and fits without a budget, do not warn.
+    clone(model).fit(X, Y)
+    bayes().fit(X, Y).fit(X, Y)
+    model.set_params(accountant=BudgetAccountant(3.0)).fit(X, Y)
+
+
+def test_exact_scores_of_charged_fits_warn():
+    rows = len(X)
+    for score in (
+        lambda model: cross_val_score(model, X[:rows], Y[:rows], cv=2),
+        lambda model: cross_val_predict(model, X, Y, cv=2),
+        lambda model: GridSearchCV(model, {"n_bins": [4, 8]}, cv=2).fit(X, Y),
+    ):
+        with pytest.warns(PrivacyAssumptionWarning, match="without noise, .*private_cross_val_score"):
+            score(charged(bayes()))
+    cross_val_score(bayes(), X, Y, cv=2)
+
+
+def test_steps_that_learn_before_a_charged_fit_warn():
+    with pytest.warns(PrivacyAssumptionWarning, match="does not cover StandardScaler.*make_private_pipeline"):
+        make_pipeline(StandardScaler(), charged(bayes())).fit(X, Y)
+    columns = ColumnTransformer([("scaled", StandardScaler(), [0])], remainder="passthrough")
+    with pytest.warns(PrivacyAssumptionWarning, match="does not cover StandardScaler"):
+        make_pipeline(columns, charged(bayes())).fit(X, Y)
+    make_pipeline(StandardScaler(), bayes()).fit(X, Y)
+    make_pipeline(BoundsScaler(bounds=(-3, 3)), charged(bayes())).fit(X, Y)
+    with pytest.warns(PrivacyAssumptionWarning, match="make_private_pipeline refuses such steps"):
+        allocate(make_pipeline(StandardScaler(), bayes()), epsilon=1.0)
+
+
+def test_a_score_in_a_card_is_one_line():
+    from skdp.inspection import model_card
+
+    model = DPAdditiveClassifier(schema=TABLE, random_state=0).fit(TABLE.sample(500))
+    score = private_score(model, TABLE.sample(500, seed=1), metric="roc_auc", epsilon=0.5)
+    (line,) = [line for line in model_card(model, scores={"AUC": score}).splitlines() if line.startswith("- AUC")]
+    assert "95 % interval from" in line
+    assert "released with epsilon=0.5 and delta=0" in line

@@ -37,7 +37,8 @@ def check_data_norm(value: object) -> float:
         raise ValueError(
             "data_norm must be given: the largest L2 norm of a row of X, from what is publicly known about the "
             "features, for instance sqrt(n_features) for features in [-1, 1]. Longer rows are scaled down to "
-            "it. It is never read from the data, because that would be a release"
+            "it. It is never read from the data, because that would be a release. For a table, pass schema=... "
+            "instead. After a TableEncoder, pass **encoder.parameters(estimator), which holds data_norm"
         )
     return check_positive(value, "data_norm")
 
@@ -173,7 +174,8 @@ def check_bounds(value: Any, name: str, hint: str) -> tuple[NDArray[np.float64],
         raise ValueError(
             f"{name} must be given: (lower, upper) of {hint}, numbers or one per column, from what is publicly known. "
             "Values beyond are clipped. They are never read from the data, because that would be a release. For a "
-            "table, pass schema=Schema({...}, target=...) instead, which declares them"
+            "table, pass schema=Schema({...}, target=...) instead, which declares them. After a TableEncoder, pass "
+            "**encoder.parameters(estimator), which holds the bounds of encoded columns"
         )
     lower, upper = _ends(value)
     if lower.ndim > 1 or lower.size == 0:

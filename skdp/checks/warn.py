@@ -19,12 +19,38 @@ _RESAMPLING = {
 }
 
 
-def warn_of_resampling() -> None:
-    """Warn if the fit is inside an estimator in which the guarantee of a fit does not hold."""
+#: Steps of pipelines that always learn from the records.
+_LEARNING = {
+    *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "PowerTransformer", "QuantileTransformer"),
+    *("KBinsDiscretizer", "PCA"),
+}
+
+
+def warn_of_callers(charged: bool) -> None:
+    """Warn if the fit is inside an estimator or a function for which the guarantee of the fit does not hold."""
+    # Without a charge, the records may be public, and only broken guarantees are named.
     frame = sys._getframe(1)
     while frame.f_back is not None:
-        reason = _RESAMPLING.get(frame.f_globals.get("__name__", ""))
-        steps = getattr(frame.f_locals.get("self"), "steps", None) if reason else None
+        module, outer = frame.f_globals.get("__name__", ""), frame.f_locals.get("self")
+        if charged and module == "sklearn.model_selection._validation":
+            return warn(
+                "A cross-validation of scikit-learn fits a model for each fold, and each fit is charged. Its scores "
+                "are computed from private records without noise, and no budget covers them. Use "
+                "skdp.private_cross_val_score, or private_score on other records",
+                PrivacyAssumptionWarning,
+            )
+        if charged and module == "sklearn.pipeline" and outer is not None and hasattr(outer, "get_params"):
+            inner = {type(step).__name__: type(step).__module__ for step in outer.get_params().values()}
+            learning = [name for name in sorted(_LEARNING & inner.keys()) if inner[name].startswith("sklearn.")]
+            if learning:
+                return warn(
+                    f"The guarantee does not cover {', '.join(learning)}, which learns from all records before the "
+                    "private step. Use skdp.make_private_pipeline, which refuses such steps, with DPStandardScaler, "
+                    "BoundsScaler, PublicBinner or DPPCA in place of them",
+                    PrivacyAssumptionWarning,
+                )
+        reason = _RESAMPLING.get(module)
+        steps = getattr(outer, "steps", None) if reason else None
         if reason and (steps is None or any(hasattr(step, "fit_resample") for _, step in steps)):
             return warn(
                 f"The guarantee in privacy_ does not hold for this fit, because {reason}. If the outer estimator "

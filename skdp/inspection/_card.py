@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from importlib.metadata import version
 
+import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
@@ -13,6 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from ..accounting import BudgetAccountant, Relation
 from ..checks.silence import parts_of
+from ..release.estimates import Estimate
 from ..release.session import PrivacyGuarantee
 
 #: Sections that only the authors of a model can write, with the question that each answers.
@@ -125,12 +127,24 @@ def model_card(
     if accountant is not None:
         lines += ["", "## Privacy budget of these records", "", "```text", accountant.to_text(), "```"]
     lines += ["", "## Scores", ""]
-    lines += [f"- {name}: {value}" for name, value in (scores or {}).items()] or [f"_{SCORES}_"]
+    lines += [f"- {name}: {_score(value)}" for name, value in (scores or {}).items()] or [f"_{SCORES}_"]
     for heading, question in SECTIONS.items():
         lines += ["", f"## {heading}", "", notes.pop(heading, f"_{question}_")]
     for heading, text in notes.items():
         lines += ["", f"## {heading}", "", text]
     return "\n".join(lines) + "\n"
+
+
+def _score(value: object) -> str:
+    """Write a score in one line, with its interval and its guarantee if it has them."""
+    if not isinstance(value, Estimate) or np.ndim(value.value):
+        return str(value)
+    low, high = value.confidence_interval()
+    cost = value.privacy_
+    return (
+        f"{float(value):.4g} (95 % interval from {low:.4g} to {high:.4g}, released with epsilon={cost.epsilon:g} and "
+        f"delta={cost.delta:g})"
+    )
 
 
 def _promise(guarantee: PrivacyGuarantee) -> str:

@@ -216,7 +216,8 @@ def allocation_of(
     if not_private:
         complain(
             f"not private, and a function of the data: {', '.join(not_private)}. The whole is private only if "
-            f"their results are public{advice([place.estimator for place in found if place not in private])}"
+            f"their results are public{advice([place.estimator for place in found if place not in private])}. "
+            "make_private_pipeline refuses such steps"
         )
     inexact = list(inexact_before_bins(estimator, ""))
     if inexact:

@@ -48,10 +48,6 @@ from ._candidates import declared_classes, make_candidates
 from ._intervals import spread_of
 from ._pricing import Prices, Sequence_, events_of, settle, within
 from ._scoring import (
-    CLASSIFICATION,
-    FROM_TABLES,
-    REGRESSION,
-    TABLES,
     Score,
     Table,
     check_metric,
@@ -264,7 +260,7 @@ def private_score(
     >>> 0.8 < low < float(accuracy) < high
     True
     """
-    check_metric(metric, (*CLASSIFICATION, *REGRESSION, *TABLES, *FROM_TABLES))
+    check_metric(metric, estimator)
     metric = _without_weights(metric, label_weights)
     check_accountant(accountant)
     whole = Budget(check_epsilon(epsilon), check_delta(_delta_of(estimator) if delta is None else delta))

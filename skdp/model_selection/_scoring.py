@@ -25,7 +25,7 @@ from scipy.special import expit
 from sklearn.base import is_classifier, is_regressor
 
 from ..checks.data import encode_labels
-from ..checks.params import check_bounds, check_choice, check_integer, check_positive
+from ..checks.params import check_bounds, check_integer, check_positive
 from ..checks.silence import silence
 from ..checks.values import shown
 from ._stateless import is_exact
@@ -349,6 +349,15 @@ def _label_weights(label_weights: Any, classes: NDArray | None) -> NDArray[np.in
     return np.maximum(1, np.rint(LEVELS * np.array(weights) / max(weights))).astype(np.int64)
 
 
-def check_metric(metric: object, names: tuple[str, ...]) -> str:
-    """Return the metric if it is one of the names."""
-    return check_choice(metric, "metric", names)
+def check_metric(metric: object, estimator: Any) -> str:
+    """Return the metric if it is one of the names, or refuse it with those that the estimator can have."""
+    of_labels, of_numbers = (*CLASSIFICATION, *FROM_TABLES, *TABLES), REGRESSION
+    if isinstance(metric, str) and metric in (*of_labels, *of_numbers):
+        return metric
+    kind = "classifier" if is_classifier(estimator) else "regressor" if is_regressor(estimator) else "model"
+    names = {"classifier": of_labels, "regressor": of_numbers}.get(kind, (*of_labels, *of_numbers))
+    raise ValueError(
+        f"metric must be one of {', '.join(map(repr, names))} for a {kind}, got {shown(metric)}. The effect of one "
+        "record on a score must be known. R^2 depends on a variance, and a callable may do anything. The budget was "
+        "not charged"
+    )

@@ -317,6 +317,22 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         )
         return X if hasattr(X, "columns") else checked
 
+    @property
+    def cv_results_(self) -> Any:
+        """Not available, because the scores of the candidates are private."""
+        raise AttributeError(
+            "cv_results_ does not exist: a private search releases its choice, best_params_, and no score, because "
+            "each score would use more of the budget. For a score of the model, call private_score on other records"
+        )
+
+    @property
+    def best_score_(self) -> Any:
+        """Not available, because the score of the chosen candidate is private."""
+        raise AttributeError(
+            "best_score_ does not exist: a private search releases its choice, best_params_, and no score. For a "
+            "score of the model, call private_score on other records"
+        )
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)

@@ -18,12 +18,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 
-from ..accounting import PrivacyCost, largest_epsilon
+from ..accounting import BudgetAccountant, PrivacyCost, largest_epsilon
 from ..checks.data import FLOATS, check_quietly
 from ..checks.params import check_integer
 from ..checks.silence import DiscreetMethods
 from ..checks.sparse import is_sparse, refuse_wide
-from ..exceptions import BudgetError, NotEnoughDataError
+from ..checks.warn import warn
+from ..exceptions import BudgetError, BudgetWarning, NotEnoughDataError
 from ..parts.collections import is_collection, lowered
 from ..schema.mixin import TakesSchema
 from .session import PrivacyGuarantee
@@ -88,6 +89,8 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(fit)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         _check_arguments(f".{fit.__name__}()", parameters, self, args, kwargs)
+        if fit.__name__ == "fit":
+            _warn_of_refit(self)
         before = dict(vars(self))
         try:
             # A user may have set NumPy to warn of underflow, which would depend on the data.
@@ -113,6 +116,22 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         raise MemoryError("there is too little memory for this fit")
 
     return wrapper
+
+
+def _warn_of_refit(estimator: Any) -> None:
+    """Warn before a second charge for the same estimator."""
+    earlier, accountant = vars(estimator).get("privacy_"), getattr(estimator, "accountant", None)
+    if not isinstance(earlier, PrivacyGuarantee) or not isinstance(accountant, BudgetAccountant):
+        return
+    name = type(estimator).__name__
+    if any((record.estimator, record.cost) == (name, earlier.cost) for record in accountant.records):
+        warn(
+            f"{name} has been fitted, and its budget was charged (epsilon={earlier.epsilon:g}, "
+            f"delta={earlier.delta:g}). Another fit is another release: (epsilon={estimator.epsilon:g}, "
+            f"delta={getattr(estimator, 'delta', 0.0):g}) is charged in addition, even if the records are the same. To "
+            "fit without this warning, use a clone",
+            BudgetWarning,
+        )
 
 
 def _in_parts(estimator: Any, parameters: Signature, args: Any, kwargs: Any) -> dict[str, Any]:

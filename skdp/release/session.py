@@ -27,7 +27,7 @@ from ..accounting import (
     Relation,
     warn_of_delta,
 )
-from ..checks.warn import warn, warn_of_resampling
+from ..checks.warn import warn, warn_of_callers
 from ..exceptions import ReleaseError, SeededNoiseWarning
 from ..mechanisms import BitStream, Mechanism, NoiseSource, SampledGaussianMechanism
 from .progress import Attributes, Phases, Progress
@@ -251,7 +251,7 @@ class ReleaseSession:
             if accountant is not None:
                 accountant.check_charge(plan.cost, estimator=estimator, relation=plan.relation)
             validate()
-        warn_of_resampling()
+        warn_of_callers(accountant is not None)
         if accountant is None:
             warn_of_delta(plan.delta)
         if accountant is not None:
