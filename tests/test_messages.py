@@ -28,7 +28,6 @@ from skdp import (
     allocate,
     make_private_pipeline,
     private_score,
-    stats,
 )
 from skdp.exceptions import BudgetWarning, PrivacyAssumptionWarning
 from tests.estimators import ONE_EACH
@@ -173,25 +172,6 @@ def test_metrics_are_those_of_the_kind_of_model(metric):
     ) as caught:
         private_score(model, X, Y, metric=metric)
     assert "squared_error" not in str(caught.value)
-
-
-def test_one_column_with_a_schema_of_several():
-    table = TABLE.sample(50)
-    for column in (table["age"], table["age"].to_numpy()):
-        with pytest.raises(ValueError, match=r"X is one column, and the schema declares 2.* as columns"):
-            stats.mean(column, schema=TABLE)
-        alone = stats.mean(column, schema=TABLE.select("age"), random_state=0).value
-        assert alone == stats.mean(table[["age"]], schema=TABLE.select("age"), columns="age", random_state=0).value
-
-
-def test_groups_of_a_test_may_be_the_target():
-    table = TABLE.sample(200)
-    for test in (stats.ttest_ind, stats.mannwhitneyu):
-        found = test(table, "paid", schema=TABLE, random_state=0)
-        declared = Schema({**TABLE, "paid": TABLE.target})
-        assert found.pvalue == test(table, "paid", schema=declared, random_state=0).pvalue
-        with pytest.raises(ValueError, match="by must be the name of a column of X"):
-            test(table.drop(columns="paid"), "paid", schema=TABLE)
 
 
 def test_searches_say_why_they_have_no_scores():
