@@ -23,6 +23,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from skdp import (
@@ -185,7 +186,7 @@ for record in budget.records:
     cost = f"epsilon {record.cost.epsilon:g}, delta {record.cost.delta:g}"
     print(f"  {record.time:%H:%M:%S} UTC  {record.estimator} {record.label}: {cost}")
 try:
-    model.set_params(epsilon=3.0).fit(train, train["income"])
+    clone(model).set_params(epsilon=3.0).fit(train, train["income"])
 except BudgetError as error:
     print(f"\n  One more fit at epsilon 3 is refused:\n  {error}")
 

@@ -1,5 +1,7 @@
 """Messages name the public class, parameter or column, give the reason, and say what to do; nothing is charged."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,8 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -21,12 +25,14 @@ from skdp import (
     DPNaiveBayes,
     DPRandomizedSearchCV,
     DPRandomTree,
+    HistogramClassifier,
     Number,
     ObjPertLogReg,
     Schema,
     TableEncoder,
     allocate,
     make_private_pipeline,
+    private_cross_val_score,
     private_score,
 )
 from skdp.exceptions import BudgetWarning, PrivacyAssumptionWarning
@@ -208,7 +214,14 @@ def test_exact_scores_of_charged_fits_warn():
     ):
         with pytest.warns(PrivacyAssumptionWarning, match="without noise, .*private_cross_val_score"):
             score(charged(bayes()))
-    cross_val_score(bayes(), X, Y, cv=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cross_val_score(bayes(), X, Y, cv=2)
+        open_ended = BudgetAccountant(np.inf)
+        cross_val_score(charged(bayes(), epsilon=np.inf).set_params(accountant=open_ended), X, Y, cv=2)
+        private_cross_val_score(bayes(), X, Y, cv=2, accountant=BudgetAccountant(9.0))
+        model = charged(bayes()).fit(X, Y)
+        model.score(X, Y)
 
 
 def test_steps_that_learn_before_a_charged_fit_warn():
@@ -217,8 +230,16 @@ def test_steps_that_learn_before_a_charged_fit_warn():
     columns = ColumnTransformer([("scaled", StandardScaler(), [0])], remainder="passthrough")
     with pytest.warns(PrivacyAssumptionWarning, match="does not cover StandardScaler"):
         make_pipeline(columns, charged(bayes())).fit(X, Y)
-    make_pipeline(StandardScaler(), bayes()).fit(X, Y)
-    make_pipeline(BoundsScaler(bounds=(-3, 3)), charged(bayes())).fit(X, Y)
+    public = FrozenEstimator(StandardScaler().fit(rng.normal(size=(9, 2))))
+    learners = make_pipeline(StandardScaler(), LogisticRegression())
+    table = HistogramClassifier(learners, bounds=(-3, 3), classes=["no", "yes"])
+    for steps in (
+        (StandardScaler(), bayes()),
+        (BoundsScaler(bounds=(-3, 3)), charged(bayes())),
+        (public, charged(bayes())),
+        (BoundsScaler(bounds=(-3, 3)), charged(table)),
+    ):
+        make_pipeline(*steps).fit(X, Y)
     with pytest.warns(PrivacyAssumptionWarning, match="make_private_pipeline refuses such steps"):
         allocate(make_pipeline(StandardScaler(), bayes()), epsilon=1.0)
 

