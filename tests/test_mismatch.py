@@ -27,6 +27,7 @@ from skdp import (
     Schema,
 )
 from skdp.exceptions import SchemaMismatchWarning
+from skdp.linear_model import FunctionalMechLinReg, FunctionalMechLogReg
 from skdp.release.mismatch import (
     FALSE_ALARM,
     FEWEST,
@@ -189,6 +190,8 @@ KINDS = [
     (DPNaiveBayes, {}),
     (DPGreedyTree, {}),
     (DPRandomTree, {"delta": 1e-6}),
+    (FunctionalMechLogReg, {"delta": 1e-6}),
+    (FunctionalMechLogReg, {}),
 ]
 every_kind = pytest.mark.parametrize(("kind", "parameters"), KINDS, ids=lambda one: getattr(one, "__name__", ""))
 
@@ -210,11 +213,22 @@ def test_a_category_in_the_wrong_case_is_found(epsilon):
     """20,000 rows. It was found in no additive fit at 0.1, and in 13 of 20 at 1, for nine tenths of the records."""
     X, y = patients(20_000)
     wrong = X.assign(ward=X["ward"].replace("surgery", "Surgery"))
-    for kind, parameters in ((DPAdditiveClassifier, {"delta": 1e-6}), (DPNaiveBayes, {"delta": 1e-6})):
+    for kind in (DPAdditiveClassifier, DPNaiveBayes, FunctionalMechLogReg):
         for seed in range(10):
-            model = kind(schema=SURGERY, epsilon=epsilon, random_state=seed, **parameters)
+            model = kind(schema=SURGERY, epsilon=epsilon, random_state=seed, delta=1e-6)
             (message,) = said(partial(model.fit, wrong, y))
             assert "too few records for the declared values of the column 'ward'. " in message
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_unreadable_numbers_are_found_by_moments(delta):
+    X, _ = patients(20_000)
+    schema = Schema({"ward": ["surgery", "medicine", "eyes"], "day": (0, 365)}, {"age": (0, 1)})
+    days = np.arange(len(X)) % 365
+    model = FunctionalMechLinReg(schema=schema, epsilon=1.0, delta=delta, random_state=0)
+    assert said(partial(model.fit, X[["ward"]].assign(day=days), X["age"])) == []
+    (message,) = said(partial(model.fit, X[["ward"]].assign(day=[f"day {day}" for day in days]), X["age"]))
+    assert "too few records for the declared values of the column 'day'. " in message
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])

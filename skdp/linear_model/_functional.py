@@ -43,6 +43,7 @@ from ..solvers.moments import (
     plan,
     released_moments,
     trimmed,
+    warn_of_columns,
 )
 from ..solvers.scaling import Scaling
 
@@ -409,8 +410,10 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
             gram, cross, alpha = _adassp_release(session, blocks, moments, geometry)
             penalty = np.full(geometry.n_columns, alpha)
         else:
-            noise = noise_of(session.mechanism(blocks[0].label), blocks[0], geometry)
+            mechanism = session.mechanism(blocks[0].label)
+            noise = noise_of(mechanism, blocks[0], geometry)
             gram, cross = released_moments(session, blocks[0], moments)
+            warn_of_columns(self._undeclared(), gram, geometry.constant, noise, mechanism)
             alpha = RIDGE * noise.largest_eigenvalue if parameters.alpha is None else parameters.alpha
             penalty = np.full(geometry.n_columns, alpha)
             if geometry.constant and parameters.alpha is not None:

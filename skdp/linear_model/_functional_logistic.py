@@ -37,6 +37,7 @@ from ..solvers.moments import (
     plan,
     released_moments,
     trimmed,
+    warn_of_columns,
 )
 from ..solvers.scaling import Scaling
 
@@ -319,6 +320,7 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         gram, cross = released_moments(session, block, moments)
 
         noise = noise_of(mechanism, block, geometry)
+        warn_of_columns(self._undeclared(), gram, geometry.constant, noise, mechanism)
         alpha = RIDGE * noise.largest_eigenvalue if parameters.alpha is None else parameters.alpha
         sums = class_sums(gram, cross, geometry.constant)
         if parameters.calibration == "taylor":

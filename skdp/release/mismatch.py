@@ -6,7 +6,10 @@ on one side with probability at most p.
 
 Proof. The moment generating function of such a sum at :math:`\lambda = c\sqrt2/\sigma` is at most
 :math:`1/(1 - \lambda^2\sigma^2/2)`: this is the function of one Laplace variable of variance :math:`\sigma^2`, it is
-above that of a Gaussian, and :math:`\prod(1 - x_i) \ge 1 - \sum x_i`. Chernoff's bound gives the rest.
+above that of a Gaussian, and :math:`\prod(1 - x_i) \ge 1 - \sum x_i`. Chernoff's bound gives the rest. Noise of density
+proportional to :math:`e^{-\lVert b\rVert/s}` in `D` dimensions has the same bound along every direction: with
+:math:`m=(D+1)/2\ge1` and a variance of :math:`2ms^2`, its function is :math:`(1-\lambda^2s^2)^{-m} \le
+1/(1-m\lambda^2s^2)`.
 
 For Gaussian noise, the margin is a quantile of the normal distribution. The standard deviation of a sum is at most the
 sum of standard deviations, for dependent numbers, too. A part of the declarations is named if a linear combination of
@@ -17,7 +20,7 @@ Everything here is post-processing of released counts and public numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,16 +89,27 @@ def column_part(name: Any, known: float, deviation: float) -> Part:
 def declared_parts(name: Any, counts: NDArray, n_declared: int, total: float, noise: tuple[float, float]) -> list[Part]:
     """Return the first `n_declared` of a column's released counts, and the count of entries in no category."""
     # The sum of the first counts is also the total minus the other counts, which has less noise if these are few.
-    # `noise` holds the standard deviations of the noise in a count and in the total.
+    # `noise` holds the standard deviations of the noise in a count and in the total. If only the others were counted,
+    # `n_declared` is 0.
     known, others = counts[:n_declared], counts[n_declared:]
     of_known, of_others = noise[0] * math.sqrt(known.size), noise[1] + noise[0] * math.sqrt(others.size)
     part = column_part(name, float(known.sum()), of_known)
-    if others.size and of_others < of_known:
+    if others.size and (of_others < of_known or n_declared == 0):
         part = column_part(name, total - float(others.sum()), of_others)
     if others.size < 2:
         return [part]
     # Most entries of a column may be missing. Two other cells are for entries in no category and for missing ones.
     return [part, Part(part.what, float(others[0]), noise[0], LARGEST_SHARE, of_others=True)]
+
+
+def encoded_parts(
+    undeclared: Mapping[str, Sequence[int]], counts: NDArray, total: float, noise: tuple[float, float]
+) -> list[Part]:
+    """Return parts for columns by the counts of their indicators of undeclared entries, at these positions."""
+    parts = []
+    for name, places in undeclared.items():
+        parts += declared_parts(name, counts[list(places)], 0, total, noise)
+    return parts
 
 
 def warn_of_labels(

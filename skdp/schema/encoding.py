@@ -133,6 +133,16 @@ class Encoding:
                 found[name] = values
         return found
 
+    def undeclared(self) -> dict[str, list[int]]:
+        """Return for columns the positions of their indicators of other entries and of missing ones, for "linear"."""
+        found, start = {}, 0
+        for name, column in self.schema.items():
+            declared = len(column.values) if isinstance(column, Category) else 1
+            end = start + len(self._names_of(name, column))
+            found[name] = list(range(start + declared, end))
+            start = end
+        return {name: own for name, own in found.items() if own and self.form == "linear"}
+
     def cell_names(self, edges: Sequence[Array | None]) -> list[list[str]]:
         """Return the names of the cells of encoded columns, which have bins with these edges or categories."""
         found, left = [], iter(edges)

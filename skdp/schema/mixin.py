@@ -98,6 +98,11 @@ class TakesSchema:
         encoding = self._encoding()
         return ({}, {}) if encoding is None else (encoding.declared_cells(), encoding.n_values())
 
+    def _undeclared(self) -> dict[str, list[int]]:
+        """Return the positions of indicators of undeclared entries, in units that follow from the schema."""
+        encoding = self._encoding()
+        return {} if encoding is None or getattr(self, "bounds", None) is not None else encoding.undeclared()
+
     def _labels(self, y: Any, classes: Any) -> Any:
         """Return labels as they are compared with the label set, for a classifier with a schema."""
         if getattr(self, "schema", None) is None or y is None or not is_classifier(self):

@@ -8,6 +8,7 @@ weight. The Gram matrix and the cross moments are released jointly.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,10 +24,12 @@ from ..mechanisms import (
     Mechanism,
     NoNoise,
     coordinate_variance,
+    is_gaussian,
     l1_mechanism,
     l2_mechanism,
     within_reach,
 )
+from ..release.mismatch import encoded_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
@@ -355,6 +358,17 @@ def released_moments(session: ReleaseSession, block: Block, moments: Moments) ->
     moments.release(session, block, out)
     p = len(out)
     return out[:, :p], out[:, p:]
+
+
+def warn_of_columns(
+    undeclared: Mapping[str, Sequence[int]], gram: Array, constant: float, noise: Noise, mechanism: Mechanism
+) -> None:
+    """Warn of columns of a schema with hardly any declared entry, by the released squares of their indicators."""
+    if undeclared and constant:
+        # The square of an indicator, and that of the constant feature, add up the weights of records.
+        total, of_total = float(gram[-1, -1]) / constant**2, noise.scale / noise.count / constant**2
+        parts = encoded_parts(undeclared, np.diagonal(gram), total, (noise.scale, of_total))
+        warn_of_mismatch(total, of_total, parts, labels=False, gaussian=is_gaussian(mechanism))
 
 
 @dataclass(frozen=True, eq=False)
