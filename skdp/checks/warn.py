@@ -33,7 +33,10 @@ def warn_of_callers(charged: bool) -> None:
     # Without a charge, the records may be public, and only broken guarantees are named.
     frame = sys._getframe(1)
     while frame.f_back is not None:
-        module, outer = frame.f_globals.get("__name__", ""), frame.f_locals.get("self")
+        module = frame.f_globals.get("__name__", "")
+        reason = _RESAMPLING.get(module)
+        # Python keeps the dict of a frame's variables. It must not keep the records of callers alive.
+        outer = frame.f_locals.get("self") if reason or module == "sklearn.pipeline" else None
         if charged and module == "sklearn.model_selection._validation":
             return warn(
                 "A cross-validation of scikit-learn fits a model for each fold, and each fit is charged. Its scores "
@@ -41,7 +44,7 @@ def warn_of_callers(charged: bool) -> None:
                 "skdp.private_cross_val_score, or private_score on other records",
                 PrivacyAssumptionWarning,
             )
-        if charged and module == "sklearn.pipeline" and outer is not None and hasattr(outer, "get_params"):
+        if charged and outer is not None and module == "sklearn.pipeline" and hasattr(outer, "get_params"):
             learning = _learning_steps(outer.get_params())
             if learning:
                 return warn(
@@ -50,7 +53,6 @@ def warn_of_callers(charged: bool) -> None:
                     "DPStandardScaler, BoundsScaler, PublicBinner or DPPCA in place of them",
                     PrivacyAssumptionWarning,
                 )
-        reason = _RESAMPLING.get(module)
         steps = getattr(outer, "steps", None) if reason else None
         if reason and (steps is None or any(hasattr(step, "fit_resample") for _, step in steps)):
             return warn(
