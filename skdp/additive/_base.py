@@ -15,32 +15,29 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import check_delta, check_epsilon
+from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.data import FLOATS, validate_quietly
-from ..checks.params import check_bounds, check_choice, check_integer, check_positive
+from ..checks.params import check_bounds
+from ..mechanisms import coordinate_variance
 from ..parts.arrays import rowwise
 from ..release.estimator import PrivateEstimator
 from ..release.progress import CallbackSupportMixin
 from ..schema.categories import read_entries
 from ..schema.columns import Codes, Columns, ColumnSpec, check_columns
-from ..schema.grid import SCALES, Grid, check_n_bins
+from ..schema.grid import Grid, check_n_bins
 from ..solvers.regularised import noise_multiplier
+from ._cells import CELLS_PER_BIN, bins_of
+from ._descent_noise import Moved
+from ._engines import mechanism_of
 from ._explanations import AdditiveExplanations
-from ._fine import Fine
-from ._groups import GroupedLayout
-from ._plans import Before, Cells, ReservedPart
+from ._groups import Centred, GroupedLayout
+from ._plans import COUNTS, Before, Cells, ReservedPart
 from ._stages import Curves
 from ._terms import ROUGHNESS, Layout
 from ._uncertainty import Pseudo, pseudo_records, term_noise
 
 Array = NDArray[np.float64]
-AnyLayout = Layout | GroupedLayout
 
-
-THRESHOLDS = ("uniform", "quantile")
-
-#: Number of cells of the grid from which private edges are chosen.
-GRID_SIZE = 1024
 
 # Number of rows whose features are in memory at once.
 _ROWS = 2**12
@@ -56,33 +53,36 @@ class Parameters:
     epsilon: float
     delta: float
     columns: ColumnSpec
-    private_edges: bool
-    smoothness: float | None
-    n_steps: int
-    chooses_pairs: bool
-    fine: Fine = ()
+    n_bins: int
+    chooses: bool  # Whether the fit chooses tables of several columns.
 
     @property
     def private(self) -> bool:
         return self.epsilon < math.inf
 
     @property
-    def in_stages(self) -> bool:
-        """Whether stages may follow the curves."""
-        return self.chooses_pairs and (self.delta > 0 or not self.private)
+    def gaussian(self) -> bool:
+        """Whether curves are found by gradient steps, in bins that follow from released counts."""
+        return self.delta > 0 or not self.private
 
-    def stages(self, before: Before, after: float = 0.0) -> ReservedPart:
-        """Return the part of the budget for curves and stages."""
+    def smoothness(self, size: int = 0) -> float:
+        """Return the part of steps in the features of ordered columns; the rest is that of single bins."""
+        return 1 - ROUGHNESS / (1 + noise_multiplier(self.epsilon, self.delta, size))
+
+    def reserved(self, before: Before, after: float = 0.0) -> ReservedPart:
+        """Return the part of the budget for curves and tables."""
         return ReservedPart(self.epsilon, self.delta, 1 - before.share - after)
 
     def table(self, n_features: int, names: NDArray | None, named: bool = True) -> Columns:
-        """Return the columns, with all edges of bins except private edges."""
+        """Return the columns, with all edges of cells."""
         columns = self.columns.resolve(n_features, names, named)
-        if not self.private_edges:
-            return columns.with_edges(zip(columns.numeric, columns.grid.every_edge(), strict=True))
-        if not len(columns.numeric):
-            raise ValueError('thresholds="quantile" requires a numeric column without bin_edges')
-        return columns
+        return columns.with_edges(zip(columns.numeric, columns.grid.every_edge(), strict=True))
+
+    def layout(self, cells: Cells) -> tuple[GroupedLayout, Centred]:
+        """Return the bins and features of gradient steps, from released counts."""
+        bins = bins_of(cells.columns, self.n_bins, cells.counts, cells.total, cells.noise)
+        layout = GroupedLayout.of(cells.columns, bins, self.smoothness())
+        return layout, Centred.of(layout, layout.probabilities(cells.counts, cells.noise))
 
 
 def _by_column(columns: Columns, names: NDArray | None, rows: NDArray) -> list[NDArray]:
@@ -114,6 +114,9 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
             "_offset",
             "bin_edges_",
             "_stage_variances",
+            "_kept",
+            "_bend",
+            "_unit",
         }
     )
 
@@ -124,11 +127,6 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
     bin_edges: Any
     interactions: Any
     n_bins: int
-    scale: str
-    unit: float
-    thresholds: str
-    smoothness: float | str
-    n_steps: int
     accountant: Any
     random_state: Any
     intercept_: Any
@@ -139,39 +137,25 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         return tags
 
     def _check_parameters(self) -> Parameters:
-        automatic = isinstance(self.smoothness, str) and self.smoothness == "auto"
-        private_edges = check_choice(self.thresholds, "thresholds", THRESHOLDS) == "quantile"
-        scale = check_choice(self.scale, "scale", SCALES)
-        if private_edges and scale == "linear":
-            # With even and logarithmic cells, private edges find records in a small part of the bounds.
-            scale = "auto"
-        columns = check_columns(
-            self,
-            n_bins=check_n_bins(self.n_bins, MOST_BINS),
-            n_cells=GRID_SIZE if private_edges else None,
-            scale=scale,
-            unit=check_positive(self.unit, "unit"),
-            most=MOST_BINS,
-        )
+        n_bins = check_n_bins(self.n_bins, MOST_BINS)
+        columns = check_columns(self, n_bins=self._n_cells(), most=MOST_BINS)
         if not columns.named:
             # If all columns have categories or edges, bounds are not needed.
             check_bounds(self._declared("bounds"), "bounds", "the numeric features")
-        return Parameters(
-            epsilon=check_epsilon(self.epsilon),
-            delta=check_delta(self.delta),
-            columns=columns,
-            private_edges=private_edges,
-            smoothness=None if automatic else check_positive(self.smoothness, "smoothness", least=0.0, most=1.0),
-            n_steps=check_integer(self.n_steps, "n_steps", least=1, most=10**6),
-            chooses_pairs=self._chooses_pairs(),
-        )
+        return Parameters(check_epsilon(self.epsilon), check_delta(self.delta), columns, n_bins, self._chooses_tables())
 
-    def _chooses_pairs(self) -> bool:
+    def _n_cells(self) -> int:
+        n_bins = check_n_bins(self.n_bins, MOST_BINS)
+        if check_delta(self.delta) == 0 and check_epsilon(self.epsilon) < math.inf:
+            return n_bins
+        return max(n_bins, min(CELLS_PER_BIN * n_bins, MOST_BINS))
+
+    def _chooses_tables(self) -> bool:
         return isinstance(self.interactions, str) and self.interactions == "auto"
 
     def _declared(self, name: str) -> Any:
-        # Pairs that the fit chooses are not declared.
-        return None if name == "interactions" and self._chooses_pairs() else super()._declared(name)
+        # Tables that the fit chooses are not declared.
+        return None if name == "interactions" and self._chooses_tables() else super()._declared(name)
 
     def _entries(self, X: Any, parameters: Parameters) -> Any:
         """Validate rows, and return their entries by column, in one place or in parts."""
@@ -186,7 +170,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         return rows
 
     def _form(self) -> str:
-        return "cells" if self.thresholds == "uniform" else "codes"
+        return "cells"
 
     def _without_columns(self) -> Self:
         """Return a copy that validates labels or targets with rows of one constant column."""
@@ -208,9 +192,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         cells = columns.codes(columns.split(rows))
         return [term.codes(cells) for term in self._all_terms]
 
-    def _fitted_terms(
-        self, model: Curves, cells: Cells, columns: Columns, layout: AnyLayout, single: bool
-    ) -> dict[str, Any]:
+    def _fitted_terms(self, model: Curves, cells: Cells, single: bool) -> dict[str, Any]:
         """Return the attributes that describe the model, computed from releases only."""
         # Terms of one column are centred by the released counts, so that their mean over the records is about 0. The
         # intercept takes the difference.
@@ -231,8 +213,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
             "bin_edges_": cells.columns.bin_edges(),
             "cell_counts_": cells.counts,
             "n_samples_estimate_": cells.total,
-            "_columns": columns,
-            "_layout": layout,
+            "_columns": cells.columns,
             "_all_terms": model.terms,
             "_stage_variances": model.variances,
         }
@@ -285,9 +266,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         """Return standard deviations of the noise in ``terms_``, and bounds on them that hold for all records."""
         # The rows of X stand for the records. Therefore X must not be private. If None, pseudo-records are used.
         check_is_fitted(self, "terms_")
-        codes = (
-            self._layout.codes(pseudo_records(self.cell_counts_)) if X is None else self._curve_codes(self._codes(X))
-        )
+        codes = self._layout.codes(pseudo_records(self.cell_counts_)) if X is None else self._curve_codes(X)
         if not codes.shape[1]:
             raise ValueError(
                 "X must have at least one row, which stands for the records. Pass None to use pseudo-records"
@@ -301,12 +280,30 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
             for one in found
         )
 
-    def _curve_codes(self, codes: list[Codes]) -> Codes:
-        """Return the cells of rows in the terms that were fitted together."""
-        return np.stack(codes[: len(self._layout.terms)])
+    def _curve_codes(self, X: Any) -> Codes:
+        """Return the bins of rows in the curves, or their cells in the terms that were fitted together."""
+        columns = self._fitted_columns()
+        found: Codes = self._layout.codes(
+            columns.codes(columns.split(self._rows(X, not all(columns.ordered), reset=False)))
+        )
+        return found
 
     def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
-        return self._noise_of(self._layout, codes, self.cell_counts_)
+        if isinstance(self._layout, Layout):
+            return self._noise_of(self._layout, codes, self.cell_counts_)
+        outputs = np.size(self.intercept_)
+        bent, flat = (
+            [np.tile(own[:, None], outputs) for own in self._moved(codes, bends).in_cells()] for bends in (True, False)
+        )
+        return bent, flat
+
+    def _moved(self, codes: Codes, bends: bool) -> Moved:
+        """Return the effect of the noise of gradient steps on the curves, for records in these bins."""
+        noise = math.sqrt(coordinate_variance(mechanism_of(self.privacy_, COUNTS)))
+        features = Centred.of(self._layout, self._layout.probabilities(self.cell_counts_, noise))
+        bend = self._bend if bends else 0.0
+        moved = Moved.of(self._engine, features, codes, self.n_samples_estimate_, bend, self._kept)
+        return moved.times(abs(self._unit))
 
     def _noise_of(self, layout: Layout, codes: Codes, counts: list[Array]) -> tuple[list[Array], list[Array]]:
         pseudo = Pseudo(layout.features(codes), self.n_samples_estimate_)
@@ -339,7 +336,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         """
         codes = self._codes(X)
         find = self._noise_in_scores(self._layout.codes(pseudo_records(self.cell_counts_)))
-        curves = self._curve_codes(codes)
+        curves = self._curve_codes(X)
         parts = [find(curves[:, start : start + _ROWS]) for start in range(0, curves.shape[1], _ROWS)]
         found = np.concatenate([np.empty((0, np.size(self.intercept_))), *parts])
         # The noise of a table of a stage is independent of all other noise.
@@ -350,7 +347,10 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
 
     def _noise_in_scores(self, records: Codes) -> Callable[[Codes], Array]:
         """Return a function that maps rows to standard deviations of scores, for the curvature at these records."""
-        return self._noise_of_rows(self._layout, records, self._engine.constant)
+        if isinstance(self._layout, Layout):
+            return self._noise_of_rows(self._layout, records, self._engine.constant)
+        moved, outputs = self._moved(records, True), np.size(self.intercept_)
+        return lambda codes: np.tile(moved.in_scores(codes)[:, None], outputs)
 
     def _noise_of_rows(self, layout: Layout, records: Codes, constant: float) -> Callable[[Codes], Array]:
         spread = self._spread(Pseudo(layout.features(records), self.n_samples_estimate_))
@@ -369,17 +369,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else list(known)
         return [" x ".join(str(names[j]) for j in columns) for columns in self.term_columns_]
 
-    @staticmethod
-    def _any_columns(parameters: Parameters) -> Columns:
-        """Return columns for which a plan has the same events as for any table."""
-        # The cost depends on whether edges are private, but not on the number of columns.
-        kind = None if parameters.private_edges else np.array([0.0, 1.0, 2.0])
-        return Columns((kind,), Grid(np.zeros(1), np.ones(1), GRID_SIZE), parameters.columns.n_bins)
-
-    @staticmethod
-    def _prepared(parameters: Parameters, columns: Columns) -> Layout:
-        smoothness = parameters.smoothness
-        if smoothness is None:
-            noise = noise_multiplier(parameters.epsilon, parameters.delta, sum(columns.sizes))
-            smoothness = 1 - ROUGHNESS / (1 + noise)
-        return Layout.of(columns, smoothness)
+    def _cost_of(self, parameters: Parameters, plan: Callable[[Before, Columns], PrivacyCost]) -> PrivacyCost:
+        """Return the cost of a plan, which does not depend on the number of columns."""
+        columns = Columns((np.array([0.0, 1.0, 2.0]),), Grid(np.zeros(1), np.ones(1), 2), parameters.columns.n_bins)
+        return plan(Before.of(parameters.epsilon, parameters.delta, columns), columns)

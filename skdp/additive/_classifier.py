@@ -8,52 +8,43 @@ public features of the cells. The model is computed from these releases.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from ..accounting import PrivacyCost, gaussian_mu
+from ..accounting import PrivacyCost
 from ..checks.data import known_labels, labelled_data
-from ..checks.params import check_choice, check_classes, check_integer, check_positive
-from ..mechanisms import coordinate_variance
+from ..checks.params import check_classes
 from ..parts.arrays import rowwise
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..schema.columns import Codes, Columns
+from ..schema.columns import Columns
 from ..solvers.linear_rule import LogOdds
 from ..solvers.losses import LogLoss, SoftmaxLogLoss
-from ..solvers.regularised import noise_multiplier
-from ._base import MOST_BINS, AdditiveModel, AnyLayout, Parameters, positions
-from ._engines import GradientEngine, ObjectiveEngine, mechanism_of
-from ._fine import check_fine_cells, fine_cells_of, refined, split_for_pairs
-from ._groups import FINE_PAIR_CELLS, GroupedLayout
-from ._plans import COUNTS, Before, Reserve, release_cells
-from ._rounds import LEAST_MU, LESS, Choice, Fitted, RoundsEngine
-from ._rounds_noise import noise_in_scores, rounds_noise
-from ._sampling_noise import without_sampling
-from ._scores import curvatures, logits
-from ._stages import Curves, LabelLoss, boosted, planned_curves
+from ._base import AdditiveModel, Parameters, positions
+from ._engines import GradientEngine, ObjectiveEngine
+from ._plans import Before, Cells, Reserve, release_cells
+from ._scores import Link
+from ._shrinkage import shrunk
+from ._stages import Curves, LabelLoss, StagePlan
 from ._terms import Layout
 from ._uncertainty import Pseudo
 
 Array = NDArray[np.float64]
 
-SOLVERS = ("auto", "objective", "gradient")
-
-#: The largest margin.
-_MOST_MARGIN = 8.0
-
-# The public columns, features and engine of a fit.
-Design = tuple[Columns, AnyLayout, Any, Any]
+# The clipping bound of a record's derivatives, in units of the largest derivative.
+_CLIP = 0.5
 
 
-def _by_round(values: list[Array]) -> Any:
-    return np.stack(values) if len({len(own) for own in values}) == 1 else values
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The public columns of a fit, and the objective for ``delta=0``."""
+
+    columns: Columns
+    objective: ObjectiveEngine | None
 
 
 class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel):
@@ -236,8 +227,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     (150, 4, 3)
     """
 
-    _released = AdditiveModel._released | {"C_", "margin_", "rounds_", "_group_weights", "_kept"}
-    _public = frozenset({"term_columns_", "_columns", "_layout", "_engine", "_all_terms"})
+    _public = frozenset({"term_columns_", "_columns", "_layout", "_engine", "_all_terms", "_link"})
 
     def __init__(
         self,
@@ -247,18 +237,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         bounds: Any = None,
         categories: Any = None,
         bin_edges: Any = None,
-        interactions: Any = None,
+        interactions: Any = "auto",
         n_bins: int = 32,
-        scale: str = "linear",
-        unit: float = 1.0,
-        thresholds: str = "uniform",
-        smoothness: float | str = "auto",
-        solver: str = "auto",
-        C: float | str = "auto",
-        margin: float | str = "auto",
-        rounds: int | str = "auto",
-        fine_cells: Any = None,
-        n_steps: int = 300,
         classes: Any = None,
         class_weight: Any = None,
         max_weight: float | None = None,
@@ -274,16 +254,6 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         self.bin_edges = bin_edges
         self.interactions = interactions
         self.n_bins = n_bins
-        self.scale = scale
-        self.unit = unit
-        self.thresholds = thresholds
-        self.smoothness = smoothness
-        self.solver = solver
-        self.C = C
-        self.margin = margin
-        self.rounds = rounds
-        self.fine_cells = fine_cells
-        self.n_steps = n_steps
         self.classes = classes
         self.class_weight = class_weight
         self.max_weight = max_weight
@@ -291,16 +261,6 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
-
-    def _check_parameters(self) -> Parameters:
-        self._check_own()
-        if not self._chooses():
-            check_integer(self.rounds, "rounds", least=0, most=2)
-        return replace(super()._check_parameters(), fine=check_fine_cells(self._declared_fine_cells()))
-
-    def _declared_fine_cells(self) -> Any:
-        encoding = self._encoding()
-        return self.fine_cells if self.fine_cells is not None or encoding is None else fine_cells_of(encoding)
 
     def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, NDArray[np.bool_], Shape]:
         X = self._entries(X, parameters)
@@ -312,200 +272,85 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
-        cells, finer = columns, []
-        if self._in_rounds(parameters, shape.n_classes):
-            cells = refined(columns, parameters.fine, parameters.columns.unit, MOST_BINS, shape.names, shape.is_read)
-            finer = [j for j, (n, m) in enumerate(zip(cells.sizes, columns.sizes, strict=True)) if n > m]
-            cells = split_for_pairs(cells, FINE_PAIR_CELLS, finer)
-        before = Before.of(parameters.epsilon, parameters.delta, cells)
-        make = partial(self._curves, parameters, columns, cells, finer, shape.n_classes)
-        layout, curves = make(before.share)
-        if not self._in_stages(parameters, shape.n_classes):
-            return before.and_then(curves.plan()), (cells, layout, curves, None)
-        return before.and_then(parameters.stages(before).plan()), (cells, layout, make, parameters.stages(before))
+        before = Before.of(parameters.epsilon, parameters.delta, columns)
+        if parameters.gaussian:
+            return before.and_then(parameters.reserved(before).plan()), Design(columns, None)
+        objective = self._objective(parameters, columns, before, shape.n_classes)
+        return before.and_then(objective.plan()), Design(columns, objective)
 
-    def _curves(
-        self,
-        parameters: Parameters,
-        columns: Columns,
-        cells: Columns,
-        finer: list[int],
-        n_classes: int,
-        reserved: float,
-    ) -> tuple[AnyLayout, Any]:
-        """Return the features and the engine of the curves, if other releases use this part of the budget."""
-        if self._in_rounds(parameters, n_classes):
-            return self._rounds_or_steps(parameters, cells, columns, finer, reserved)
-        layout = self._prepared(parameters, columns)
-        return layout, self._engine_for(parameters, layout, reserved, n_classes)
-
-    def _chooses(self) -> bool:
-        """Return whether the number of rounds depends on the released number of records."""
-        return isinstance(self.rounds, str) and self.rounds == "auto"
-
-    def _in_rounds(self, parameters: Parameters, n_classes: int) -> bool:
-        """Return whether records may have weights."""
-        admitted = parameters.delta > 0 and n_classes == 2 and self.solver != "gradient"
-        return admitted and (self._chooses() or int(self.rounds) > 0)
-
-    def _in_stages(self, parameters: Parameters, n_classes: int) -> bool:
-        """Return whether stages may follow the curves."""
-        # The objective of several classes is no Gaussian mechanism, so that the rest of the budget has no parameter.
-        return parameters.in_stages and not (n_classes > 2 and self.solver == "objective" and parameters.private)
-
-    def _rounds_or_steps(
-        self, parameters: Parameters, columns: Columns, coarse: Columns, finer: list[int], reserved: float
-    ) -> tuple[GroupedLayout, RoundsEngine | Choice]:
-        solver, C, margin = self._check_own()
-        epsilon, delta = parameters.epsilon, parameters.delta
-        layout = GroupedLayout.of(columns, coarse, parameters.smoothness, noise_multiplier(epsilon, delta, 0), finer)
-        n_rounds = 2 if self._chooses() else self.rounds
-        rounds = RoundsEngine(epsilon, delta, reserved, layout, int(n_rounds), C, margin)
-        if not self._chooses():
-            return layout, rounds
-        plain = ObjectiveEngine(epsilon, delta, reserved, self._prepared(parameters, coarse), 2, C, margin)
-        steps = None
-        if solver == "auto" and C is None and margin is None and gaussian_mu(epsilon, delta) >= LEAST_MU:
-            steps = GradientEngine(epsilon, delta, reserved + LESS, plain.layout, LogLoss(), parameters.n_steps)
-        return layout, Choice(plain, steps, rounds)
+    @staticmethod
+    def _objective(parameters: Parameters, columns: Columns, before: Before, n_classes: int) -> ObjectiveEngine:
+        layout = Layout.of(columns, parameters.smoothness(sum(columns.sizes)))
+        return ObjectiveEngine(parameters.epsilon, before.share, layout, n_classes)
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
     ) -> dict[str, Any]:
-        columns, layout, engine, reserved = design
         shape = records.shape
-        noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
-        cells = release_cells(session, columns, records.X, shape.names, records.known)
-        codes = rowwise(layout.codes, cells.codes)
-        reserve = None
-        if reserved is not None:
-            reserve = Reserve(session, reserved)
-            engine = planned_curves(reserve, lambda share: design[2](share)[1], cells.total)
-        used = engine.chosen(session, cells.total) if isinstance(engine, Choice) else engine
-        weights: Any = np.empty((0, 0))
-        kept = np.empty(0)
-        if isinstance(used, RoundsEngine):
-            shares = used.layout.probabilities(cells.counts, noise)
-            fits = used.run(session, codes, records.y, shares, cells.total)
-            tables = [sum(values)[:-1, None] for values in zip(*(fit.tables() for fit in fits), strict=True)]
-            intercept = np.array([sum(fit.intercept for fit in fits)])
-            coef, weights = _by_round([fit.theta for fit in fits]), _by_round([fit.features.weights for fit in fits])
+        outputs = 1 if shape.n_classes == 2 else shape.n_classes
+        cells = release_cells(session, design.columns, records.X, shape.names, records.known)
+        if design.objective is None:
+            model, found = self._by_steps(session, cells, records.y, parameters, outputs)
         else:
-            plain = used.layout
-            assert isinstance(plain, Layout)
-            own = codes
-            if isinstance(layout, GroupedLayout):
-                own = rowwise(partial(layout.in_bins, plain=plain), codes)
-            if isinstance(used, GradientEngine):
-                counts = _counts_for(layout, cells.counts)
-                within = used.within(counts, cells.total)
-                coef, intercept, _ = within.run(session, own, records.y, cells.total)
-                tables, kept = without_sampling(within, coef, intercept, counts, cells.total)
-            else:
-                coef, intercept = used.run(session, own, records.y)
-                tables = plain.values(coef)
-            tables = layout.in_cells(tables, plain) if isinstance(layout, GroupedLayout) else tables
-        margin = 0.0 if isinstance(used, GradientEngine) else used.offset
-        model = Curves(layout.terms, tables, intercept)
-        if reserve is not None:
-            loss = LabelLoss(1 if shape.n_classes == 2 else shape.n_classes, margin)
-            model = boosted(reserve, model, loss, cells, codes, records.y, noise)
-        return {
-            **self._fitted_terms(model, cells, columns, layout, shape.n_classes == 2),
+            codes = rowwise(design.objective.layout.codes, cells.codes)
+            coef, intercept = design.objective.run(session, codes, records.y)
+            model = Curves(design.objective.layout.terms, design.objective.layout.values(coef), intercept)
+            found = {
+                "_layout": design.objective.layout,
+                "_engine": design.objective,
+                "_link": Link(margin=design.objective.margin),
+                "_coef": coef,
+                "_kept": [],
+                "_bend": 0.0,
+            }
+        return {**self._fitted_terms(model, cells, outputs == 1), "_offset": model.intercept, "_unit": 1.0, **found}
+
+    def _by_steps(
+        self, session: ReleaseSession, cells: Cells, labels: Any, parameters: Parameters, outputs: int
+    ) -> tuple[Curves, dict[str, Any]]:
+        """Fit the curves by gradient steps, shrink them, and add tables."""
+        layout, features = parameters.layout(cells)
+        loss = LogLoss() if outputs == 1 else SoftmaxLogLoss(outputs)
+        clip = _CLIP * loss.lipschitz
+
+        def make(reserved: float) -> GradientEngine:
+            return GradientEngine(parameters.epsilon, parameters.delta, reserved, layout, loss, clip)
+
+        reserve = Reserve(session, parameters.reserved(Before.of(parameters.epsilon, parameters.delta, cells.columns)))
+        tables = StagePlan(parameters.chooses, cells.columns.pairs, outputs)
+        engine = tables.planned_curves(reserve, make, cells.total).within(features, cells.total)
+        codes = rowwise(layout.codes, cells.codes)
+        coef, intercept, _ = engine.run(session, codes, labels, cells.total, features)
+        link = Link(most=clip if parameters.private else math.inf)
+        values, kept, bend = shrunk(engine, features, coef, intercept, cells.total, link)
+        model = Curves(layout.terms, [own[bins] for own, bins in zip(values, layout.bins, strict=True)], intercept)
+        model = tables.boosted(reserve, model, LabelLoss(outputs, link), cells, cells.codes, labels)
+        return model, {
+            "_layout": layout,
             "_engine": engine,
+            "_link": link,
             "_coef": coef,
-            "_offset": intercept,
-            "_group_weights": weights,
             "_kept": kept,
-            "C_": None if isinstance(used, GradientEngine) else used.weight,
-            "margin_": margin,
-            "rounds_": used.n_rounds if isinstance(used, RoundsEngine) else 0,
+            "_bend": bend,
         }
-
-    @property
-    def _found_by(self) -> ObjectiveEngine | GradientEngine | RoundsEngine:
-        """The engine that fitted the curves."""
-        engine = self._engine
-        return engine.of(self.rounds_, self.C_ is None) if isinstance(engine, Choice) else engine
-
-    def _check_own(self) -> tuple[str, float | None, float | None]:
-        solver = check_choice(self.solver, "solver", SOLVERS)
-        automatic = isinstance(self.C, str) and self.C == "auto"
-        C = None if automatic else check_positive(self.C, "C")
-        automatic = isinstance(self.margin, str) and self.margin == "auto"
-        margin = None if automatic else check_positive(self.margin, "margin", least=0.0, most=_MOST_MARGIN)
-        return solver, C, margin
-
-    def _engine_for(
-        self, parameters: Parameters, layout: Layout, reserved: float, n_classes: int
-    ) -> ObjectiveEngine | GradientEngine:
-        solver, C, margin = self._check_own()
-        epsilon, delta = parameters.epsilon, parameters.delta
-        if solver == "auto":
-            solver = "gradient" if n_classes > 2 and delta > 0 else "objective"
-        if solver == "objective":
-            return ObjectiveEngine(epsilon, delta, reserved, layout, n_classes, C, margin)
-        if delta == 0:
-            raise ValueError('delta must be positive with solver="gradient", because its noise is Gaussian')
-        loss = LogLoss() if n_classes == 2 else SoftmaxLogLoss(n_classes)
-        return GradientEngine(epsilon, delta, reserved, layout, loss, parameters.n_steps)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         classes = check_classes(self._declared("classes"))
-        _, C, _ = self._check_own()
-        # Without a label set, or with a weight whose cost grows with the number of terms, the cost depends on the data.
-        if self.delta > 0 and (classes is None or C is not None):
-            return None
         parameters = self._check_parameters()
-        columns = self._any_columns(parameters)
-        n_classes = 2 if classes is None else len(classes)
-        before = Before.of(parameters.epsilon, parameters.delta, columns)
-        if self._in_stages(parameters, n_classes):
-            return before.and_then(parameters.stages(before).plan()).cost
-        return before.and_then(self._curves(parameters, columns, columns, [], n_classes, before.share)[1].plan()).cost
 
-    def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
-        layout, counts, used = self._layout, self.cell_counts_, self._found_by
-        if isinstance(used, RoundsEngine):
-            return rounds_noise(self._restored(used), codes, self.n_samples_estimate_, counts)
-        if isinstance(layout, GroupedLayout):
-            assert isinstance(used.layout, Layout)
-            found = self._noise_of(used.layout, layout.in_bins(codes, used.layout), _counts_for(layout, counts))
-            first, second = (layout.in_cells(own, used.layout) for own in found)
-            return first, second
-        return super()._noise_in_cells(codes)
+        def cost(before: Before, columns: Columns) -> PrivacyCost:
+            if parameters.gaussian:
+                return before.and_then(parameters.reserved(before).plan()).cost
+            n_classes = 2 if classes is None else len(classes)
+            return before.and_then(self._objective(parameters, columns, before, n_classes).plan()).cost
 
-    def _noise_in_scores(self, records: Codes) -> Callable[[Codes], Array]:
-        layout, used = self._layout, self._found_by
-        if isinstance(used, RoundsEngine):
-            return noise_in_scores(self._restored(used), records, self.n_samples_estimate_)
-        if isinstance(layout, GroupedLayout):
-            plain = used.layout
-            assert isinstance(plain, Layout)
-            find = self._noise_of_rows(plain, layout.in_bins(records, plain), used.constant)
-            return lambda codes: find(layout.in_bins(codes, plain))
-        return self._noise_of_rows(layout, records, used.constant)
-
-    def _restored(self, used: RoundsEngine) -> list[Fitted]:
-        """Return the features and coefficients of the rounds, from released numbers."""
-        noise = math.sqrt(coordinate_variance(mechanism_of(self.privacy_, COUNTS)))
-        shares = used.layout.probabilities(self.cell_counts_, noise)
-        return used.restored(self._coef, self._group_weights, shares, self.n_samples_estimate_)
+        return self._cost_of(parameters, cost)
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
-        used = self._found_by
-        assert not isinstance(used, RoundsEngine)
         scores = pseudo.features @ self._coef.T + self._offset
-        most = np.inf
-        if isinstance(used, GradientEngine):
-            used = used.within(_counts_for(self._layout, self.cell_counts_), self.n_samples_estimate_)
-            most = used.descent.max_norm / used.descent.settings.row_norm
-        bends = curvatures(scores[:, 0] if len(self.classes_) == 2 else scores, self.margin_, float(most))
-        spread = used.spread(pseudo, self._coef, used.plan(), bends)
-        if not isinstance(used, GradientEngine):
-            return spread
-        kept = np.append(np.repeat(self._kept, [term.width for term in used.layout.terms]), 1.0)
-        return [kept[:, None] * own for own in spread]
+        bends = self._link.curvatures(scores[:, 0] if len(self.classes_) == 2 else scores)
+        found: list[Array] = self._engine.spread(pseudo, self.privacy_, bends)
+        return found
 
     def decision_function(self, X: Any) -> Array:
         """Return the sum of each row's terms and the intercept.
@@ -527,9 +372,5 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         return self.decision_function(X)
 
     def _logits(self, X: Any) -> Array:
-        return logits(self.decision_function(X), self.margin_)
-
-
-def _counts_for(layout: AnyLayout, counts: list[Array]) -> list[Array]:
-    """Return counts in the bins of gradient steps, which have no finer cells."""
-    return layout.counts_in_bins(counts) if isinstance(layout, GroupedLayout) else counts
+        found: Array = self._link.logits(self.decision_function(X))
+        return found

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..schema.columns import Codes
 from ._engines import GradientEngine
-from ._groups import Centred, Group
+from ._groups import Centred, spectrum
+from ._plans import Cells
+from ._shrinkage import Directions
 
 Array = NDArray[np.float64]
-
-#: A group of indicators of more bins is treated separately, because the joint matrix would take too long.
-MOST_TOGETHER = 512
 
 # The variance of curves must exceed the variance of the noise by this number of standard deviations, and this factor.
 _SURE_BY, _TIMES = 3.0, 2.0
@@ -23,78 +22,73 @@ _SURE_BY, _TIMES = 3.0, 2.0
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """The effect of the noise on coefficients: a matrix for most groups, and one number for each wide indicator."""
+    """The effect of the noise on curves: a matrix for most columns, and one number for each bin of wide columns."""
 
     features: Centred
-    rows: tuple[Array, ...]  # For each term, the rows of its cells in the features of the matrix (see `_together`).
-    matrix: Array
-    wide: dict[int, Array]  # For each of the other groups, standard deviations.
+    rows: list[Array]  # For each column, the features of its bins in coordinates of the matrix, after shrinkage.
+    parts: list[Array]  # For each column, the effect on these features, and the effect on the intercept.
+    wide: dict[int, Array]  # For each column of many indicators, standard deviations of its values.
 
     @classmethod
-    def of(cls, engine: GradientEngine, features: Centred, codes: Codes, count: float, bends: bool) -> Moved:
-        """Return the effect for the curvature at these records, or without curvature."""
+    def of(
+        cls, engine: GradientEngine, features: Centred, codes: Codes, count: float, bend: float, kept: list[Array]
+    ) -> Moved:
+        """Return the effect for the bins of these records, if the loss has the curvature `bend`, which may be 0."""
         layout = features.layout
-        wide = {}
-        for k, group in enumerate(layout.groups):
-            if _is_wide(group):
-                own = np.bincount(codes[group.term], minlength=len(group.bins) + 1)[:-1]
-                shares = np.bincount(group.bins, own, group.size) / max(codes.shape[1], 1)
-                # One of many cells holds few records. Therefore its centred indicator is nearly the indicator.
-                wide[k] = engine.sizes_along(features.scales[k] ** 2 * count * bends * shares, count)
-        rows = tuple(_together(features, t) for t in range(len(layout.terms)))
-        parts = [_with_none(own)[in_cells] for own, in_cells in zip(rows, codes, strict=True)]
-        dense = np.column_stack([*parts, np.full(codes.shape[1], layout.constant)])
-        gram = (bends * count / len(dense)) * (dense.T @ dense)
-        values, vectors = np.linalg.eigh(gram)
-        return cls(features, rows, vectors * engine.sizes_along(values, count), wide)
+        wide, rows = {}, []
+        for t, own in enumerate(layout.sizes):
+            in_term, length = features.rows_of_bins(t)
+            if length:
+                shares = np.bincount(codes[t], minlength=own + 1)[:-1] / max(codes.shape[1], 1)
+                wide[t] = length * engine.sizes_along(length**2 * count * bend * shares, count)
+            rows.append(_reduced(in_term))
+        of_columns = (_with_none(own)[of_records] for own, of_records in zip(rows, codes, strict=True))
+        dense = np.column_stack([*of_columns, np.full(codes.shape[1], layout.constant)])
+        values, vectors = np.linalg.eigh((bend * count / len(dense)) * (dense.T @ dense))
+        matrix = vectors * engine.sizes_along(values, count)
+        parts = np.split(matrix, np.cumsum([own.shape[1] for own in rows]))
+        parts[-1] = layout.constant * parts[-1]
+        if kept:
+            for t, factor in enumerate(kept):
+                directions = Directions.of(features, t)
+                if t in wide:
+                    wide[t] = wide[t] * factor
+                else:
+                    rows[t] = directions.values(factor[:, None] * directions.coefficients(rows[t]))
+        return cls(features, rows, parts, wide)
 
-    @property
-    def _by_term(self) -> list[Array]:
-        """The effect on the features of each term."""
-        return np.split(self.matrix, np.cumsum([own.shape[1] for own in self.rows]))[:-1]
+    def times(self, factor: float) -> Moved:
+        """Return the effect on curves that are multiplied by a factor."""
+        parts, wide = [factor * own for own in self.parts], {t: factor * own for t, own in self.wide.items()}
+        return replace(self, parts=parts, wide=wide)
 
     def in_scores(self, codes: Codes) -> Array:
-        """Return standard deviations of the scores of rows, as a column."""
-        layout = self.features.layout
-        moved = layout.constant * self.matrix[-1]
-        for rows, part, own in zip(self.rows, self._by_term, codes, strict=True):
+        """Return standard deviations of the scores of rows, from their bins."""
+        moved = self.parts[-1]
+        for rows, part, own in zip(self.rows, self.parts, codes, strict=False):
             moved = moved + _with_none(rows)[own] @ part
         variance = (moved**2).sum(axis=-1)
-        for k, sizes in self.wide.items():
-            group = layout.groups[k]
-            in_cells = np.append(self.features.scales[k] * sizes[group.bins], 0.0)
-            variance = variance + in_cells[codes[group.term]] ** 2
-        found: Array = np.sqrt(variance)[:, None]
-        return found
+        for t, sizes in self.wide.items():
+            variance = variance + np.append(sizes, 0.0)[codes[t]] ** 2
+        return np.broadcast_to(np.sqrt(variance), codes.shape[1:]).copy()
 
     def in_cells(self) -> list[Array]:
-        """Return standard deviations of the values of each term's cells, which are centred, of shape (n_cells, 1)."""
-        layout = self.features.layout
+        """Return standard deviations of the values of each column's cells, which are centred."""
         out = []
-        for t, (rows, part, weights) in enumerate(
-            zip(self.rows, self._by_term, self.features.probabilities, strict=True)
+        for t, (rows, bins, weights) in enumerate(
+            zip(self.rows, self.features.layout.bins, self.features.probabilities, strict=True)
         ):
-            matrix = rows @ part
-            if len(layout.terms[t].columns) == 1:
-                matrix = matrix - weights @ matrix
-            variance = (matrix**2).sum(axis=1)
-            for k, sizes in self.wide.items():
-                if layout.groups[k].term == t:
-                    variance += (self.features.scales[k] * sizes[layout.groups[k].bins]) ** 2
-            out.append(np.sqrt(variance)[:, None])
+            matrix = rows @ self.parts[t]
+            variance = ((matrix - weights @ matrix) ** 2).sum(axis=1)
+            if t in self.wide:
+                variance = variance + self.wide[t] ** 2
+            out.append(np.sqrt(variance)[bins])
         return out
 
 
-def _is_wide(group: Group) -> bool:
-    return group.rows is None and group.size > MOST_TOGETHER
-
-
-def _together(features: Centred, t: int) -> Array:
-    """Return rows of a term's cells that have the same products as the rows of its groups that are not wide."""
+def _reduced(rows: Array) -> Array:
+    """Return rows with the same products, and no more features than rows."""
     # The noise is the same in all directions. Therefore any rows with these products are equivalent.
-    groups = enumerate(features.layout.groups)
-    parts = [features.bin_rows(k)[group.bins] for k, group in groups if group.term == t and not _is_wide(group)]
-    rows = np.hstack([np.empty((features.layout.sizes[t], 0)), *parts])
     if rows.shape[1] <= len(rows):
         return rows
     triangle: Array = np.asarray(np.linalg.qr(rows.T, mode="r"))
@@ -109,20 +103,17 @@ def _with_none(rows: Array) -> Array:
 def without_noise(
     engine: GradientEngine,
     features: Centred,
-    count: float,
+    cells: Cells,
     tables: list[Array],
     intercept: float,
     lone_intercept: Array | None,
-    cell_noise: float,
 ) -> tuple[float, float]:
     """Return the factor that removes the noise from all curves (1 if they clearly exceed it), and the intercept."""
     # Columns are assumed to be independent, because the released counts do not contain correlations. Features of
     # different terms are then uncorrelated, because their means are 0.
-    noise = squares = 0.0
-    for bends in spectra(features):
-        parts = bends * engine.sizes_along(count * bends, count) ** 2
-        noise += float(parts.sum())
-        squares += float(parts @ parts)
+    count, bends = cells.total, spectrum(features)
+    parts = bends * engine.sizes_along(count * bends, count) ** 2
+    noise, squares = float(parts.sum()), float(parts @ parts)
     means = [float(weights @ own) for own, weights in zip(tables, features.probabilities, strict=True)]
     variance = sum(
         float(weights @ (own - mean) ** 2)
@@ -136,18 +127,8 @@ def without_noise(
     if lone_intercept is not None:
         # The mean of the curves is not known, because counts are noisy. The steps of the intercept alone also estimate
         # the mean of the targets, with the noise of some steps. The two estimates are averaged by their variances.
-        by_counts = sum(float(own @ own) for own in tables) * (cell_noise / count) ** 2
+        by_counts = sum(float(own @ own) for own in tables) * (cells.noise / count) ** 2
         by_steps = (engine.mechanism.scale / (count * features.layout.constant)) ** 2 / engine.lone_steps
         part = by_counts / (by_counts + by_steps) if by_counts > 0 else 0.0
         lone += part * (float(lone_intercept[0]) - lone)
     return kept, kept * intercept + (1 - kept) * lone
-
-
-def spectra(features: Centred) -> list[Array]:
-    """Return eigenvalues of the covariance of each term's features, and of wide indicators, by released counts."""
-    out = []
-    for t, weights in enumerate(features.probabilities):
-        rows = np.sqrt(weights)[:, None] * _together(features, t)
-        out.append(np.maximum(np.linalg.eigvalsh(rows.T @ rows), 0.0))
-    wide = [k for k, group in enumerate(features.layout.groups) if _is_wide(group)]
-    return out + [features.scales[k] ** 2 * features.shares[k] for k in wide]

@@ -46,8 +46,8 @@ from ..solvers.regularised import Geometry, checked_weight, clipped, linear_rule
 from ..solvers.regularised import Parameters as LinearParameters
 from ..solvers.scaling import Scaling
 from ..solvers.threads import blas_threads
-from ._gradients import CellGradients, CentredGradients
-from ._groups import MEAN_CURVATURE, Centred, GroupedLayout
+from ._gradients import CellGradients
+from ._groups import Centred, GroupedLayout, spectrum
 from ._objective import MOST_CELLS, CellObjective
 from ._terms import Layout
 from ._uncertainty import Pseudo, inverse
@@ -66,8 +66,14 @@ _MOMENTUM, _AVERAGED = 0.95, 0.5
 # Steps are at most this part of the longest stable step.
 _STABLE = 0.99
 
-#: Limit on the noise in the difference of two classes' predictors that the curvature of the loss does not remove.
-LIMIT = 0.9
+#: Number of gradient steps.
+N_STEPS = 300
+
+#: Limit on the noise in a predictor of labels that the curvature of the loss does not remove.
+LIMIT = 0.5
+
+#: Approximate mean of the second derivative of the loss of labels.
+MEAN_CURVATURE = 0.12
 
 # Momentum divides the length of a step by the first number. Steps are shorter than the longest steps by at most this
 # power of e.
@@ -83,27 +89,22 @@ def mechanism_of(guarantee: PrivacyGuarantee, label: str) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class ObjectiveEngine:
-    """Logistic regression by objective perturbation, described by public values."""
+    """Logistic regression by objective perturbation, for ``delta = 0``, described by public values."""
 
     epsilon: float
-    delta: float
     reserved: float  # The part of the budget that other releases use.
     layout: Layout
     n_classes: int
-    C: float | None  # C and margin are chosen automatically if None.
-    margin: float | None
 
     @cached_property
     def parameters(self) -> LinearParameters:
         norm = self.layout.data_norm
-        return LinearParameters(self.epsilon, self.delta, norm, self.C, "log_loss", True, _TOL, _MAX_ITER)
+        return LinearParameters(self.epsilon, 0.0, norm, None, "log_loss", True, _TOL, _MAX_ITER)
 
     @cached_property
     def geometry(self) -> Geometry:
         geometry = Geometry.of(self.parameters, self.layout.n_features, self.n_classes)
-        if self.n_classes > 2:
-            return geometry
-        return replace(geometry, loss=LogLoss(self.offset))
+        return geometry if self.n_classes > 2 else replace(geometry, loss=LogLoss(self.margin))
 
     @property
     def constant(self) -> float:
@@ -111,25 +112,21 @@ class ObjectiveEngine:
         return self.geometry.constant
 
     @cached_property
-    def offset(self) -> float:
-        """The margin, or 0 for more than two classes."""
+    def margin(self) -> float:
+        """The margin of the log loss, with which more records have a large gradient; 0 for more than two classes."""
         if self.n_classes > 2:
             return 0.0
-        if self.margin is not None:
-            return self.margin
-        return min(MARGIN * math.log1p(noise_multiplier(self.epsilon, self.delta, self.layout.n_features + 1)), 4.0)
+        return min(MARGIN * math.log1p(noise_multiplier(self.epsilon, 0.0, self.layout.n_features + 1)), 4.0)
 
     @cached_property
     def weight(self) -> float:
         """The weight of the losses, as for objective perturbation with the rest of the budget."""
-        parameters, norm, reserved = self.parameters, self.geometry.norm, self.reserved
-        if self.epsilon < math.inf and self.delta == 0:
-            parameters, reserved = replace(parameters, epsilon=pure_share(self.epsilon, 1 - self.reserved)), 0.0
-        C = effective_weight(parameters, self.geometry, reserved)
-        if self.C is None:
-            # A point halfway between two rounded points of the curve gives the same events for all shapes.
-            mantissa, exponent = math.frexp(C * norm**2 * (1 - 2.0**-30))
-            C = math.ldexp(math.floor(mantissa * 2.0**KAPPA_BITS) + 0.5, exponent - KAPPA_BITS) / norm**2
+        parameters = replace(self.parameters, epsilon=pure_share(self.epsilon, 1 - self.reserved))
+        norm = self.geometry.norm
+        C = effective_weight(parameters, self.geometry, 0.0)
+        # A point halfway between two rounded points of the curve gives the same events for all shapes.
+        mantissa, exponent = math.frexp(C * norm**2 * (1 - 2.0**-30))
+        C = math.ldexp(math.floor(mantissa * 2.0**KAPPA_BITS) + 0.5, exponent - KAPPA_BITS) / norm**2
         return checked_weight(C, parameters, self.geometry)
 
     def plan(self) -> PrivacyGuarantee:
@@ -153,7 +150,7 @@ class ObjectiveEngine:
 
         return linear_rule(release_minimiser(session, minimise, self.parameters, geometry, weight), geometry)
 
-    def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
+    def spread(self, pseudo: Pseudo, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
         """Return the effect of the noise on coefficients, for the curvature of pseudo-records (see `term_noise`)."""
         # The noise moves the minimiser by minus the inverse of the second derivative times the noise.
         noise = math.hypot(*(math.sqrt(coordinate_variance(r.mechanism)) for r in guarantee.releases[-2:]))
@@ -175,28 +172,25 @@ class GradientEngine:
     epsilon: float
     delta: float
     reserved: float  # The part of the budget that other releases use.
-    layout: Layout | GroupedLayout
+    layout: GroupedLayout
     loss: GradientLoss
-    n_steps: int
+    clip: float  # The clipping norm over the norm of rows.
     walk: float = MARGIN_WALK
-    clip: float | None = None  # The clipping norm over the norm of rows; automatic if None.
     rate: float | None = None  # Length of a step on the mean gradient; automatic if None.
 
-    def within(self, counts: list[Array], count: float) -> GradientEngine:
-        """Return the engine with the longest steps whose noise in predictors is at most `LIMIT`, by released counts."""
-        assert isinstance(self.layout, Layout)
+    def within(self, features: Centred, count: float) -> GradientEngine:
+        """Return the engine with the longest steps whose noise in predictors is at most `LIMIT`."""
         longest = eta(replace(self.descent, walk=math.inf), 0.0)
         if self.epsilon == math.inf:
             return replace(self, rate=longest)
-        spectrum, noise, time = self.layout.spectrum(counts), self.mechanism.scale / count, self.n_steps / _REST
-        limit = LIMIT / math.sqrt(min(self.loss.outputs, 2))
+        bends, noise, time = spectrum(features), self.mechanism.scale / count, N_STEPS / _REST
 
         def excess(logarithm: float) -> float:
             # Along an eigenvector, steps add up the noise, and the curvature of the loss reduces it.
             rate = math.exp(logarithm)
-            added = (rate * noise) ** 2 * time / _REST * spectrum
-            undone = 2 * MEAN_CURVATURE * rate * time * spectrum
-            return math.sqrt(float(np.sum(added * special.exprel(-undone)))) - limit
+            added = (rate * noise) ** 2 * time / _REST * bends
+            undone = 2 * MEAN_CURVATURE * rate * time * bends
+            return math.sqrt(float(np.sum(added * special.exprel(-undone)))) - LIMIT
 
         most = math.log(longest)
         least = most - _POWERS
@@ -209,12 +203,10 @@ class GradientEngine:
         settings = Settings(self.epsilon, self.delta, self.layout.data_norm, momentum=_MOMENTUM, averaged=_AVERAGED)
         if self.rate is not None:
             settings = replace(settings, eta0=self.rate)
-        if self.clip is not None and settings.private:
+        if settings.private:
             settings = replace(settings, max_grad_norm=self.clip * settings.row_norm)
-        centred = isinstance(self.layout, GroupedLayout)
-        return Descent(
-            settings, SamplingSchedule(1.0, self.n_steps, None), self.loss, self.layout.n_features, self.walk, centred
-        )
+        schedule = SamplingSchedule(1.0, N_STEPS, None)
+        return Descent(settings, schedule, self.loss, self.layout.n_features, self.walk, True)
 
     @property
     def constant(self) -> float:
@@ -232,17 +224,17 @@ class GradientEngine:
         if self.epsilon == math.inf:
             return math.inf
         other = gaussian_mu(self.epsilon, self.delta) * math.sqrt(self.reserved)
-        return sampled_gaussian_mu(self.epsilon, self.delta, 1.0, self.n_steps, other)
+        return sampled_gaussian_mu(self.epsilon, self.delta, 1.0, N_STEPS, other)
 
     @cached_property
     def mechanism(self) -> SampledGaussianMechanism:
         size = math.prod(self.descent.shape)
-        return SampledGaussianMechanism(self.step_mu, self.descent.max_norm, size, self.n_steps)
+        return SampledGaussianMechanism(self.step_mu, self.descent.max_norm, size, N_STEPS)
 
     def plan(self) -> PrivacyGuarantee:
         events: tuple[PrivacyEvent, ...] = (PureEvent(math.inf),)
         if self.epsilon < math.inf:
-            events = (GaussianEvent(self.step_mu * math.sqrt(self.n_steps)),)
+            events = (GaussianEvent(self.step_mu * math.sqrt(N_STEPS)),)
         release = Release(GRADIENTS, self.mechanism, 1 - self.reserved, GRADIENT_THEOREM)
         return PrivacyGuarantee(self.epsilon, self.delta, events, (release,))
 
@@ -252,9 +244,9 @@ class GradientEngine:
         codes: Any,
         targets: Any,
         count: float,
-        features: Centred | None = None,
+        features: Centred,
     ) -> tuple[Array, Array, Array | None]:
-        """Return coefficients, intercepts, and (for centred features) the intercepts of a fit without curves."""
+        """Return coefficients, intercepts, and the intercepts of a fit without curves."""
         mechanism = self.mechanism
         gradients = self.gradients(codes, targets, features)
         path = self.path(count)
@@ -267,23 +259,11 @@ class GradientEngine:
         start = np.zeros(self.descent.shape) if start is None else start.reshape(self.descent.shape)
         return Path(self.descent, start, count, self.mechanism.scale)
 
-    def gradients(self, codes: Any, targets: Any, features: Centred | None = None) -> Gradients:
+    def gradients(self, codes: Any, targets: Any, features: Centred) -> Gradients:
         """Return the sums of the records' clipped gradients."""
-        if features is None:
-            assert isinstance(self.layout, Layout)
-            return gradients_over(partial(CellGradients, self.layout, self.loss, self.descent.max_norm), codes, targets)
         # Without noise, nothing is clipped.
         most = self.descent.max_norm if self.epsilon < math.inf else math.inf
-        return gradients_over(partial(CentredGradients, features, self.loss, most), codes, targets)
-
-    def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
-        """Return the effect of the noise on coefficients, for the curvature of pseudo-records (see `term_noise`)."""
-        # A number that is added to the curves of all classes changes no loss. Noise in this direction never decays.
-        bends, vectors = np.linalg.eigh(pseudo.curvature(weights, self.descent.settings.constant))
-        sizes = self.sizes_along(bends, pseudo.count)
-        outputs, n_columns = self.descent.shape
-        parts = (vectors * sizes).reshape(-1, n_columns, len(bends))
-        return list(parts) if pseudo.bends else [parts[0]] * outputs
+        return gradients_over(partial(CellGradients, features, self.loss, most), codes, targets)
 
     def sizes_along(self, bends: Array, count: float) -> Array:
         """Return standard deviations of the result along eigenvectors of the second derivative, for its eigenvalues."""
@@ -300,19 +280,19 @@ class GradientEngine:
         """Return the effect of a gradient of 1 in one step on the result, of shape (n_steps, n_eigenvalues)."""
         # The noise of each step decays by a recursion. The result is an average of the remaining noise of all steps.
         length = (eta(self.descent, self.mechanism.scale / count) if self.rate is None else self.rate) / count
-        first = self.n_steps - max(1, math.ceil(_AVERAGED * self.n_steps))
+        first = N_STEPS - max(1, math.ceil(_AVERAGED * N_STEPS))
         # The actual steps are stable, even if they are too long for the pseudo-records.
         bends = np.clip(length * bends, 0.0, 2 * _STABLE * (1 + _MOMENTUM))
         left, moved = np.full(len(bends), -length), np.full(len(bends), -length)
         sums = [np.zeros(len(bends)), left.copy()]
-        for _ in range(self.n_steps - 1):
+        for _ in range(N_STEPS - 1):
             moved = _MOMENTUM * moved - bends * left
             left = left + moved
             sums.append(sums[-1] + left)
         total = np.array(sums)
-        steps = np.arange(self.n_steps)
-        shares = total[self.n_steps - steps] - total[np.maximum(first - steps, 0)]
-        out: Array = shares / (self.n_steps - first)
+        steps = np.arange(N_STEPS)
+        shares = total[N_STEPS - steps] - total[np.maximum(first - steps, 0)]
+        out: Array = shares / (N_STEPS - first)
         return out
 
 

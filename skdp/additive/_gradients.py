@@ -1,7 +1,7 @@
-r"""Exact sums of clipped gradients over the records of an additive model, from the cells of the records.
+r"""Exact sums of clipped gradients over the records of an additive model, from the bins of the records.
 
-The features of a record are the rows of its cells. Therefore predictors are sums of tables with an entry for each cell,
-and the sum of gradients follows from the sums of derivatives in each cell. The features of records are never stored.
+The features of a record follow from its bins. Therefore predictors are sums of tables with an entry for each bin, and
+the sum of gradients follows from the sums of derivatives in each bin. The features of records are never stored.
 Entries of rows are integers of 20 bits times a power of two, rounded towards 0, so that no row becomes longer. Weights
 and derivatives have few enough bits that all sums are exact, as in :mod:`skdp.solvers.clipped_gradients`, which
 computes the same sums over dense rows. Sums of derivatives in cells are exact for 2**33 records. In each step, they are
@@ -19,32 +19,64 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ..schema.columns import Codes
-from ..sensitivity import ExactTotal, augmented_norm, bits_left, step_of, truncate
+from ..sensitivity import ExactTotal, bits_left, step_of, truncate
 from ..solvers.clipped_gradients import EXACT_ROWS, ClippedGradients
 from ..solvers.losses import GradientLoss, Huber
 from ._groups import Centred
 from ._joint import BLOCK, Bundles
-from ._terms import ROW_BITS, Layout, sums_of_values
+from ._terms import ROW_BITS, sums_of_values
 
 Array = NDArray[np.float64]
 
 
 class CellGradients(ClippedGradients):
-    """Sum clipped gradients over records given by cells. Each record adds at most `max_norm` in L2 norm."""
+    """Sum clipped gradients over records given by their bins. Each record adds at most `max_norm` in L2 norm."""
 
-    def __init__(self, layout: Layout, loss: GradientLoss, max_norm: float, codes: Codes, targets: NDArray) -> None:
-        norm = augmented_norm(layout.data_norm, layout.constant)
+    # A centred indicator is a multiple of the cell's own indicator, minus a row that all cells share. Both are
+    # rounded towards 0, and the products of sums with both have as few bits as the products with rows.
+
+    def __init__(
+        self,
+        features: Centred,
+        loss: GradientLoss,
+        max_norm: float,
+        codes: Codes,
+        targets: NDArray,
+    ) -> None:
+        layout = features.layout
+        self._layout = layout
+        longest = [
+            scale if rows is None else math.sqrt(float((rows**2).sum(axis=1).max(initial=0.0)))
+            for rows, scale in zip(features.rows, features.scales, strict=True)
+        ]
+        norm = math.hypot(layout.constant, *longest) * math.sqrt(2)
         self._prepare(norm, layout.n_features + 1, loss)
-        self._row_step = step_of(max(1.0, layout.constant), ROW_BITS)
-        self._cells = [truncate(term.rows.copy(), self._row_step) for term in layout.terms]
-        self._constant = float(truncate(np.array([layout.constant]), self._row_step)[0])
-        self._slices = layout.slices
-        self._follow(codes, targets, loss, [len(cells) for cells in self._cells])
-        # The norm of each record is at most `norm`.
-        most = max(self._n_columns, loss.outputs) * 2.0**-50
-        self._most: Any = max_norm * (1 - max(2.0**-40, most)) / norm / self._unit
-        if loss.outputs == 1:
-            self._most = min(self._most, self._most_derivative)
+        self._row_step = step_of(max(layout.constant, *longest), ROW_BITS)
+
+        def rounded(values: Any) -> Array:
+            return truncate(np.array(values, dtype=np.float64), self._row_step)
+
+        self._constant = float(rounded([layout.constant])[0])
+        self._parts = []
+        for group, rows, scale in zip(layout.groups, features.rows, features.scales, strict=True):
+            shared = scale * features.probabilities[group.term]
+            self._parts.append((rounded([scale])[0], rounded(shared)) if rows is None else (None, rounded(rows)))
+        sizes = [size + 1 for size in layout.sizes]
+        self._follow(codes, targets, loss, sizes)
+        ends = np.cumsum([0, *(group.size for group in layout.groups)]).tolist()
+        self._of_group = [slice(a, b) for a, b in pairwise(ends)]
+        bins = [self._of_term[group.term].start + np.arange(group.size) for group in layout.groups]
+        places = np.concatenate(bins), np.arange(ends[-1])
+        # A row for each bin has ones for the bin in the groups of its term.
+        self._bins = csr_array((np.ones(len(places[0])), places), shape=(sum(sizes), ends[-1]))
+        self._in_bins = self._bins.T
+        in_bins = [
+            (rows**2).sum(axis=1) if own is None else (own - rows) ** 2 + ((rows**2).sum() - rows**2)
+            for own, rows in self._parts
+        ]
+        lengths = self._bins @ np.concatenate(in_bins)
+        squares = sums_of_values([lengths[where] for where in self._of_term], self._constant**2, codes)
+        self._most = self._bounds_of(np.sqrt(squares, out=squares), max_norm)
 
     def _follow(self, codes: Codes, targets: NDArray, loss: GradientLoss, sizes: list[int]) -> None:
         self._bundles = Bundles(codes, sizes)
@@ -60,12 +92,20 @@ class CellGradients(ClippedGradients):
         self._few = np.empty((3, BLOCK))
 
     def _values(self, weights: Array) -> Array:
-        """Return the value that each cell of each term adds to predictors, of shape (n_cells, outputs)."""
-        return np.vstack([cells @ weights[:, where].T for cells, where in zip(self._cells, self._slices, strict=True)])
+        by_bin = np.empty((self._bins.shape[1], len(weights)))
+        for own, where, (scale, rows) in zip(self._of_group, self._layout.slices, self._parts, strict=True):
+            coef = weights[:, where].T
+            by_bin[own] = rows @ coef if scale is None else scale * coef - rows @ coef
+        values: Array = self._bins @ by_bin
+        return values
 
     def _of_cells(self, sums: Array) -> Array:
-        """Return sums of weighted rows, without the constant, from sums of weights of shape (n_cells, outputs)."""
-        return np.hstack([sums[own].T @ cells for own, cells in zip(self._of_term, self._cells, strict=True)])
+        by_bin = self._in_bins @ sums
+        out = np.empty((sums.shape[1], self._n_columns - 1))
+        for own, where, (scale, rows) in zip(self._of_group, self._layout.slices, self._parts, strict=True):
+            found = by_bin[own].T
+            out[:, where] = found @ rows if scale is None else scale * found - found.sum(axis=1, keepdims=True) * rows
+        return out
 
     def total(self, weights: Array, rows: NDArray[np.intp] | None = None, lattice: float | None = None) -> Array:
         """Sum the clipped gradients of all records at a rounded point; see `ClippedGradients.total`."""
@@ -129,70 +169,3 @@ class CellGradients(ClippedGradients):
         np.trunc(z, out=z)
         if self._signs is not None:
             z *= self._signs[part]
-
-
-class CentredGradients(CellGradients):
-    """Sum clipped gradients for features centred by released counts. Each record is clipped by its own norm."""
-
-    # A centred indicator is a multiple of the cell's own indicator, minus a row that all cells share. Both are
-    # rounded towards 0, and the products of sums with both have as few bits as the products with rows.
-
-    def __init__(
-        self,
-        features: Centred,
-        loss: GradientLoss,
-        max_norm: float,
-        codes: Codes,
-        targets: NDArray,
-    ) -> None:
-        layout = features.layout
-        self._layout = layout
-        longest = [
-            scale if rows is None else math.sqrt(float((rows**2).sum(axis=1).max(initial=0.0)))
-            for rows, scale in zip(features.rows, features.scales, strict=True)
-        ]
-        norm = math.hypot(layout.constant, *longest) * math.sqrt(2)
-        self._prepare(norm, layout.n_features + 1, loss)
-        self._row_step = step_of(max(layout.constant, *longest), ROW_BITS)
-
-        def rounded(values: Any) -> Array:
-            return truncate(np.array(values, dtype=np.float64), self._row_step)
-
-        self._constant = float(rounded([layout.constant])[0])
-        self._parts = [
-            (rounded([scale])[0], rounded(scale * shares)) if rows is None else (None, rounded(rows))
-            for rows, scale, shares in zip(features.rows, features.scales, features.shares, strict=True)
-        ]
-        sizes = [size + 1 for size in layout.sizes]
-        self._follow(codes, targets, loss, sizes)
-        ends = np.cumsum([0, *(group.size for group in layout.groups)]).tolist()
-        self._of_group = [slice(a, b) for a, b in pairwise(ends)]
-        cells = [self._of_term[group.term].start + np.arange(len(group.bins)) for group in layout.groups]
-        bins = [first + group.bins for first, group in zip(ends, layout.groups, strict=False)]
-        places = np.concatenate(cells), np.concatenate(bins)
-        # A row for each cell has ones for its bins in the groups of its term.
-        self._bins = csr_array((np.ones(len(places[0])), places), shape=(sum(sizes), ends[-1]))
-        self._in_bins = self._bins.T
-        in_bins = [
-            (rows**2).sum(axis=1) if own is None else (own - rows) ** 2 + ((rows**2).sum() - rows**2)
-            for own, rows in self._parts
-        ]
-        lengths = self._bins @ np.concatenate(in_bins)
-        squares = sums_of_values([lengths[where] for where in self._of_term], self._constant**2, codes)
-        self._most = self._bounds_of(np.sqrt(squares, out=squares), max_norm)
-
-    def _values(self, weights: Array) -> Array:
-        by_bin = np.empty((self._bins.shape[1], len(weights)))
-        for own, where, (scale, rows) in zip(self._of_group, self._layout.slices, self._parts, strict=True):
-            coef = weights[:, where].T
-            by_bin[own] = rows @ coef if scale is None else scale * coef - rows @ coef
-        values: Array = self._bins @ by_bin
-        return values
-
-    def _of_cells(self, sums: Array) -> Array:
-        by_bin = self._in_bins @ sums
-        out = np.empty((sums.shape[1], self._n_columns - 1))
-        for own, where, (scale, rows) in zip(self._of_group, self._layout.slices, self._parts, strict=True):
-            found = by_bin[own].T
-            out[:, where] = found @ rows if scale is None else scale * found - found.sum(axis=1, keepdims=True) * rows
-        return out

@@ -20,7 +20,6 @@ from ..mechanisms import (
     l1_mechanism,
     l2_mechanism,
     pure_share,
-    quantile_mechanism,
     within_reach,
 )
 from ..parts.arrays import PartedArray, folded, rowwise
@@ -32,15 +31,13 @@ from ..solvers.calibration import Calibration
 
 Array = NDArray[np.float64]
 
-EDGES = "edges of bins"
 CURVES_AND_TABLES = "curves and tables"
 COUNTS = "records in cells"
 
 _COUNTS_THEOREM = Theorem("Additive models", 1)
 
-#: Shares of the budget (of epsilon, or of the squared GDP parameter).
-COUNT_SHARE = 0.02
-EDGE_SHARE = 0.1
+#: Share of the counts in the budget (of epsilon, or of the squared GDP parameter).
+COUNT_SHARE = 0.04
 
 
 # Parts of the budget are rounded down, so that their sum never exceeds the budget.
@@ -80,7 +77,7 @@ def left_out(known: Any) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Before:
-    """The releases before those of the model: private edges, if there are any, and counts."""
+    """The release before those of the model: the counts."""
 
     events: tuple[PrivacyEvent, ...]
     releases: tuple[Release, ...]
@@ -88,17 +85,9 @@ class Before:
 
     @classmethod
     def of(cls, epsilon: float, delta: float, columns: Columns) -> Before:
-        events: list[PrivacyEvent] = []
-        releases = []
-        share = COUNT_SHARE
-        if n_edged := len(columns.numeric):
-            share += EDGE_SHARE
-            levels = tuple(range(1, columns.n_bins))
-            edges, event = quantile_mechanism(epsilon, delta, EDGE_SHARE, levels, columns.n_bins, n_edged)
-            events.append(event)
-            releases.append(Release(EDGES, edges, EDGE_SHARE, Theorem("Preprocessing", 2)))
         moved, size = cell_sensitivity(len(columns.kinds)), 2 + sum(columns.sizes)
         counts: Mechanism
+        event: PrivacyEvent
         if epsilon == math.inf:
             counts, event = NoNoise(math.sqrt(moved)), PureEvent(epsilon)
         elif delta > 0:
@@ -106,9 +95,7 @@ class Before:
         else:
             part = pure_share(epsilon, COUNT_SHARE)
             counts, event = l1_mechanism(part, float(moved), size), PureEvent(part)
-        events.append(event)
-        releases.append(Release(COUNTS, counts, COUNT_SHARE, _COUNTS_THEOREM))
-        return cls(tuple(events), tuple(releases), share)
+        return cls((event,), (Release(COUNTS, counts, COUNT_SHARE, _COUNTS_THEOREM),), COUNT_SHARE)
 
     def and_then(self, guarantee: PrivacyGuarantee, last: Calibration | None = None) -> PrivacyGuarantee:
         """Return the guarantee of these releases, of the model's releases, and of the last release."""
@@ -179,6 +166,7 @@ class Cells:
     codes: Any  # Private, of shape (n_columns, n_rows), in one place or in parts.
     total: float  # Released number of records; at least 1, and at least its own noise.
     counts: list[Array]  # Released numbers of records in the cells of each column.
+    noise: float  # Standard deviation of the noise in each of them.
 
 
 def release_cells(
@@ -188,11 +176,7 @@ def release_cells(
     names: NDArray | None,
     known: Any = None,
 ) -> Cells:
-    """Release private edges and counts, and warn if the records do not match the declarations."""
-    if len(columns.numeric):
-        grid = columns.grid
-        found = session.release(EDGES, grid.shares(rowwise(partial(_some, columns.numeric), X)))
-        columns = columns.with_edges(zip(columns.numeric, grid.edges(grid.positions(found)), strict=True))
+    """Release counts, and warn if the records do not match the declarations."""
     codes = rowwise(columns.codes, X)
     mechanism = session.mechanism(COUNTS)
     # Without labels, the last number is 0.
@@ -209,8 +193,4 @@ def release_cells(
     total, others, gaussian = float(found[0]), float(found[-1]), is_gaussian(mechanism)
     warn_of_mismatch(total, noise, parts, labels=known is not None, gaussian=gaussian, others=others)
     # A number below its own noise has no information, and would make steps that are divided by it far too long.
-    return Cells(columns, codes, max(1.0, noise, total), counts)
-
-
-def _some(which: NDArray[np.intp], X: list[NDArray]) -> NDArray:
-    return np.column_stack([X[j] for j in which])
+    return Cells(columns, codes, max(1.0, noise, total), counts, noise)

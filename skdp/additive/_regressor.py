@@ -8,8 +8,6 @@ model is computed from these releases.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,23 +18,21 @@ from sklearn.base import RegressorMixin
 
 from ..accounting import PrivacyCost
 from ..checks.data import regression_data, single_target
-from ..mechanisms import coordinate_variance
 from ..parts.arrays import rowwise
 from ..release.estimator import Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..schema.columns import Codes, Columns
+from ..schema.columns import Columns
 from ..solvers.calibration import Calibration, Line, Window
 from ..solvers.losses import Huber
 from ..solvers.regularised import noise_multiplier
 from ..solvers.scaling import Scaling
-from ._base import AdditiveModel, AnyLayout, Parameters, positions
-from ._descent_noise import Moved, without_noise
-from ._engines import GradientEngine, MomentEngine, mechanism_of
-from ._fine import split_for_pairs
-from ._groups import FINE_PAIR_CELLS, Centred, GroupedLayout
-from ._plans import COUNTS, Before, Reserve, ReservedPart, release_cells
-from ._stages import Curves, SquaredLoss, boosted, planned_curves
-from ._terms import ROUGHNESS, Layout, sums_of_values
+from ._base import AdditiveModel, Parameters, positions
+from ._descent_noise import without_noise
+from ._engines import GradientEngine, MomentEngine
+from ._groups import Centred, GroupedLayout
+from ._plans import Before, Cells, Reserve, release_cells
+from ._stages import Curves, SquaredLoss, StagePlan
+from ._terms import Layout, sums_of_values
 from ._uncertainty import Pseudo
 
 Array = NDArray[np.float64]
@@ -47,10 +43,6 @@ _MOST_RESIDUAL = 2.0
 # Limit on the total noise in predictions. It is less than for a linear model, which has fewer features.
 _WALK = 0.2
 
-#: Lower limit on the mean square of a group's rows in weights of groups. If nearly all records share a bin, the noise
-#: in other bins must not be scaled up.
-LEAST_SQUARE = 0.2
-
 #: The clipping bound of residuals in the first stage.
 FIRST_CLIP = 0.3
 
@@ -60,14 +52,12 @@ _CLIP, _MORE_CLIP = 0.2, 0.1
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The public scaling, columns, features and engine of a fit."""
+    """The public scaling and columns of a fit, its last release, and the moments for ``delta=0``."""
 
     targets: Scaling
     columns: Columns
-    layout: AnyLayout
-    engine: Any
-    reserved: ReservedPart | None
     last: Calibration | None
+    moments: MomentEngine | None
 
 
 class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
@@ -204,7 +194,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     10
     """
 
-    _released = AdditiveModel._released | {"_unit", "_engine_coef"}
+    _released = AdditiveModel._released | {"_engine_coef"}
     _public = frozenset({"term_columns_", "_columns", "_layout", "_engine", "_all_terms"})
 
     def __init__(
@@ -216,13 +206,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         bounds_y: Any = None,
         categories: Any = None,
         bin_edges: Any = None,
-        interactions: Any = None,
+        interactions: Any = "auto",
         n_bins: int = 32,
-        scale: str = "linear",
-        unit: float = 1.0,
-        thresholds: str = "uniform",
-        smoothness: float | str = "auto",
-        n_steps: int = 300,
         max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
@@ -237,11 +222,6 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         self.bin_edges = bin_edges
         self.interactions = interactions
         self.n_bins = n_bins
-        self.scale = scale
-        self.unit = unit
-        self.thresholds = thresholds
-        self.smoothness = smoothness
-        self.n_steps = n_steps
         self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
@@ -256,52 +236,45 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         targets = Scaling.of_target(self._declared("bounds_y"), True)
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
-        columns, layout, before = self._prepared_for(parameters, columns)
-        last = Calibration.of(parameters.epsilon, parameters.delta) if parameters.private else None
-        share = 0.0 if last is None else last.release.share
-        make = partial(self._engine_for, parameters, layout)
-        if parameters.in_stages:
-            reserved = parameters.stages(before, share)
-            return before.and_then(reserved.plan(), last), Design(targets, columns, layout, make, reserved, last)
-        engine = make(before.share + share)
-        return before.and_then(engine.plan(), last), Design(targets, columns, layout, engine, None, last)
-
-    def _prepared_for(self, parameters: Parameters, columns: Columns) -> tuple[Columns, AnyLayout, Before]:
-        if parameters.delta == 0:
-            return columns, self._prepared(parameters, columns), Before.of(parameters.epsilon, 0.0, columns)
-        cells = split_for_pairs(columns, FINE_PAIR_CELLS)
-        layout = GroupedLayout.of(cells, columns, *self._smoothness_and_noise(parameters))
-        return cells, layout, Before.of(parameters.epsilon, parameters.delta, cells)
+        before = Before.of(parameters.epsilon, parameters.delta, columns)
+        guarantee, moments, last = self._guarantee_for(parameters, columns, before)
+        return guarantee, Design(targets, columns, last, moments)
 
     @staticmethod
-    def _smoothness_and_noise(parameters: Parameters) -> tuple[float, float]:
-        noise = noise_multiplier(parameters.epsilon, parameters.delta, 0)
-        smoothness = 1 - ROUGHNESS / (1 + noise) if parameters.smoothness is None else parameters.smoothness
-        return smoothness, noise
+    def _guarantee_for(
+        parameters: Parameters, columns: Columns, before: Before
+    ) -> tuple[PrivacyGuarantee, MomentEngine | None, Calibration | None]:
+        last = Calibration.of(parameters.epsilon, parameters.delta) if parameters.private else None
+        share = 0.0 if last is None else last.release.share
+        if parameters.gaussian:
+            return before.and_then(parameters.reserved(before, share).plan(), last), None, last
+        layout = Layout.of(columns, parameters.smoothness(sum(columns.sizes)))
+        moments = MomentEngine(parameters.epsilon, before.share + share, layout)
+        return before.and_then(moments.plan(), last), moments, last
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
     ) -> dict[str, Any]:
-        targets, layout, engine, last = design.targets, design.layout, design.engine, design.last
-        noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
+        targets, last, moments = design.targets, design.last, design.moments
         cells = release_cells(session, design.columns, records.X, records.shape.names)
         scaled = rowwise(targets.scaled, records.y)
-        codes = rowwise(layout.codes, cells.codes)
+        layout: Layout | GroupedLayout
+        engine: GradientEngine | MomentEngine
+        plan = StagePlan(parameters.chooses, cells.columns.pairs, 1)
         reserve = None
-        if design.reserved is not None:
-            reserve = Reserve(session, design.reserved)
-            engine = planned_curves(reserve, engine, cells.total)
-        if isinstance(engine, MomentEngine):
-            coef, start = engine.run(session, codes, scaled, cells.total)
-            tables, intercept = [values[:, 0] for values in engine.layout.values(coef)], float(start[0])
+        if moments is None:
+            layout, features = parameters.layout(cells)
+            share = 0.0 if last is None else last.release.share
+            before = Before.of(parameters.epsilon, parameters.delta, cells.columns)
+            reserve = Reserve(session, parameters.reserved(before, share))
+            engine = steps = plan.planned_curves(reserve, partial(self._steps, parameters, layout), cells.total)
+            codes = rowwise(layout.codes, cells.codes)
+            coef, tables, intercept = self._by_steps(session, steps, features, codes, scaled, cells)
         else:
-            assert isinstance(layout, GroupedLayout)
-            features = Centred.by_default(layout, layout.probabilities(cells.counts, noise), LEAST_SQUARE)
-            coef, start, lone_intercept = engine.run(session, codes, scaled, cells.total, features)
-            tables, intercept = [values[:-1] for values in features.tables(coef[0])], float(start[0])
-            if last is not None:
-                kept, intercept = without_noise(engine, features, cells.total, tables, intercept, lone_intercept, noise)
-                tables = [kept * values for values in tables]
+            layout, engine = moments.layout, moments
+            codes = rowwise(layout.codes, cells.codes)
+            coef, start = moments.run(session, codes, scaled, cells.total)
+            tables, intercept = [values[:, 0] for values in layout.values(coef)], float(start[0])
         line = Line()
         if last is not None:
             # Values in no cell of a column add nothing.
@@ -312,13 +285,15 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             # the window. Therefore lines are rarely far off, and need fewer deviations.
             trusted, sure_by = (True, 2.0) if parameters.delta > 0 else (False, 1.5)
             line = last.line(session, predictions, scaled, Window.of(lower, upper), trusted=trusted, sure_by=sure_by)
-
-        of_columns = layout.values(coef) if isinstance(layout, Layout) else [values[:, None] for values in tables]
+        bins = layout.bins if isinstance(layout, GroupedLayout) else [np.arange(len(own)) for own in tables]
         model = Curves(
-            layout.terms, [line.slope * own for own in of_columns], np.array([line.slope * intercept + line.shift])
+            layout.terms,
+            [line.slope * values[own][:, None] for values, own in zip(tables, bins, strict=True)],
+            np.array([line.slope * intercept + line.shift]),
         )
         if reserve is not None:
-            model = boosted(reserve, model, SquaredLoss(clip=FIRST_CLIP), cells, codes, scaled, noise)
+            loss = SquaredLoss(clip=FIRST_CLIP)
+            model = plan.boosted(reserve, model, loss, cells, cells.codes, scaled)
         unit = targets.half * line.slope
         shifted = targets.centre + targets.half * model.intercept
         scaled_up = Curves(
@@ -327,54 +302,50 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             shifted,
             [targets.half**2 * own for own in model.variances],
         )
-        terms = self._fitted_terms(scaled_up, cells, design.columns, layout, True)
+        terms = self._fitted_terms(scaled_up, cells, True)
         return {
             **terms,
             "intercept_": float(terms["intercept_"][0]),
+            "_layout": layout,
             "_engine": engine,
             "_coef": unit * coef,
             "_offset": shifted,
             "_engine_coef": coef,
+            "_kept": [],
+            "_bend": 1.0,
             "_unit": unit,
         }
 
+    @staticmethod
+    def _by_steps(
+        session: ReleaseSession,
+        engine: GradientEngine,
+        features: Centred,
+        codes: Any,
+        scaled: Any,
+        cells: Cells,
+    ) -> tuple[Array, list[Array], float]:
+        """Return coefficients, values of bins, and the intercept."""
+        coef, start, lone_intercept = engine.run(session, codes, scaled, cells.total, features)
+        tables, intercept = features.tables(coef[0]), float(start[0])
+        if cells.noise > 0:
+            # Without noise, nothing is shrunk.
+            kept, intercept = without_noise(engine, features, cells, tables, intercept, lone_intercept)
+            tables = [kept * values for values in tables]
+        return coef, tables, intercept
+
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()
-        _, layout, before = self._prepared_for(parameters, self._any_columns(parameters))
-        last = Calibration.of(parameters.epsilon, parameters.delta) if parameters.private else None
-        share = 0.0 if last is None else last.release.share
-        if parameters.in_stages:
-            return before.and_then(parameters.stages(before, share).plan(), last).cost
-        return before.and_then(self._engine_for(parameters, layout, before.share + share).plan(), last).cost
+        return self._cost_of(
+            parameters, lambda before, columns: self._guarantee_for(parameters, columns, before)[0].cost
+        )
 
-    def _engine_for(self, parameters: Parameters, layout: AnyLayout, reserved: float) -> GradientEngine | MomentEngine:
-        """Return the engine of the curves, if other releases use this part of the budget."""
+    @staticmethod
+    def _steps(parameters: Parameters, layout: GroupedLayout, reserved: float) -> GradientEngine:
+        """Return the engine of gradient steps, if other releases use this part of the budget."""
         epsilon, delta = parameters.epsilon, parameters.delta
-        if isinstance(layout, Layout):
-            return MomentEngine(epsilon, reserved, layout)
-        loss = Huber(_MOST_RESIDUAL)
         clip = _CLIP + _MORE_CLIP / (1 + noise_multiplier(epsilon, delta, 0))
-        return GradientEngine(epsilon, delta, reserved, layout, loss, parameters.n_steps, _WALK, clip)
-
-    def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
-        layout, count = self._layout, self.n_samples_estimate_
-        if not isinstance(layout, GroupedLayout):
-            return super()._noise_in_cells(codes)
-        features = self._features(layout)
-        bent, flat = (Moved.of(self._engine, features, codes, count, bends).in_cells() for bends in (True, False))
-        return [abs(self._unit) * own for own in bent], [abs(self._unit) * own for own in flat]
-
-    def _features(self, layout: GroupedLayout) -> Centred:
-        """Return the centred features of the fit, from released numbers."""
-        noise = math.sqrt(coordinate_variance(mechanism_of(self.privacy_, COUNTS)))
-        return Centred.by_default(layout, layout.probabilities(self.cell_counts_, noise), LEAST_SQUARE)
-
-    def _noise_in_scores(self, records: Codes) -> Callable[[Codes], Array]:
-        layout = self._layout
-        if not isinstance(layout, GroupedLayout):
-            return super()._noise_in_scores(records)
-        moved = Moved.of(self._engine, self._features(layout), records, self.n_samples_estimate_, bends=True)
-        return lambda codes: abs(self._unit) * moved.in_scores(codes)
+        return GradientEngine(epsilon, delta, reserved, layout, Huber(_MOST_RESIDUAL), clip, _WALK)
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
         spread = self._engine.spread(pseudo, self._engine_coef, self.privacy_, None)

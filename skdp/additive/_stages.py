@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import combinations, product
 from typing import Any
@@ -36,15 +36,18 @@ from ..release.theorems import Theorem
 from ..schema.columns import Codes
 from ..sensitivity import truncate
 from ..solvers.linear_rule import probabilities
+from ._cells import Places, merged_evenly, smoothed_shares
 from ._plans import Cells, Reserve
-from ._scores import logits
+from ._scores import Link
 from ._terms import Term, joint_cells
 
 Array = NDArray[np.float64]
-Places = NDArray[np.intp]
 
 #: Share of the curves in the budget without the counts, if there are stages.
 CURVES_SHARE = 0.4
+
+#: Share of the table of each named pair in the budget without the counts, if there is room.
+TABLE_SHARE = 0.15
 
 #: Share of a choice in the budget of its stage.
 CHOICE_SHARE = 0.15
@@ -80,9 +83,9 @@ _LEAST_VARIANCE = 0.01
 _THEOREM = Theorem("Additive models", 6)
 
 
-def n_stages(count: float, mu: float) -> int:
+def n_stages(count: float, mu: float, n_outputs: int) -> int:
     """Return the number of stages for a released number of records and the GDP parameter of the fit."""
-    evidence = count * min(mu, 10.0)
+    evidence = count * min(mu, 10.0) / math.sqrt(n_outputs)
     if evidence < FEWEST:
         return 0
     return min(max(round(STAGES * (evidence / AT) ** POWER), 1), MOST_STAGES)
@@ -131,17 +134,16 @@ class StageLoss:
 
 @dataclass(frozen=True)
 class LabelLoss(StageLoss):
-    """Log loss of labels, for scores that were fitted with a margin."""
+    """Log loss of labels, for scores with a link to log-odds."""
 
-    margin: float = 0.0
+    link: Link = field(default_factory=Link)
 
     def _parts(self, scores: Array, targets: NDArray) -> tuple[Array, Array]:
         if self.n_outputs == 1:
             s = scores[:, 0]
-            p = special.expit(logits(s, self.margin))
-            slope = special.expit(-self.margin - s) + special.expit(s - self.margin)
-            return ((targets == 1) - p)[:, None], (p * (1 - p) * slope)[:, None]
-        p = probabilities(scores)
+            p = special.expit(self.link.logits(s))
+            return ((targets == 1) - p)[:, None], (p * (1 - p) * self.link.slope(s))[:, None]
+        p = probabilities(self.link.logits(scores))
         return (targets[:, None] == np.arange(self.n_outputs)) - p, p * (1 - p)
 
 
@@ -197,48 +199,7 @@ def levels_of(shares: Array, ordered: bool, sizes: tuple[int, ...]) -> list[Leve
     return found
 
 
-def merged_evenly(shares: Array, most: int) -> Places:
-    """Return the merged cell of each ordered cell. Cells with more than an even share are alone."""
-    if len(shares) <= most:
-        return np.arange(len(shares))
-    alone, left = np.zeros(len(shares), dtype=bool), most
-    while True:
-        more = ~alone & (shares * left >= shares[~alone].sum())
-        if not more.any() or left - int(more.sum()) < 2:
-            break
-        alone |= more
-        left -= int(more.sum())
-    rest = np.where(alone, 0.0, shares)
-    middles = (np.cumsum(rest) - rest / 2) / rest.sum()
-    part = np.minimum((middles * left).astype(np.intp), left - 1)
-    starts = alone[1:] | alone[:-1] | (part[1:] != part[:-1])
-    found: Places = np.concatenate([[0], np.cumsum(starts)])
-    return found[: len(shares)]
-
-
-def smoothed_shares(counts: Array, ordered: bool, noise: float) -> Array:
-    """Return positive shares of records in cells from noisy counts."""
-    if not ordered:
-        kept = np.maximum(counts, 0.0) + max(noise, 1.0) / len(counts)
-        shares: Array = kept / kept.sum()
-        return shares
-    # Starting with all cells, each interval is halved in proportion to the counts of its halves that exceed their
-    # noise. Where noise is all there is, the halves are equal. So neighbouring empty cells do not add up their noise.
-    size = 1 << (len(counts) - 1).bit_length()
-    sums, widths = [np.zeros(size)], [np.zeros(size)]
-    sums[0][: len(counts)], widths[0][: len(counts)] = counts, 1.0
-    while len(sums[-1]) > 1:
-        sums.append(sums[-1].reshape(-1, 2).sum(axis=1))
-        widths.append(widths[-1].reshape(-1, 2).sum(axis=1))
-    out = np.ones(1)
-    for total, width in zip(sums[-2::-1], widths[-2::-1], strict=True):
-        sd = max(noise, 1e-3) * np.sqrt(width)
-        halves = (np.maximum(total - sd, 0.0) + 0.1 * sd).reshape(-1, 2)
-        out = (out[:, None] * halves / np.maximum(halves.sum(axis=1, keepdims=True), 1e-30)).ravel()
-    return out[: len(counts)] / out[: len(counts)].sum()
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Candidate:
     """A table over some columns, each merged to a level."""
 
@@ -272,6 +233,13 @@ class Candidates:
             if math.prod(joint[j][0].size for j in triple) <= MOST_TRIPLE_CELLS:
                 every.append(Candidate(triple, (0, 0, 0)))
         return cls(single, joint, tuple(every))
+
+    def largest(self, pair: tuple[int, int]) -> Candidate:
+        """Return the finest table over a pair of columns that is a candidate, or else the coarsest table."""
+        every = [Candidate(pair, which) for which in product(*(range(len(self.joint[j])) for j in pair))]
+        size = {own: math.prod(level.size for level in self.levels(own)) for own in every}
+        few = [own for own in every if size[own] <= MOST_PAIR_CELLS]
+        return max(few, key=lambda own: size[own]) if few else min(every, key=lambda own: size[own])
 
     def levels(self, candidate: Candidate) -> list[Level]:
         of_columns = self.single if len(candidate.columns) == 1 else self.joint
@@ -379,22 +347,29 @@ class Boosting:
     candidates: Candidates
     count: float  # Released number of records.
     n_stages: int
+    named: tuple[Candidate, ...] = ()  # The tables of all stages, if nothing is chosen.
 
     def run(self, reserve: Reserve, scores: Any, codes: Any, targets: Any) -> list[Stage]:
-        """Choose and release tables, one after the other, until "none" is chosen. `scores` are those of the curves."""
+        """Release tables that are named, or chosen until "none" is chosen. `scores` are those of the curves."""
         loss, count = self.loss, self.count
         spread = np.full(loss.n_outputs, 0.15)
         share = reserve.share / self.n_stages
         found: list[Stage] = []
         for index in range(self.n_stages):
-            chosen = self._chosen(reserve, share * CHOICE_SHARE, index, loss, scores, codes, targets, spread)
+            of_choice = 0.0
+            chosen: Candidate | None
+            if self.named:
+                chosen = self.named[index]
+            else:
+                of_choice = share * CHOICE_SHARE
+                chosen = self._chosen(reserve, of_choice, index, loss, scores, codes, targets, spread)
             if chosen is None:
                 break
             term = self.candidates.term(chosen)
             last = index == self.n_stages - 1
             stage, curvature, square = self._released(
                 reserve,
-                reserve.share if last else share * (1 - CHOICE_SHARE),
+                reserve.share if last else share - of_choice,
                 index,
                 loss,
                 term,
@@ -556,28 +531,48 @@ def _effect(values: Array, axis: int, term: Term, shares: list[Array]) -> Array:
     return found
 
 
-def planned_curves(reserve: Reserve, make: Callable[[float], Any], count: float) -> Any:
-    """Plan the curves for their share of the budget, which follows from the released number of records."""
-    share = reserve.share * (CURVES_SHARE if n_stages(count, reserve.mu(1.0)) else 1.0)
-    engine = make(1 - share * (1 - 2.0**-30))
-    guarantee = engine.plan()
-    reserve.spend(share, guarantee.releases, guarantee.events)
-    return engine
+@dataclass(frozen=True)
+class StagePlan:
+    """How many tables follow the curves: those of named pairs, or chosen ones by the released number of records."""
 
+    chooses: bool
+    pairs: tuple[tuple[int, int], ...]
+    n_outputs: int
 
-def boosted(
-    reserve: Reserve, model: Curves, loss: LabelLoss | SquaredLoss, cells: Cells, codes: Any, targets: Any, noise: float
-) -> Curves:
-    """Return the model with the tables of all stages; `noise` is that of the released counts."""
-    stages = n_stages(cells.total, reserve.mu(1.0))
-    if not stages:
-        return model
-    ordered = cells.columns.ordered
-    shares = [smoothed_shares(own, kind, noise) for own, kind in zip(cells.counts, ordered, strict=True)]
-    sizes = np.array([float(own @ (values**2).sum(axis=1)) for own, values in zip(shares, model.tables, strict=True)])
-    boosting = Boosting(loss, Candidates.of(shares, ordered, sizes), cells.total, stages)
-    scores = rowwise(model.scores, codes)
-    return model.with_stages(boosting.run(reserve, scores, codes, targets), shares)
+    def n_stages(self, reserve: Reserve, count: float) -> int:
+        return n_stages(count, reserve.mu(1.0), self.n_outputs) if self.chooses else len(self.pairs)
+
+    def planned_curves(self, reserve: Reserve, make: Callable[[float], Any], count: float) -> Any:
+        """Plan the curves for their share of the budget."""
+        tables = self.n_stages(reserve, count)
+        part = CURVES_SHARE if self.chooses and tables else max(CURVES_SHARE, 1 - TABLE_SHARE * tables)
+        share = reserve.share * part
+        engine = make(1 - share * (1 - 2.0**-30))
+        guarantee = engine.plan()
+        reserve.spend(share, guarantee.releases, guarantee.events)
+        return engine
+
+    def boosted(
+        self,
+        reserve: Reserve,
+        model: Curves,
+        loss: LabelLoss | SquaredLoss,
+        cells: Cells,
+        codes: Any,
+        targets: Any,
+    ) -> Curves:
+        """Return the model with the tables of all stages."""
+        stages = self.n_stages(reserve, cells.total)
+        if not stages:
+            return model
+        ordered = cells.columns.ordered
+        shares = [smoothed_shares(own, kind, cells.noise) for own, kind in zip(cells.counts, ordered, strict=True)]
+        sizes = [float(own @ (values**2).sum(axis=1)) for own, values in zip(shares, model.tables, strict=True)]
+        candidates = Candidates.of(shares, ordered, np.array(sizes))
+        named = tuple(candidates.largest(pair) for pair in self.pairs)
+        boosting = Boosting(loss, candidates, cells.total, stages, named)
+        scores = rowwise(model.scores, codes)
+        return model.with_stages(boosting.run(reserve, scores, codes, targets), shares)
 
 
 def table_values(

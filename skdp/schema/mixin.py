@@ -64,12 +64,16 @@ class TakesSchema:
             )
         edges = {}
         if form == "cells":
-            edges = even_edges(schema, self.n_bins)  # type: ignore[attr-defined]
+            edges = even_edges(schema, self._n_cells())
             for name, given in (getattr(self, "bin_edges", None) or {}).items():
                 if name not in edges:
                     raise ValueError(f"bin_edges names {name!r}, which is no column of numbers of the schema")
                 edges[name] = check_edges(given, name)
         return Encoding(schema, form, edges)
+
+    def _n_cells(self) -> int:
+        """Return the number of cells of numbers, for estimators of tables in cells."""
+        return self.n_bins  # type: ignore[attr-defined]
 
     def _declared(self, name: str) -> Any:
         """Return a public parameter, given or from the schema."""
