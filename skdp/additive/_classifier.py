@@ -1,8 +1,8 @@
-r"""Additive logistic regression: a curve for each column, by objective perturbation or noisy gradient steps.
+r"""Additive logistic regression: a curve for each column, and tables over several columns.
 
-The edges of bins (with ``thresholds="quantile"``) and the numbers of records in the cells of each column are released
-first. Then follow minimisers of perturbed objectives, or noisy sums of clipped gradients, of a logistic regression on
-public features of the cells. The model is computed from these releases.
+The numbers of records in the cells of each column are released first. With ``delta > 0``, noisy sums of clipped
+gradients and tables of residuals follow. With ``delta = 0``, the minimiser of a perturbed objective follows. The model
+is computed from these releases.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Otherwise, the noise is Gaussian, and
-        much smaller. Choose a value far below one over the expected number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, by objective perturbation, and less
+        accurate. Otherwise, the noise is Gaussian, and much smaller. Choose a value far below one over the expected
+        number of records.
     bounds : tuple (lower, upper)
         Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column, or
         one for each numeric column without `bin_edges`. Values beyond count in the outer bins.
@@ -73,57 +74,15 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     bin_edges : dict, default=None
         Public edges of the bins of single columns, by position or name, in increasing order, including the outer edges.
         Values beyond count in the outer bins.
-    interactions : list of tuple or "auto", default=None
-        Tables over several columns that are added to the curves. If None, there are curves only. If ``"auto"``, a fit
-        with a positive `delta` and enough records, by their released number, adds tables over one, two or three columns
-        in stages, and spends 60 % of its budget on them (see :ref:`additive-pairs`). There are no stages for three
-        classes or more with ``solver="objective"``. A list names pairs of columns, by position or name, which are
-        fitted together with the curves. Each named pair uses as much of the budget as a column. Its ordered columns are
-        merged to 16 cells. With a positive `delta` and two classes, it may also have finer cells.
+    interactions : "auto", list of tuple or None, default="auto"
+        Tables over several columns that are added to the curves. If ``"auto"``, a fit with a positive `delta` and
+        enough records, by their released number, adds tables over one, two or three columns in stages, and spends 60 %
+        of its budget on them (see :ref:`additive-pairs`). A list names pairs of columns, by position or name. Each
+        named pair uses up to 15 % of the budget. If None, there are curves only.
     n_bins : int, default=32
-        Number of bins of numeric columns without `bin_edges`. Many bins add little noise, because the fit favours
-        similar values in neighbouring bins.
-    scale : {"linear", "log", "symlog"}, default="linear"
-        How these bins are spaced within the bounds. ``"linear"`` spaces the bins evenly. ``"log"`` spaces the bins
-        evenly in logarithms, and requires positive bounds. ``"symlog"`` spaces the bins evenly in the inverse
-        hyperbolic sine of the value divided by `unit`.
-    unit : float, default=1.0
-        Size of values at which ``"symlog"`` changes from linear to logarithmic.
-    thresholds : {"uniform", "quantile"}, default="uniform"
-        How the edges of these bins are found. ``"uniform"`` follows `scale`. ``"quantile"`` spends a tenth of the
-        budget on edges between which the numbers of records are about equal. Use it if the bounds are far too wide. The
-        edges are chosen from the edges of 1024 cells that are spaced by `scale`. With ``"linear"``, half of these cells
-        are spaced evenly, and half evenly in logarithms.
-    smoothness : float or "auto", default="auto"
-        Similarity of neighbouring bins, in [0, 1]. If 1, a curve consists of steps between neighbouring bins. If 0,
-        neighbouring bins are as different as categories. If ``"auto"``, it is 1 less half of the inverse of 1 plus the
-        noise multiplier.
-    solver : {"auto", "objective", "gradient"}, default="auto"
-        ``"objective"`` is objective perturbation. ``"gradient"`` takes noisy gradient steps, and requires a positive
-        `delta`. ``"auto"`` takes gradient steps for three classes or more if `delta` is positive.
-    C : float or "auto", default="auto"
-        Weight of the sum of losses against half the squared norm of the coefficients, for objective perturbation. If
-        ``"auto"``, the weight is computed from public and released numbers. A number that is larger than the proof
-        admits is reduced. ``C_`` is the result.
-    margin : float or "auto", default="auto"
-        Margin of the log loss, in [0, 8], for objective perturbation with two classes. A larger margin uses the
-        clipping bound better, because more records have a large gradient. It does not affect privacy. If ``"auto"``, it
-        is 0.6 times the logarithm of 1 plus the noise multiplier, and at most 4.
-    rounds : {"auto", 0, 1, 2}, default="auto"
-        Number of perturbed objectives with weights of records, for two classes and a positive `delta`. Other fits
-        ignore it. If 0, there is one objective without weights. If 1, features have mean 0 by the released counts, and
-        losses of records in rare cells have smaller weights. If 2, a first objective learns the weights of columns for
-        a second one. If ``"auto"``, it is 2, or 0 if the released number of records is small for `epsilon`. With
-        ``solver="auto"`` and the defaults of `C` and `margin`, 0 then means gradient steps, unless the number is very
-        small.
-    fine_cells : dict, default=None
-        Public cells of ordered columns that are finer than their bins, by position or name. A number is the step
-        between values, such as 1 for whole numbers. ``"log"`` gives cells with a width of 1 % of the value, or
-        `unit` near 0. An array gives increasing edges. The cells replace the bins in `terms_`, `bin_edges_` and
-        `cell_counts_`. They are not used if the fit ignores `rounds` or it is 0. Columns with private edges keep their
-        bins.
-    n_steps : int, default=300
-        Number of gradient steps.
+        Largest number of bins of the curve of a numeric column. With a positive `delta`, each column has eight times as
+        many public cells between its bounds, which are merged to bins with about equal released numbers of records. A
+        value that many records share has a bin of its own.
     classes : array-like, default=None
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
@@ -135,9 +94,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `classes`, `categories` and `fine_cells`. A
-        value of `bounds`, `classes` or `fine_cells` takes precedence over the schema. X is then the table, with text
-        and missing values.
+        Public facts about the columns of a table, in place of `bounds`, `classes` and `categories`. A value of `bounds`
+        or `classes` takes precedence over the schema. X is then the table, with text and missing values. Steps and
+        scales of numbers determine the cells.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -171,12 +130,6 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         Label set, sorted.
     class_weight_ : ndarray of shape (n_classes,)
         Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
-    C_ : float or None
-        The weight that was used, in the last round if there are several. None for gradient steps.
-    margin_ : float
-        The margin that was used, in the last round if there are several.
-    rounds_ : int
-        Number of objectives with weights of records. 0 for other fits.
     privacy_ : PrivacyGuarantee
         Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     term_importances_ : ndarray of shape (n_terms,)
@@ -196,17 +149,14 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     Notes
     -----
-    **Privacy.** The guarantee is (`epsilon`, `delta`)-DP under addition or removal of one record. With
-    ``thresholds="quantile"``, the edges of bins are released first. The numbers of records in the cells of each column
-    are released for 2 % of the budget. Then follow the minimisers of one or two perturbed objectives, or noisy sums of
-    clipped gradients. The features of a cell are public. They have the norm 1 for each term, so that the norm of a row
-    is at most the square root of the number of terms. In one or two `rounds`, features are centred by the released
-    counts. The loss of a record then has a weight that bounds its gradient and its curvature. The weight is a function
-    of the record and of released numbers. With ``interactions="auto"``, stages follow: the exponential mechanism
-    chooses a table from scores with a sensitivity of 1 (2 for three classes or more), and noisy sums of residuals in
-    its cells are released. A margin in the log loss does not affect privacy. The
-    rest is post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for values
-    that are not finite nor the time that `fit` takes.
+    **Privacy.** The guarantee is (`epsilon`, `delta`)-DP under addition or removal of one record. The numbers of
+    records in the cells of each column are released for 4 % of the budget. With a positive `delta`, 300 noisy sums of
+    gradients follow. Features of bins are centred by the released counts, and the gradient of each record is clipped.
+    Then follow stages: the exponential mechanism chooses a table from scores with a sensitivity of 1 (2 for three
+    classes or more), and noisy sums of residuals in its cells are released. With ``delta=0``, the minimiser of a
+    perturbed objective is released, whose features are public and have the norm 1 for each column. The rest is
+    post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for values that are
+    not finite nor the time that `fit` takes.
 
     References
     ----------

@@ -1,9 +1,9 @@
-r"""Additive regression: a curve for each column, by noisy gradient steps or noisy moments.
+r"""Additive regression: a curve for each column, and tables over several columns.
 
-The edges of bins (with ``thresholds="quantile"``) and the numbers of records in the cells of each column are released
-first. With ``delta > 0``, noisy sums of clipped gradients follow. With ``delta = 0``, second moments of the public
-features of the cells and of the targets follow. The last release is sums of products of predictions and targets. The
-model is computed from these releases.
+The numbers of records in the cells of each column are released first. With ``delta > 0``, noisy sums of clipped
+gradients and tables of residuals follow. With ``delta = 0``, second moments of the public features of the cells and of
+the targets follow. Sums of products of predictions and targets correct the curves. The model is computed from these
+releases.
 """
 
 from __future__ import annotations
@@ -88,32 +88,15 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     bin_edges : dict, default=None
         Public edges of the bins of single columns, by position or name, in increasing order, including the outer edges.
         Values beyond count in the outer bins.
-    interactions : list of tuple or "auto", default=None
-        Tables over several columns that are added to the curves. If None, there are curves only. If ``"auto"``, a fit
-        with a positive `delta` and enough records, by their released number, adds tables over one, two or three columns
-        in stages, and spends 60 % of its budget on them (see :ref:`additive-pairs`). A list names pairs of columns, by
-        position or name, which are fitted together with the curves. Each named pair uses as much of the budget as a
-        column. Its ordered columns are merged to 16 cells, and with a positive `delta`, it also has finer cells.
+    interactions : "auto", list of tuple or None, default="auto"
+        Tables over several columns that are added to the curves. If ``"auto"``, a fit with a positive `delta` and
+        enough records, by their released number, adds tables over one, two or three columns in stages, and spends 60 %
+        of its budget on them (see :ref:`additive-pairs`). A list names pairs of columns, by position or name. Each
+        named pair uses up to 15 % of the budget. If None, there are curves only.
     n_bins : int, default=32
-        Number of bins of numeric columns without `bin_edges`. Many bins add little noise, because the fit favours
-        similar values in neighbouring bins.
-    scale : {"linear", "log", "symlog"}, default="linear"
-        How these bins are spaced within the bounds. ``"linear"`` spaces the bins evenly. ``"log"`` spaces the bins
-        evenly in logarithms, and requires positive bounds. ``"symlog"`` spaces the bins evenly in the inverse
-        hyperbolic sine of the value divided by `unit`.
-    unit : float, default=1.0
-        Size of values at which ``"symlog"`` changes from linear to logarithmic.
-    thresholds : {"uniform", "quantile"}, default="uniform"
-        How the edges of these bins are found. ``"uniform"`` follows `scale`. ``"quantile"`` spends a tenth of the
-        budget on edges between which the numbers of records are about equal. Use it if the bounds are far too wide. The
-        edges are chosen from the edges of 1024 cells that are spaced by `scale`. With ``"linear"``, half of these cells
-        are spaced evenly, and half evenly in logarithms.
-    smoothness : float or "auto", default="auto"
-        Similarity of neighbouring bins, in [0, 1]. If 1, a curve consists of steps between neighbouring bins. If 0,
-        neighbouring bins are as different as categories. If ``"auto"``, it is 1 less half of the inverse of 1 plus the
-        noise multiplier.
-    n_steps : int, default=300
-        Number of gradient steps, for a positive `delta`.
+        Largest number of bins of the curve of a numeric column. With a positive `delta`, each column has eight times as
+        many public cells between its bounds, which are merged to bins with about equal released numbers of records. A
+        value that many records share has a bin of its own.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
@@ -166,17 +149,15 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
 
     Notes
     -----
-    **Privacy.** The guarantee is (`epsilon`, `delta`)-DP under addition or removal of one record. With
-    ``thresholds="quantile"``, the edges of bins are released first. The numbers of records in the cells of each column
-    are released for 2 % of the budget. With a positive `delta`, noisy sums of gradients follow. Features are centred by
-    the released counts, and the gradient of each record is clipped. Curves that the noise of the steps explains are
-    shrunk. With ``interactions="auto"``, stages follow: the exponential mechanism chooses a table from scores with
-    a sensitivity of 1, and noisy sums of residuals in its cells are released. With ``delta=0``, noisy second
-    moments of the features of cells follow. These features are public, and have the norm 1 for each term. The last
-    release is six sums of products of predictions and targets, for 2 % of the budget (20 % with ``delta=0``), which
-    correct the mean and the size of the curves. The rest is post-processing. The proofs are in
-    :ref:`additive_models`. The guarantee covers neither an error for values that are not finite nor the time that
-    `fit` takes.
+    **Privacy.** The guarantee is (`epsilon`, `delta`)-DP under addition or removal of one record. The numbers of
+    records in the cells of each column are released for 4 % of the budget. With a positive `delta`, 300 noisy sums of
+    gradients follow. Features of bins are centred by the released counts, and the gradient of each record is clipped.
+    Curves that the noise of the steps explains are shrunk. Then follow stages: the exponential mechanism chooses a
+    table from scores with a sensitivity of 1, and noisy sums of residuals in its cells are released. With ``delta=0``,
+    noisy second moments of the features of cells follow. These features are public, and have the norm 1 for each
+    column. Six sums of products of predictions and targets correct the mean and the size of the curves, for 2 % of the
+    budget (20 % with ``delta=0``). The rest is post-processing. The proofs are in :ref:`additive_models`. The guarantee
+    covers neither an error for values that are not finite nor the time that `fit` takes.
 
     References
     ----------
