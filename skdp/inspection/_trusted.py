@@ -14,7 +14,7 @@ _TYPES: dict[str, str] = {
     "skdp.additive._engines": "GradientEngine MomentEngine ObjectiveEngine",
     "skdp.additive._groups": "Group GroupedLayout",
     "skdp.additive._regressor": "DPAdditiveRegressor",
-    "skdp.additive._rounds": "Choice Round RoundsEngine",
+    "skdp.additive._scores": "Link",
     "skdp.additive._terms": "Layout Term",
     "skdp.cluster._dp_kmeans": "DPKMeans",
     "skdp.cluster._sample_aggregate": "SampleAggKMeans",
