@@ -13,7 +13,10 @@ Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 #: Number of public cells for each bin of an ordered column.
-CELLS_PER_BIN = 32
+CELLS_PER_BIN = 8
+
+# With more categories, most may be empty.
+_MANY = 20
 
 # Cells are merged by their counts if a bin has on average at least so many standard deviations of the noise in counts.
 _EVIDENT = 3.0
@@ -30,10 +33,7 @@ def bins_of(columns: Columns, n_bins: int, counts: list[Array], total: float, no
             continue
         # Cells of other entries stay apart.
         declared = own[:n_declared]
-        if evident:
-            bins = merged_evenly(smoothed_shares(declared, True, noise), n_bins, _common(declared, n_bins, noise))
-        else:
-            bins = merged(n_declared, n_bins)
+        bins = merged_evenly(smoothed_shares(declared, True, noise), n_bins) if evident else merged(n_declared, n_bins)
         found.append(np.append(bins, bins[-1] + 1 + np.arange(len(own) - n_declared)))
     return tuple(found)
 
@@ -43,23 +43,11 @@ def merged(size: int, most: int) -> Places:
     return np.arange(size) * min(size, most) // max(size, 1)
 
 
-def _common(counts: Array, n_bins: int, noise: float) -> NDArray[np.bool_]:
-    """Return which cells hold a common value: many more records than their neighbours, by released counts."""
-    near = np.convolve(np.maximum(counts, 0.0), np.ones(2 * _NEAR + 1), mode="same") - np.maximum(counts, 0.0)
-    likely = counts > np.maximum(_TIMES * near / (2 * _NEAR), _SURE * max(noise, 1.0))
-    most = np.argsort(-np.where(likely, counts, 0.0), kind="stable")[:n_bins]
-    found = np.zeros(len(counts), dtype=bool)
-    found[most] = likely[most]
-    return found
-
-
-def merged_evenly(shares: Array, most: int, alone: NDArray[np.bool_] | None = None) -> Places:
-    """Return the merged cell of each ordered cell. Cells with more than an even share, and some others, are alone."""
+def merged_evenly(shares: Array, most: int) -> Places:
+    """Return the merged cell of each ordered cell. Cells with more than an even share are alone."""
     if len(shares) <= most:
         return np.arange(len(shares))
-    alone, left = np.zeros(len(shares), dtype=bool) if alone is None else alone.copy(), most
-    if alone.all():
-        return np.arange(len(shares))
+    alone, left = np.zeros(len(shares), dtype=bool), most
     while True:
         more = ~alone & (shares * left >= shares[~alone].sum())
         if not more.any() or left - int(more.sum()) < 2:
@@ -97,7 +85,3 @@ def smoothed_shares(counts: Array, ordered: bool, noise: float) -> Array:
         halves = (np.maximum(total - sd, 0.0) + 0.1 * sd).reshape(-1, 2)
         out = (out[:, None] * halves / np.maximum(halves.sum(axis=1, keepdims=True), 1e-30)).ravel()
     return out[: len(counts)] / out[: len(counts)].sum()
-
-
-_MANY = 20
-_NEAR, _TIMES, _SURE = 4, 4.0, 4.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,15 @@ from ..parts.arrays import rowwise
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.columns import Columns
+from ..solvers.descent import GRADIENTS
 from ..solvers.linear_rule import LogOdds
 from ..solvers.losses import LogLoss, SoftmaxLogLoss
 from ._base import AdditiveModel, Parameters, positions
-from ._engines import GradientEngine, ObjectiveEngine
-from ._plans import Before, Cells, Reserve, release_cells
+from ._engines import AGAIN, Averaged, GradientEngine, ObjectiveEngine
+from ._plans import LEAST_REST, Before, Cells, Reserve, release_cells
 from ._scores import Link
 from ._shrinkage import shrunk
-from ._stages import Curves, LabelLoss, StagePlan
+from ._stages import Curves, LabelLoss, StagePlan, planned, scores_of_stages
 from ._terms import Layout
 from ._uncertainty import Pseudo
 
@@ -263,26 +265,32 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         loss = LogLoss() if outputs == 1 else SoftmaxLogLoss(outputs)
         clip = _CLIP * loss.lipschitz
 
-        def make(reserved: float) -> GradientEngine:
-            return GradientEngine(parameters.epsilon, parameters.delta, reserved, layout, loss, clip)
+        def make(label: str, reserved: float) -> GradientEngine:
+            return GradientEngine(parameters.epsilon, parameters.delta, reserved, layout, loss, clip, label=label)
+
+        def shrunken(engine: Averaged, coef: Array, intercept: Array) -> tuple[Curves, dict[str, Any]]:
+            values, kept, bend = shrunk(engine, features, coef, intercept, cells.total, link)
+            tables = [own[bins] for own, bins in zip(values, layout.bins, strict=True)]
+            return Curves(layout.terms, tables, intercept), {"_engine": engine, "_kept": kept, "_bend": bend}
 
         reserve = Reserve(session, parameters.reserved(Before.of(parameters.epsilon, parameters.delta, cells.columns)))
-        tables = StagePlan(parameters.chooses, cells.columns.pairs, outputs)
-        engine = tables.planned_curves(reserve, make, cells.total).within(features, cells.total)
-        codes = rowwise(layout.codes, cells.codes)
-        coef, intercept, _ = engine.run(session, codes, labels, cells.total, features)
+        plan = StagePlan(parameters.chooses, cells.columns.pairs, outputs)
         link = Link(most=clip if parameters.private else math.inf)
-        values, kept, bend = shrunk(engine, features, coef, intercept, cells.total, link)
-        model = Curves(layout.terms, [own[bins] for own, bins in zip(values, layout.bins, strict=True)], intercept)
-        model = tables.boosted(reserve, model, LabelLoss(outputs, link), cells, cells.codes, labels)
-        return model, {
-            "_layout": layout,
-            "_engine": engine,
-            "_link": link,
-            "_coef": coef,
-            "_kept": kept,
-            "_bend": bend,
-        }
+        codes, count = rowwise(layout.codes, cells.codes), cells.total
+        first = plan.planned(reserve, partial(make, GRADIENTS), count).within(features, count)
+        coef, intercept, _ = first.run(session, codes, labels, count, features)
+        model, found = shrunken(Averaged((first,)), coef, intercept)
+        stages = plan.stages(reserve, model, LabelLoss(outputs, link), cells, labels)
+        if parameters.private and reserve.share > LEAST_REST:
+            # What is left repeats the fit of the curves, given the tables.
+            second = planned(reserve, partial(make, AGAIN)).within(features, count)
+            start = rowwise(partial(scores_of_stages, stages), cells.codes) if stages else None
+            other, other_intercept, _ = second.run(session, codes, labels, count, features, start)
+            part = (1 - first.reserved) / (2 - first.reserved - second.reserved)
+            coef, intercept = part * coef + (1 - part) * other, part * intercept + (1 - part) * other_intercept
+            model, found = shrunken(Averaged((first, second), (part, 1 - part)), coef, intercept)
+        model = model.with_stages(stages, cells.shares)
+        return model, {"_layout": layout, "_link": link, "_coef": coef, **found}
 
     def _fixed_cost(self) -> PrivacyCost | None:
         classes = check_classes(self._declared("classes"))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..schema.columns import Codes
-from ._engines import GradientEngine
+from ._engines import Averaged
 from ._groups import Centred, spectrum
 from ._plans import Cells
 from ._shrinkage import Directions
@@ -31,7 +31,7 @@ class Moved:
 
     @classmethod
     def of(
-        cls, engine: GradientEngine, features: Centred, codes: Codes, count: float, bend: float, kept: list[Array]
+        cls, engine: Averaged, features: Centred, codes: Codes, count: float, bend: float, kept: list[Array]
     ) -> Moved:
         """Return the effect for the bins of these records, if the loss has the curvature `bend`, which may be 0."""
         layout = features.layout
@@ -101,7 +101,7 @@ def _with_none(rows: Array) -> Array:
 
 
 def without_noise(
-    engine: GradientEngine,
+    engine: Averaged,
     features: Centred,
     cells: Cells,
     tables: list[Array],
@@ -128,7 +128,8 @@ def without_noise(
         # The mean of the curves is not known, because counts are noisy. The steps of the intercept alone also estimate
         # the mean of the targets, with the noise of some steps. The two estimates are averaged by their variances.
         by_counts = sum(float(own @ own) for own in tables) * (cells.noise / count) ** 2
-        by_steps = (engine.mechanism.scale / (count * features.layout.constant)) ** 2 / engine.lone_steps
+        first = engine.engines[0]
+        by_steps = (first.mechanism.scale / (count * features.layout.constant)) ** 2 / first.lone_steps
         part = by_counts / (by_counts + by_steps) if by_counts > 0 else 0.0
         lone += part * (float(lone_intercept[0]) - lone)
     return kept, kept * intercept + (1 - kept) * lone

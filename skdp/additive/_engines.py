@@ -79,6 +79,9 @@ MEAN_CURVATURE = 0.12
 # power of e.
 _REST, _POWERS = 1 - _MOMENTUM, 30.0
 
+#: Name of the release of a second fit of the curves.
+AGAIN = "gradients of the second fit"
+
 GRADIENT_THEOREM = Theorem("Additive models", 3)
 
 
@@ -177,6 +180,7 @@ class GradientEngine:
     clip: float  # The clipping norm over the norm of rows.
     walk: float = MARGIN_WALK
     rate: float | None = None  # Length of a step on the mean gradient; automatic if None.
+    label: str = GRADIENTS
 
     def within(self, features: Centred, count: float) -> GradientEngine:
         """Return the engine with the longest steps whose noise in predictors is at most `LIMIT`."""
@@ -235,7 +239,7 @@ class GradientEngine:
         events: tuple[PrivacyEvent, ...] = (PureEvent(math.inf),)
         if self.epsilon < math.inf:
             events = (GaussianEvent(self.step_mu * math.sqrt(N_STEPS)),)
-        release = Release(GRADIENTS, self.mechanism, 1 - self.reserved, GRADIENT_THEOREM)
+        release = Release(self.label, self.mechanism, 1 - self.reserved, GRADIENT_THEOREM)
         return PrivacyGuarantee(self.epsilon, self.delta, events, (release,))
 
     def run(
@@ -245,13 +249,17 @@ class GradientEngine:
         targets: Any,
         count: float,
         features: Centred,
+        start: Any = None,
     ) -> tuple[Array, Array, Array | None]:
-        """Return coefficients, intercepts, and the intercepts of a fit without curves."""
+        """Return coefficients, intercepts, and the intercepts of a fit without curves.
+
+        `start` has scores of shape (n_rows, outputs) that are added to those of the curves.
+        """
         mechanism = self.mechanism
-        gradients = self.gradients(codes, targets, features)
+        gradients = self.gradients(codes, targets, features, start)
         path = self.path(count)
         with blas_threads(self.layout.n_features):
-            weights = path.follow(gradients, session.steps(GRADIENTS, gradients.n_rows), mechanism)
+            weights = path.follow(gradients, session.steps(self.label, gradients.n_rows), mechanism)
         return *rule_of(weights, self.descent.settings), path.lone_intercept
 
     def path(self, count: float, start: Array | None = None) -> Path:
@@ -259,11 +267,12 @@ class GradientEngine:
         start = np.zeros(self.descent.shape) if start is None else start.reshape(self.descent.shape)
         return Path(self.descent, start, count, self.mechanism.scale)
 
-    def gradients(self, codes: Any, targets: Any, features: Centred) -> Gradients:
+    def gradients(self, codes: Any, targets: Any, features: Centred, start: Any = None) -> Gradients:
         """Return the sums of the records' clipped gradients."""
         # Without noise, nothing is clipped.
         most = self.descent.max_norm if self.epsilon < math.inf else math.inf
-        return gradients_over(partial(CellGradients, features, self.loss, most), codes, targets)
+        arrays = (codes, targets) if start is None else (codes, targets, start)
+        return gradients_over(partial(CellGradients, features, self.loss, most), *arrays)
 
     def sizes_along(self, bends: Array, count: float) -> Array:
         """Return standard deviations of the result along eigenvectors of the second derivative, for its eigenvalues."""
@@ -294,6 +303,25 @@ class GradientEngine:
         shares = total[N_STEPS - steps] - total[np.maximum(first - steps, 0)]
         out: Array = shares / (N_STEPS - first)
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class Averaged:
+    """The average of fits by gradient steps, whose noise is independent."""
+
+    engines: tuple[GradientEngine, ...]
+    weights: tuple[float, ...] = (1.0,)
+
+    def sizes_along(self, bends: Array, count: float) -> Array:
+        """Return standard deviations of the result, as for one fit."""
+        pairs = zip(self.weights, self.engines, strict=True)
+        sizes: Array = np.sqrt(sum((part * engine.sizes_along(bends, count)) ** 2 for part, engine in pairs))
+        return sizes
+
+    def response_along(self, bends: Array, count: float) -> Array:
+        """Return the effect of a gradient of 1 in all steps, as for one fit."""
+        pairs = zip(self.weights, self.engines, strict=True)
+        return np.asarray(sum(part * engine.response_along(bends, count) for part, engine in pairs))
 
 
 @dataclass(frozen=True, eq=False)

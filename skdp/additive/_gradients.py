@@ -42,7 +42,10 @@ class CellGradients(ClippedGradients):
         max_norm: float,
         codes: Codes,
         targets: NDArray,
+        start: Array | None = None,
     ) -> None:
+        # Scores in `start`, of shape (n_rows, outputs), are added to those of the features.
+        self._start = None if start is None else np.ascontiguousarray(start.T)
         layout = features.layout
         self._layout = layout
         longest = [
@@ -153,7 +156,9 @@ class CellGradients(ClippedGradients):
 
     def _clip_derivatives(self, z: Array, part: slice) -> None:
         """Replace predictors of a block of records by clipped derivatives, in units of their step."""
-        most = self._most if np.ndim(self._most) == 0 else self._most[part]
+        most = self._most[part]
+        if self._start is not None:
+            z += self._start[:, part] * (1.0 if self._in_units is None else 1 / self._unit)
         if self._in_units is not None:
             z -= self._in_units[part]
         else:

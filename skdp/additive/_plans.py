@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserve
 from ..release.theorems import Theorem
 from ..schema.columns import Columns
 from ..solvers.calibration import Calibration
+from ._cells import smoothed_shares
 
 Array = NDArray[np.float64]
 
@@ -48,6 +49,9 @@ _ROUNDED_DOWN = 1 - 2.0**-44
 
 # A smaller rest of the budget is a rounding error.
 _LEAST_SHARE = 2.0**-30
+
+#: A larger rest of the budget after the stages repeats the fit of the curves.
+LEAST_REST = 2.0**-20
 
 
 def cell_sensitivity(n_columns: int) -> int:
@@ -167,6 +171,12 @@ class Cells:
     total: float  # Released number of records; at least 1, and at least its own noise.
     counts: list[Array]  # Released numbers of records in the cells of each column.
     noise: float  # Standard deviation of the noise in each of them.
+
+    @cached_property
+    def shares(self) -> list[Array]:
+        """Shares of records in the cells of each column."""
+        ordered = self.columns.ordered
+        return [smoothed_shares(own, kind, self.noise) for own, kind in zip(self.counts, ordered, strict=True)]
 
 
 def release_cells(

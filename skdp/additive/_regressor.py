@@ -21,17 +21,17 @@ from ..checks.data import regression_data, single_target
 from ..parts.arrays import rowwise
 from ..release.estimator import Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..schema.columns import Columns
+from ..schema.columns import Codes, Columns
 from ..solvers.calibration import Calibration, Line, Window
+from ..solvers.descent import GRADIENTS
 from ..solvers.losses import Huber
 from ..solvers.regularised import noise_multiplier
 from ..solvers.scaling import Scaling
 from ._base import AdditiveModel, Parameters, positions
 from ._descent_noise import without_noise
-from ._engines import GradientEngine, MomentEngine
-from ._groups import Centred, GroupedLayout
-from ._plans import Before, Cells, Reserve, release_cells
-from ._stages import Curves, SquaredLoss, StagePlan
+from ._engines import AGAIN, Averaged, GradientEngine, MomentEngine
+from ._plans import LEAST_REST, Before, Cells, Reserve, release_cells
+from ._stages import Curves, SquaredLoss, Stage, StagePlan, planned, scores_of_stages
 from ._terms import Layout, sums_of_values
 from ._uncertainty import Pseudo
 
@@ -175,7 +175,6 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     10
     """
 
-    _released = AdditiveModel._released | {"_engine_coef"}
     _public = frozenset({"term_columns_", "_columns", "_layout", "_engine", "_all_terms"})
 
     def __init__(
@@ -239,81 +238,94 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         targets, last, moments = design.targets, design.last, design.moments
         cells = release_cells(session, design.columns, records.X, records.shape.names)
         scaled = rowwise(targets.scaled, records.y)
-        layout: Layout | GroupedLayout
-        engine: GradientEngine | MomentEngine
-        plan = StagePlan(parameters.chooses, cells.columns.pairs, 1)
-        reserve = None
-        if moments is None:
-            layout, features = parameters.layout(cells)
-            share = 0.0 if last is None else last.release.share
-            before = Before.of(parameters.epsilon, parameters.delta, cells.columns)
-            reserve = Reserve(session, parameters.reserved(before, share))
-            engine = steps = plan.planned_curves(reserve, partial(self._steps, parameters, layout), cells.total)
-            codes = rowwise(layout.codes, cells.codes)
-            coef, tables, intercept = self._by_steps(session, steps, features, codes, scaled, cells)
+        if moments is not None:
+            model, found = self._by_moments(session, cells, scaled, moments, last)
         else:
-            layout, engine = moments.layout, moments
-            codes = rowwise(layout.codes, cells.codes)
-            coef, start = moments.run(session, codes, scaled, cells.total)
-            tables, intercept = [values[:, 0] for values in layout.values(coef)], float(start[0])
-        line = Line()
-        if last is not None:
-            # Values in no cell of a column add nothing.
-            curves = [np.append(values, 0.0) for values in tables]
-            predictions = rowwise(partial(sums_of_values, curves, intercept), codes)
-            lower, upper = (float(intercept + sum(pick(own) for own in curves)) for pick in (np.min, np.max))
-            # With delta=0, the mean is used instead if the noise hides the curves. Noise shrinks curves, and with them
-            # the window. Therefore lines are rarely far off, and need fewer deviations.
-            trusted, sure_by = (True, 2.0) if parameters.delta > 0 else (False, 1.5)
-            line = last.line(session, predictions, scaled, Window.of(lower, upper), trusted=trusted, sure_by=sure_by)
-        bins = layout.bins if isinstance(layout, GroupedLayout) else [np.arange(len(own)) for own in tables]
-        model = Curves(
-            layout.terms,
-            [line.slope * values[own][:, None] for values, own in zip(tables, bins, strict=True)],
-            np.array([line.slope * intercept + line.shift]),
-        )
-        if reserve is not None:
-            loss = SquaredLoss(clip=FIRST_CLIP)
-            model = plan.boosted(reserve, model, loss, cells, cells.codes, scaled)
-        unit = targets.half * line.slope
-        shifted = targets.centre + targets.half * model.intercept
+            model, found = self._by_steps(session, cells, scaled, parameters, last)
         scaled_up = Curves(
             model.terms,
             [targets.half * own for own in model.tables],
-            shifted,
+            targets.centre + targets.half * model.intercept,
             [targets.half**2 * own for own in model.variances],
         )
         terms = self._fitted_terms(scaled_up, cells, True)
-        return {
-            **terms,
-            "intercept_": float(terms["intercept_"][0]),
+        found["_unit"] *= targets.half
+        return {**terms, "intercept_": float(terms["intercept_"][0]), "_offset": scaled_up.intercept, **found}
+
+    @staticmethod
+    def _by_moments(
+        session: ReleaseSession, cells: Cells, scaled: Any, moments: MomentEngine, last: Calibration | None
+    ) -> tuple[Curves, dict[str, Any]]:
+        """Fit the curves to noisy moments, and correct them."""
+        layout = moments.layout
+        codes = rowwise(layout.codes, cells.codes)
+        coef, start = moments.run(session, codes, scaled, cells.total)
+        tables = layout.values(coef)
+        # The mean is used instead if the noise hides the curves. Noise shrinks curves, and with them the window.
+        # Therefore lines are rarely far off, and need fewer deviations.
+        line = _line(session, last, codes, [own[:, 0] for own in tables], start[0], scaled, trusted=False, sure_by=1.5)
+        model = Curves(layout.terms, [line.slope * own for own in tables], line.slope * start + line.shift)
+        return model, {
             "_layout": layout,
-            "_engine": engine,
-            "_coef": unit * coef,
-            "_offset": shifted,
-            "_engine_coef": coef,
+            "_engine": moments,
+            "_coef": coef,
             "_kept": [],
             "_bend": 1.0,
-            "_unit": unit,
+            "_unit": line.slope,
         }
 
     @staticmethod
     def _by_steps(
-        session: ReleaseSession,
-        engine: GradientEngine,
-        features: Centred,
-        codes: Any,
-        scaled: Any,
-        cells: Cells,
-    ) -> tuple[Array, list[Array], float]:
-        """Return coefficients, values of bins, and the intercept."""
-        coef, start, lone_intercept = engine.run(session, codes, scaled, cells.total, features)
-        tables, intercept = features.tables(coef[0]), float(start[0])
-        if cells.noise > 0:
-            # Without noise, nothing is shrunk.
-            kept, intercept = without_noise(engine, features, cells, tables, intercept, lone_intercept)
-            tables = [kept * values for values in tables]
-        return coef, tables, intercept
+        session: ReleaseSession, cells: Cells, scaled: Any, parameters: Parameters, last: Calibration | None
+    ) -> tuple[Curves, dict[str, Any]]:
+        """Fit the curves by gradient steps, correct them, and add tables."""
+        layout, features = parameters.layout(cells)
+        noise = noise_multiplier(parameters.epsilon, parameters.delta, 0)
+        clip, loss = _CLIP + _MORE_CLIP / (1 + noise), Huber(_MOST_RESIDUAL)
+
+        def make(label: str, reserved: float) -> GradientEngine:
+            epsilon, delta = parameters.epsilon, parameters.delta
+            return GradientEngine(epsilon, delta, reserved, layout, loss, clip, _WALK, label=label)
+
+        def shrunken(engine: Averaged, coef: Array, intercept: float, lone: Array | None) -> tuple[list[Array], float]:
+            tables, kept = features.tables(coef[0]), 1.0
+            if cells.noise > 0:
+                kept, intercept = without_noise(engine, features, cells, tables, intercept, lone)
+            return [kept * values for values in tables], intercept
+
+        def curves(tables: list[Array], intercept: float, line: Line) -> Curves:
+            values = [line.slope * own[bins][:, None] for own, bins in zip(tables, layout.bins, strict=True)]
+            return Curves(layout.terms, values, np.array([line.slope * intercept + line.shift]))
+
+        share = 0.0 if last is None else last.release.share
+        before = Before.of(parameters.epsilon, parameters.delta, cells.columns)
+        reserve = Reserve(session, parameters.reserved(before, share))
+        plan = StagePlan(parameters.chooses, cells.columns.pairs, 1)
+        codes, count = rowwise(layout.codes, cells.codes), cells.total
+        first = plan.planned(reserve, partial(make, GRADIENTS), count)
+        engine = Averaged((first,))
+        coef, start, lone = first.run(session, codes, scaled, count, features)
+        tables, intercept = shrunken(engine, coef, float(start[0]), lone)
+        line = _line(session, last, codes, tables, intercept, scaled, trusted=True, sure_by=2.0)
+        model = curves(tables, intercept, line)
+        stages = plan.stages(reserve, model, SquaredLoss(clip=FIRST_CLIP), cells, scaled)
+        if parameters.private and reserve.share > LEAST_REST:
+            # What is left repeats the fit of the curves, given the tables.
+            second = planned(reserve, partial(make, AGAIN))
+            left = rowwise(partial(_without_stages, stages), scaled, cells.codes) if stages else scaled
+            other, other_start, _ = second.run(session, codes, left, count, features)
+            part = (1 - first.reserved) / (2 - first.reserved - second.reserved)
+            coef, start = part * coef + (1 - part) * other, part * start + (1 - part) * other_start
+            engine = Averaged((first, second), (part, 1 - part))
+            model = curves(*shrunken(engine, coef, float(start[0]), lone), line)
+        return model.with_stages(stages, cells.shares), {
+            "_layout": layout,
+            "_engine": engine,
+            "_coef": coef,
+            "_kept": [],
+            "_bend": 1.0,
+            "_unit": line.slope,
+        }
 
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()
@@ -321,15 +333,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             parameters, lambda before, columns: self._guarantee_for(parameters, columns, before)[0].cost
         )
 
-    @staticmethod
-    def _steps(parameters: Parameters, layout: GroupedLayout, reserved: float) -> GradientEngine:
-        """Return the engine of gradient steps, if other releases use this part of the budget."""
-        epsilon, delta = parameters.epsilon, parameters.delta
-        clip = _CLIP + _MORE_CLIP / (1 + noise_multiplier(epsilon, delta, 0))
-        return GradientEngine(epsilon, delta, reserved, layout, Huber(_MOST_RESIDUAL), clip, _WALK)
-
     def _spread(self, pseudo: Pseudo) -> list[Array]:
-        spread = self._engine.spread(pseudo, self._engine_coef, self.privacy_, None)
+        spread = self._engine.spread(pseudo, self._coef, self.privacy_, None)
         return [self._unit * one for one in spread]
 
     def predict(self, X: Any) -> Array:
@@ -346,3 +351,29 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             Predictions, which are not clipped.
         """
         return self._scores(X)[:, 0]
+
+
+def _line(
+    session: ReleaseSession,
+    last: Calibration | None,
+    codes: Any,
+    tables: list[Array],
+    intercept: float,
+    scaled: Any,
+    *,
+    trusted: bool,
+    sure_by: float,
+) -> Line:
+    """Release sums of products of predictions and targets, and return the correction of the predictions."""
+    if last is None:
+        return Line()
+    # Values in no cell of a column add nothing.
+    curves = [np.append(values, 0.0) for values in tables]
+    predictions = rowwise(partial(sums_of_values, curves, intercept), codes)
+    lower, upper = (float(intercept + sum(pick(own) for own in curves)) for pick in (np.min, np.max))
+    return last.line(session, predictions, scaled, Window.of(lower, upper), trusted=trusted, sure_by=sure_by)
+
+
+def _without_stages(stages: list[Stage], scaled: Array, codes: Codes) -> Array:
+    found: Array = scaled - scores_of_stages(stages, codes)[:, 0]
+    return found

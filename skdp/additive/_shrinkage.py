@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ._engines import GradientEngine
+from ._engines import Averaged
 from ._groups import Centred
 from ._scores import Link
 from ._uncertainty import N_PSEUDO, pseudo_records
@@ -65,7 +65,7 @@ class Directions:
 
 
 def shrunk(
-    engine: GradientEngine, features: Centred, coef: Array, intercept: Array, count: float, link: Link
+    engine: Averaged, features: Centred, coef: Array, intercept: Array, count: float, link: Link
 ) -> tuple[list[Array], list[Array], float]:
     """Return values of bins of shape (n_bins, outputs), factors of directions by column, and the mean curvature."""
     tables = [np.stack(own, axis=1) for own in zip(*(features.tables(theta) for theta in coef), strict=True)]

@@ -36,7 +36,7 @@ from ..release.theorems import Theorem
 from ..schema.columns import Codes
 from ..sensitivity import truncate
 from ..solvers.linear_rule import probabilities
-from ._cells import Places, merged_evenly, smoothed_shares
+from ._cells import Places, merged_evenly
 from ._plans import Cells, Reserve
 from ._scores import Link
 from ._terms import Term, joint_cells
@@ -542,37 +542,42 @@ class StagePlan:
     def n_stages(self, reserve: Reserve, count: float) -> int:
         return n_stages(count, reserve.mu(1.0), self.n_outputs) if self.chooses else len(self.pairs)
 
-    def planned_curves(self, reserve: Reserve, make: Callable[[float], Any], count: float) -> Any:
+    def planned(self, reserve: Reserve, make: Callable[[float], Any], count: float) -> Any:
         """Plan the curves for their share of the budget."""
         tables = self.n_stages(reserve, count)
-        part = CURVES_SHARE if self.chooses and tables else max(CURVES_SHARE, 1 - TABLE_SHARE * tables)
-        share = reserve.share * part
-        engine = make(1 - share * (1 - 2.0**-30))
-        guarantee = engine.plan()
-        reserve.spend(share, guarantee.releases, guarantee.events)
-        return engine
+        return planned(
+            reserve, make, CURVES_SHARE if self.chooses and tables else max(CURVES_SHARE, 1 - TABLE_SHARE * tables)
+        )
 
-    def boosted(
-        self,
-        reserve: Reserve,
-        model: Curves,
-        loss: LabelLoss | SquaredLoss,
-        cells: Cells,
-        codes: Any,
-        targets: Any,
-    ) -> Curves:
-        """Return the model with the tables of all stages."""
+    def stages(
+        self, reserve: Reserve, model: Curves, loss: LabelLoss | SquaredLoss, cells: Cells, targets: Any
+    ) -> list[Stage]:
+        """Release the tables of all stages."""
         stages = self.n_stages(reserve, cells.total)
         if not stages:
-            return model
-        ordered = cells.columns.ordered
-        shares = [smoothed_shares(own, kind, cells.noise) for own, kind in zip(cells.counts, ordered, strict=True)]
-        sizes = [float(own @ (values**2).sum(axis=1)) for own, values in zip(shares, model.tables, strict=True)]
-        candidates = Candidates.of(shares, ordered, np.array(sizes))
+            return []
+        sizes = [float(own @ (values**2).sum(axis=1)) for own, values in zip(cells.shares, model.tables, strict=True)]
+        candidates = Candidates.of(cells.shares, cells.columns.ordered, np.array(sizes))
         named = tuple(candidates.largest(pair) for pair in self.pairs)
         boosting = Boosting(loss, candidates, cells.total, stages, named)
-        scores = rowwise(model.scores, codes)
-        return model.with_stages(boosting.run(reserve, scores, codes, targets), shares)
+        return boosting.run(reserve, rowwise(model.scores, cells.codes), cells.codes, targets)
+
+
+def planned(reserve: Reserve, make: Callable[[float], Any], part: float = 1.0) -> Any:
+    """Plan the releases of an engine for a part of what is left of the budget."""
+    share = reserve.share * part
+    engine = make(1 - share * (1 - 2.0**-30))
+    guarantee = engine.plan()
+    reserve.spend(share, guarantee.releases, guarantee.events)
+    return engine
+
+
+def scores_of_stages(stages: list[Stage], codes: Codes) -> Array:
+    """Return the scores that the tables of stages add, of shape (n_rows, n_outputs)."""
+    scores = np.zeros((codes.shape[1], stages[0].values.shape[1] if stages else 1))
+    for stage in stages:
+        scores = _added(stage.term, stage.values, scores, codes)
+    return scores
 
 
 def table_values(
