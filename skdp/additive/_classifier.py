@@ -271,6 +271,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         engine = tables.planned_curves(reserve, make, cells.total).within(features, cells.total)
         codes = rowwise(layout.codes, cells.codes)
         coef, intercept, _ = engine.run(session, codes, labels, cells.total, features)
+        if outputs > 1:
+            # Adding one number to the scores of all classes changes no probability. Steps only add noise to it.
+            coef, intercept = coef - coef.mean(axis=0), intercept - intercept.mean()
         link = Link(most=clip if parameters.private else math.inf)
         values, kept, bend = shrunk(engine, features, coef, intercept, cells.total, link)
         model = Curves(layout.terms, [own[bins] for own, bins in zip(values, layout.bins, strict=True)], intercept)
