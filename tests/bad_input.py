@@ -238,10 +238,6 @@ PARAMETERS = {
     "DPRandomTreeRegressor.expected_n": integer(10**400, optional=True),
     "false_alarm": real(0, 0.9, INF),
     "feature_range": Bad((None, *PAIR.types), PAIR.values, ValueError),
-    "fine_cells": Bad(
-        ([1, 2], "x", 3, {1}, Hostile()),
-        ({0: -1}, {0: NAN}, {0: "fine"}, {0: [2, 1]}, {0: [0, NAN]}, {9: 1}, {-1: 1}, {0: 1e-12}, {0: [[0, 1]]}),
-    ),
     "fit_intercept": BOOLEAN,
     "grid_size": integer(1, 2**40, 10**400, least=2),
     "hidden_layer_sizes": Bad(
@@ -308,8 +304,6 @@ PARAMETERS = {
     ),
     "n_samples": integer(2**31, 2**62, 10**400, 10**5000, optional=True),
     "n_steps": integer(2**31, 2**62, 10**400, 10**5000, optional=True),
-    "DPAdditiveClassifier.n_steps": integer(2**31, 2**62, 10**400, 10**5000),
-    "DPAdditiveRegressor.n_steps": integer(2**31, 2**62, 10**400, 10**5000),
     "n_teachers": integer(2**31, 2**62, 10**400, optional=True),
     "n_thresholds": integer(2**20, 10**400),
     "numeric": choice("kde"),
@@ -356,8 +350,6 @@ PARAMETERS = {
         ({}, {"age": (1, 0)}, {"age": []}, {"age": ["a", "a"]}),
     ),
     "scoring": choice("confusion_matrix", "r2"),
-    "rounds": integer(3, 10**400, least=0),
-    "smoothness": Bad((*NO_NUMBERS, None), (-1, NAN, INF, 1.5, 1e300, 10**400)),
     "solver": choice("lbfgs"),
     "strategy": choice("grid"),
     "structure_seed": integer(least=0),

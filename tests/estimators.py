@@ -126,15 +126,14 @@ ADDITIVE = [
     *[
         DPAdditiveClassifier(**_WIDE, **variant)
         for variant in (
-            {"delta": 1e-5},
+            {"delta": 1e-5, "interactions": None},
             {"delta": 0.0},
-            {"delta": 1e-5, "solver": "gradient", "n_steps": 100},
-            {"delta": 1e-5, "thresholds": "quantile", "n_bins": 8},
+            {"delta": 1e-5, "n_bins": 8},
         )
     ],
     *[
         DPAdditiveRegressor(bounds_y=(-500.0, 500.0), **_WIDE, **variant)
-        for variant in ({"delta": 1e-5, "n_steps": 100}, {"delta": 0.0, "n_bins": 8, "thresholds": "quantile"})
+        for variant in ({"delta": 1e-5, "interactions": None}, {"delta": 0.0, "n_bins": 8}, {"delta": 1e-5})
     ],
 ]
 

@@ -373,7 +373,7 @@ def test_structure_has_bits_of_its_own(estimator, monkeypatch):
     monkeypatch.setattr(ReleaseSession, "steps", stepping)
     # Without it, the plan reserves a part of the budget for releases that follow from class counts.
     kind = type(estimator).__name__.replace("Regressor", "")
-    given = {"DPRandomTree": {"expected_n": 1000}, "DPAdditiveClassifier": {"rounds": 2}}.get(kind, {})
+    given = {"DPRandomTree": {"expected_n": 1000}, "DPAdditiveClassifier": {"interactions": None}}.get(kind, {})
     model = declared(estimator).set_params(**given).fit(*data_for(estimator))
     used = structure + noise
     assert len(used) == len(set(used))
@@ -478,12 +478,11 @@ LATER = {
     "estimator": (None, "none"),
     "eta0": (None, 0.1),
     "expected_n": (None, 7),
-    "fine_cells": (None, {0: 0.1}),
     "fit_intercept": (True, False),
     "grid_size": (64,),
     "hidden_layer_sizes": ((), (3, 2)),
     "huber_threshold": (0.5,),
-    "interactions": (None, [(2, 1)]),
+    "interactions": ("auto", None, [(2, 1)]),
     "l1_ratio": (0.5,),
     "label_weights": (None,),
     "learning_rate": ("constant", "auto"),
@@ -523,12 +522,10 @@ LATER = {
     "random_state": (None, 5),
     "reference": ("private", [[0.0] * 5] * 3),
     "refit": (True, False),
-    "rounds": ("auto", 0, 1),
     "rows_per_group": (None, 3),
     "schema": (None, "census.toml", {"age": (0, 1)}),
     "scale": ("linear", "symlog"),
     "scoring": ("accuracy", "neg_log_loss"),
-    "smoothness": ("auto", 0.5),
     "solver": ("auto", "matrix", "bingham", "ridge", "adassp", "adam", "sgd", "gradient"),
     "strategy": ("auto", "kfold"),
     "structure_seed": (3,),

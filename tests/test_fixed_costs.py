@@ -52,13 +52,8 @@ _CLUSTERS = {"n_clusters": [1, 2, 7]}
 OWN = {
     "DPPCA": _PCA | {"solver": ["auto", "matrix", "bingham", "bingham"]},
     "ExpMechPCA": _PCA | {"variance_share": [0.0, 0.1, 0.5]},
-    "DPAdditiveClassifier": {
-        "C": ["auto", 1.0],
-        "solver": ["auto", "gradient"],
-        "thresholds": ["uniform", "quantile"],
-        "n_bins": [2, 16],
-    },
-    "DPAdditiveRegressor": {"thresholds": ["uniform", "quantile"], "n_bins": [2, 16]},
+    "DPAdditiveClassifier": {"interactions": ["auto", None], "n_bins": [2, 16]},
+    "DPAdditiveRegressor": {"interactions": ["auto", None], "n_bins": [2, 16]},
     "DPGreedyTree": {"max_depth": [None, 0, 3], "criterion": ["gini", "max"], "prune": [True, False]},
     "DPRandomTree": {
         "n_estimators": [None, 1, 5],

@@ -37,7 +37,7 @@ CLASSIFIERS = {
     "naive Bayes": cells(DPNaiveBayes),
     "Gaussian naive Bayes": cells(DPNaiveBayes, numeric="gaussian"),
     "additive": cells(DPAdditiveClassifier),
-    "additive with pairs": cells(DPAdditiveClassifier, interactions="auto"),
+    "additive without pairs": cells(DPAdditiveClassifier, interactions=None),
     "logistic regression": scaled(ObjPertLogReg),
     "support vectors": scaled(ObjPertSVC),
 }
@@ -77,12 +77,11 @@ def test_regressions_by_trees_are_as_good_without_noise_as_with_little(kind, del
     assert without > large - 0.05
 
 
-def test_pairs_and_rounds_are_chosen_without_noise():
+def test_pairs_are_chosen_without_noise():
     table = difficult("exclusive_or", 4000)
-    make = {"bounds": table.bounds, "delta": 1e-6, "interactions": "auto", "random_state": 0}
+    make = {"bounds": table.bounds, "delta": 1e-6, "random_state": 0}
     model = DPAdditiveClassifier(epsilon=math.inf, classes=[0, 1], **make).fit(table.X, table.y)
     assert (0, 1) in model.term_columns_
-    assert model.rounds_ == 2
     model = DPAdditiveRegressor(epsilon=math.inf, bounds_y=table.target_bounds, **make).fit(table.X, table.target)
     assert (0, 1) in model.term_columns_
 

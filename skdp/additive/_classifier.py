@@ -268,6 +268,13 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         def make(label: str, reserved: float) -> GradientEngine:
             return GradientEngine(parameters.epsilon, parameters.delta, reserved, layout, loss, clip, label=label)
 
+        def fitted(engine: GradientEngine, start: Any = None) -> tuple[Array, Array]:
+            coef, intercept, _ = engine.run(session, codes, labels, count, features, start)
+            if outputs > 1:
+                # Adding one number to the scores of all classes changes no probability. Steps only add noise to it.
+                coef, intercept = coef - coef.mean(axis=0), intercept - intercept.mean()
+            return coef, intercept
+
         def shrunken(engine: Averaged, coef: Array, intercept: Array) -> tuple[Curves, dict[str, Any]]:
             values, kept, bend = shrunk(engine, features, coef, intercept, cells.total, link)
             tables = [own[bins] for own, bins in zip(values, layout.bins, strict=True)]
@@ -278,14 +285,14 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         link = Link(most=clip if parameters.private else math.inf)
         codes, count = rowwise(layout.codes, cells.codes), cells.total
         first = plan.planned(reserve, partial(make, GRADIENTS), count).within(features, count)
-        coef, intercept, _ = first.run(session, codes, labels, count, features)
+        coef, intercept = fitted(first)
         model, found = shrunken(Averaged((first,)), coef, intercept)
         stages = plan.stages(reserve, model, LabelLoss(outputs, link), cells, labels)
         if parameters.private and reserve.share > LEAST_REST:
             # What is left repeats the fit of the curves, given the tables.
             second = planned(reserve, partial(make, AGAIN)).within(features, count)
             start = rowwise(partial(scores_of_stages, stages), cells.codes) if stages else None
-            other, other_intercept, _ = second.run(session, codes, labels, count, features, start)
+            other, other_intercept = fitted(second, start)
             part = (1 - first.reserved) / (2 - first.reserved - second.reserved)
             coef, intercept = part * coef + (1 - part) * other, part * intercept + (1 - part) * other_intercept
             model, found = shrunken(Averaged((first, second), (part, 1 - part)), coef, intercept)

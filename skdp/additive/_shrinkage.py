@@ -77,8 +77,6 @@ def shrunk(
     parts, losses = [], []
     free = max(len(coef) - 1, 1)
     for directions, values in zip(every, tables, strict=True):
-        # Adding one number to the curves of all classes changes no probability.
-        values = values - values.mean(axis=1, keepdims=True) if free > 1 else values
         squares = (directions.coefficients(values) ** 2).sum(axis=1) / free
         bends = count * bend * directions.squares
         response = engine.response_along(bends, count)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from skdp.additive import DPAdditiveClassifier, DPAdditiveRegressor
+from skdp.additive import DPAdditiveRegressor
 from skdp.linear_model import DPSGDRegressor, FunctionalMechLinReg, FunctionalMechLogReg
 from skdp.linear_model._functional import chosen_penalty, predicted_loss
 from skdp.linear_model._functional_logistic import kept_share
@@ -80,14 +80,6 @@ def test_signal_keeps_the_default_ridge():
     mean_only = chosen_penalty(np.diag([1.0, 1.0, 500.0]), np.array([[40.0], [-40.0], [2000.0]]), 60.0, noise)
     assert mean_only[0] > 1e6
     assert mean_only[-1] < 1.0
-
-
-def test_a_huge_weight_and_a_margin_end_in_seconds():
-    rng = np.random.default_rng(0)
-    X = rng.random((3000, 3))
-    y = X[:, 0] + 0.3 * rng.standard_normal(3000) > 0.5
-    model = DPAdditiveClassifier(epsilon=np.inf, C=1e6, margin=8, bounds=(0, 1), classes=[False, True]).fit(X, y)
-    assert model.score(X, y) > 0.75
 
 
 @pytest.mark.parametrize("kind", KINDS)

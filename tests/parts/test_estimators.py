@@ -275,7 +275,7 @@ def test_pairs_are_chosen_as_in_memory(model):
     [
         skdp.ObjPertLogReg(delta=1e-6, data_norm=3.0, classes=[0, 1, 2]),
         skdp.ObjPertLogReg(delta=1e-6, data_norm=3.0, classes=[0, 1, 2], loss="huber"),
-        skdp.DPAdditiveClassifier(delta=1e-6, bounds=(-3, 3), n_bins=8, classes=[0, 1]),
+        skdp.DPAdditiveClassifier(bounds=(-3, 3), n_bins=8, classes=[0, 1]),
     ],
     ids=lambda one: f"{type(one).__name__}-{getattr(one, 'loss', '')}",
 )

@@ -1,4 +1,6 @@
-"""Additive models: cells are counted, then an objective is perturbed, or steps are taken, or moments are released."""
+"""Additive models: cells are counted; then steps are taken and tables are released, or an objective is perturbed, or
+moments are released.
+"""
 
 import math
 from dataclasses import replace as changed
@@ -7,17 +9,14 @@ from functools import partial
 import numpy as np
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.additive import _classifier, _engines, _plans, _regressor, _rounds, _stages
-from skdp.additive._gradients import CellGradients, CentredGradients
-from skdp.additive._groups import Centred
-from skdp.additive._weighted import WeightedLogLoss, WeightedObjective
+from skdp.additive import _classifier, _engines, _plans, _regressor, _stages
+from skdp.additive._gradients import CellGradients
 from skdp.mechanisms import ExponentialMechanism, GroupChoices
 from skdp.solvers import moments
-from skdp.solvers.certified import certified_minimizer
 from tests.trust.choices import choosing, epsilon_of_laws, log_law
 from tests.trust.gradients import clip_of_the_largest, long_weights, one_noise_for_all, steps_and_their_noise
 from tests.trust.measured import loss_of
-from tests.trust.perturbation import any_weight, perturbed
+from tests.trust.perturbation import perturbed
 from tests.trust.subjects import (
     APPROXIMATE,
     ERROR,
@@ -40,22 +39,28 @@ def classifier(epsilon, delta, **parameters):
     return DPAdditiveClassifier(**{"epsilon": epsilon, "delta": delta, "classes": [0, 1], **COMMON, **parameters})
 
 
-def plain(epsilon, delta, **parameters):
-    return classifier(epsilon, delta, **{"rounds": 0, **parameters})
+def curves(epsilon, delta, **parameters):
+    return classifier(epsilon, delta, **{"interactions": None, **parameters})
 
 
-def rounds(epsilon, delta, **parameters):
-    return classifier(epsilon, delta, **{"rounds": 2, **parameters})
-
-
-def steps(epsilon, delta, **parameters):
-    return classifier(epsilon, delta, solver="gradient", n_steps=5, **parameters)
+def of_bins(epsilon, delta, **parameters):
+    """Two columns of numbers, whose cells are merged."""
+    return curves(epsilon, delta, categories=None, bounds=(0, 3), n_bins=3, **parameters)
 
 
 def regressor(epsilon, delta, **parameters):
-    return DPAdditiveRegressor(
-        **{"epsilon": epsilon, "delta": delta, "bounds_y": (-1, 1), "n_steps": 5, **COMMON, **parameters}
-    )
+    common = {"bounds_y": (-1, 1), "interactions": None, **COMMON}
+    return DPAdditiveRegressor(**{"epsilon": epsilon, "delta": delta, **common, **parameters})
+
+
+def few_steps(read):
+    """Return the reading of fits with few gradient steps."""
+
+    def of_few(*args):
+        with replaced(_engines, "N_STEPS", lambda true: 5):
+            return read(*args)
+
+    return of_few
 
 
 def crowd(model, n=3000, label=0):
@@ -93,42 +98,12 @@ def counts_and_objective(subject, epsilon, delta):
     return Reading(reading.at_least + limit, reading.estimate + estimate, reading.recorded)
 
 
-def minority(model, n=5000):
-    """A fifth of the records are so long that their weights count, and a record among them has another label."""
-    X, y = np.zeros((n + 1, 2)), np.ones(n + 1, dtype=int)
+def minority(model, n=3000, label=1, n_columns=2):
+    """A fifth of the records are in rare cells, where scores are those of their label; one among them has another."""
+    X, y = np.zeros((n + 1, n_columns)), np.ones(n + 1, dtype=int)
     X[: n // 5], y[: n // 5] = 1, 0
-    X[-1] = 1
+    X[-1], y[-1] = 1, label
     return (X[:-1], y[:-1]), (X, y)
-
-
-def moved_in_rounds(model, pair, found):
-    """What the record moves: counts, the noise for which a round has the same minimiser, and the solver's slack."""
-
-    def solved(data, forced):
-        problems = []
-
-        def noted(minimise):
-            return lambda objective, *rest: problems.append(objective) or minimise(objective, *rest)
-
-        with replaced(_rounds, "certified_minimizer", noted):
-            return problems, transcript(model, data, forced)
-
-    def needed(problem, theta):
-        return (problem.linear - problem.gradient(theta, problem.predictor(theta))).ravel()
-
-    (first, _), (second, _) = (solved(data, found) for data in pair)
-    forced, moves = dict(found), {}
-    objectives = [place for place in found if place[1].startswith("objective")]
-    solutions = [place for place in found if place[1].startswith("solution")]
-    for objective, solution, one, other in zip(objectives, solutions, first, second, strict=True):
-        theta = found[solution].value.reshape(one.shape)
-        noise = needed(other, theta)
-        moves[objective[1]] = [(found[objective].mechanism, noise - needed(one, theta))]
-        forced[objective] = changed(found[objective], out=noise)
-    again = transcript(model, pair[1], forced)
-    for place in set(found) - set(objectives):
-        moves[place[1]] = [(found[place].mechanism, again[place].value - found[place].value)]
-    return moves
 
 
 # Three columns of two categories. Residuals have one sign where the first two columns agree and the third does not, and
@@ -137,12 +112,11 @@ THREE = {"categories": {0: 2, 1: 2, 2: 2}}
 
 
 def chooser(epsilon, delta, **parameters):
-    # Steps are so few that predictions never reach the targets, which are at their bounds.
-    return regressor(epsilon, delta, **{"interactions": "auto", "n_steps": 6, **THREE, **parameters})
+    return regressor(epsilon, delta, **{"interactions": "auto", **THREE, **parameters})
 
 
-def rounds_chooser(epsilon, delta, **parameters):
-    return rounds(epsilon, delta, **{"interactions": "auto", **THREE, **parameters})
+def chooser_of_labels(epsilon, delta, **parameters):
+    return classifier(epsilon, delta, **{"interactions": "auto", **THREE, **parameters})
 
 
 def rivals(model):
@@ -156,12 +130,9 @@ def rivals(model):
     return (X[:-1], y[:-1]), (X, y)
 
 
-def crowd_of_three(model):
+def minority_of_three(model):
     """So many records drive scores so far that the residual of one more, of the other label, is nearly 1."""
-    n = math.ceil(6_000 / min(model.epsilon, 1.0))
-    X, y = np.zeros((n + 1, 3)), np.ones(n + 1, dtype=int)
-    y[-1] = 0
-    return (X[:-1], y[:-1]), (X, y)
+    return minority(model, math.ceil(6_000 / min(model.epsilon, 1.0)), n_columns=3)
 
 
 def choices_of_pairs(subject, epsilon, delta):
@@ -247,32 +218,6 @@ def long_rows():
     return replaced(_engines, "CellObjective", longer)
 
 
-def weights_forgotten():
-    """Add up losses as they are, however long a record is."""
-    return replaced(Centred, "record_weights", lambda true: lambda self, codes: np.ones(codes.shape[1]))
-
-
-def rounds_not_divided():
-    """Plan for each round as if it were the only one."""
-
-    def whole(true):
-        return property(lambda self: true.func(changed(self, mu=self.mu / math.sqrt(self.share))))
-
-    return replaced(_rounds.Round, "mechanisms", whole)
-
-
-def half_of_the_weight():
-    """Plan for half of the weight that is used."""
-
-    def planned(true):
-        def of_half(mu, sensitivity, size, *bits):
-            return true(mu, sensitivity / 2, size, *bits)
-
-        return of_half
-
-    return replaced(_rounds, "GaussianMechanism", planned)
-
-
 def true_counts(module=_classifier):
     """Centre features by the counts before their noise."""
 
@@ -286,25 +231,6 @@ def true_counts(module=_classifier):
         return release_cells
 
     return replaced(module, "release_cells", raw)
-
-
-def scores_of_raw_data():
-    """Start the second round from the scores that are best without noise."""
-
-    def raw(true):
-        def solved(fit, session, codes, labels, before):
-            after = true(fit, session, codes, labels, before)
-            target = WeightedLogLoss(fit.of.margin).encode(labels)
-            target[:, 1] = fit.features.record_weights(codes)
-            target[:, 2] = sum((own.scores(codes) for own in before), np.zeros(len(labels)))
-            silent = np.zeros((1, len(after.theta)))
-            loss = WeightedLogLoss(fit.of.margin)
-            objective = WeightedObjective(fit.features, codes, target, loss, 100 * fit.of.weight, fit.ridge, silent)
-            return changed(after, theta=certified_minimizer(objective, 1e-3, 100)[0])
-
-        return solved
-
-    return replaced(_rounds.Fitted, "solved", raw)
 
 
 def counts_not_paid():
@@ -343,16 +269,6 @@ def long_gradients():
         CellGradients,
         "__init__",
         lambda init: (
-            lambda self, layout, loss, norm, codes, targets: init(self, layout, loss, 10 * norm, codes, targets)
-        ),
-    )
-
-
-def long_gradients_of_centred_features():
-    return replaced(
-        CentredGradients,
-        "__init__",
-        lambda init: (
             lambda self, features, loss, norm, codes, targets: init(self, features, loss, 10 * norm, codes, targets)
         ),
     )
@@ -362,9 +278,9 @@ def lengths_forgotten():
     """Clip all records by the root of the mean square of their lengths."""
 
     def whole(true):
-        return lambda self, lengths, max_norm: true(self, np.full(len(lengths), self._layout.norm), max_norm)
+        return lambda self, lengths, max_norm: true(self, np.full(len(lengths), self._layout.data_norm), max_norm)
 
-    return replaced(CentredGradients, "_bounds_of", whole)
+    return replaced(CellGradients, "_bounds_of", whole)
 
 
 def half_of_the_moments():
@@ -409,25 +325,28 @@ def long_residuals_of_labels():
     return replaced(_stages.LabelLoss, "contributions", longer)
 
 
-CHOICE = {
-    "choice not paid": choice_not_paid,
-    "half of the sensitivity of tables": half_of_the_table,
-    "residuals not clipped": long_residuals,
-}
-
 COURSE = {
     "square root of steps forgotten": steps_forgotten,
     "half of the sensitivity": half_of_the_clip,
     "one noise for all steps": one_noise_for_all,
     "counts not paid": counts_not_paid,
     "no clip": long_gradients,
+    "lengths of records forgotten": lengths_forgotten,
+}
+
+STEPS = {
+    "claims": APPROXIMATE,
+    "reading": few_steps(steps_and_their_noise),
+    "fits": 40,
+    "floor": 0.8,
 }
 
 SUBJECTS = [
     Subject(
         "DPAdditiveClassifier",
-        plain,
+        curves,
         crowd,
+        claims=PURE,
         reading=counts_and_objective,
         fits=120,
         floor=0.8,
@@ -436,94 +355,63 @@ SUBJECTS = [
             "half of the sensitivity": half_sensitivity,
             "long rows": long_rows,
             "counts not paid": counts_not_paid,
-            "any weight": (any_weight, {"make": partial(plain, C=100.0), "pair": alone}),
         },
-        survives={("counts not paid", (1.0, 1e-5)): "densities and noise are not read together"},
-    ),
-    Subject(
-        "DPAdditiveClassifier-rounds",
-        rounds,
-        minority,
-        claims=APPROXIMATE,
-        moves=moved_in_rounds,
-        fits=120,
-        floor=0.9,
-        runs={(1.0, 1e-5): RUNS_AT_1},
-        mutants={
-            "weights of records forgotten": weights_forgotten,
-            "half of the sensitivity": half_of_the_weight,
-            "budget not divided among rounds": rounds_not_divided,
-            "counts not paid": counts_not_paid,
-            "true counts": true_counts,
-            "scores of raw data": (scores_of_raw_data, {"make": partial(rounds, C=10.0)}),
-        },
-        # tests/additive/test_rounds.py compares the objectives of two data sets exactly, and sees both.
-        survives={
-            "true counts": "one record moves the features of all others by less than its own gradient",
-            ("scores of raw data", (0.1, 1e-5)): "one record moves the scores of all others by less than the noise",
-        },
-    ),
-    Subject(
-        "DPAdditiveClassifier-pairs",
-        rounds_chooser,
-        crowd_of_three,
-        # At a smaller epsilon, it takes so many records that fits are slow.
-        claims=APPROXIMATE[1:],
-        reading=choices_of_pairs,
-        moves=moved_in_rounds,
-        fits=24,
-        floor=0.6,
-        runs={},
-        mutants={"residuals not clipped": long_residuals_of_labels},
     ),
     Subject(
         "DPAdditiveClassifier-steps",
-        steps,
-        partial(crowd, n=1),
-        claims=APPROXIMATE,
-        reading=steps_and_their_noise,
-        fits=40,
-        floor=0.8,
+        curves,
+        minority,
         runs={(1.0, 1e-5): RUNS_AT_1},
         mutants=COURSE,
+        **STEPS,
     ),
+    Subject("DPAdditiveClassifier-bins", of_bins, minority, runs={}, mutants=COURSE, **STEPS),
     Subject(
         "DPAdditiveClassifier-steps-multinomial",
-        partial(steps, classes=[0, 1, 2]),
-        alone,
-        claims=APPROXIMATE,
-        reading=steps_and_their_noise,
-        fits=40,
-        floor=0.8,
+        partial(curves, classes=[0, 1, 2]),
+        partial(minority, label=2),
         runs={},
         mutants={**COURSE, "clip of one class": clip_of_the_largest},
+        **STEPS,
+    ),
+    Subject(
+        "DPAdditiveClassifier-pairs",
+        chooser_of_labels,
+        minority_of_three,
+        # At a smaller epsilon, it takes so many records that fits are slow.
+        claims=APPROXIMATE[1:],
+        reading=choices_of_pairs,
+        fits=24,
+        floor=0.6,
+        runs={},
+        mutants={
+            "choice not paid": choice_not_paid,
+            "half of the sensitivity of tables": half_of_the_table,
+            "residuals not clipped": long_residuals_of_labels,
+        },
     ),
     Subject(
         "DPAdditiveRegressor",
         regressor,
         partial(alone, label=1),
-        claims=APPROXIMATE,
-        reading=steps_and_their_noise,
-        fits=40,
-        floor=0.8,
         runs={(1.0, 1e-5): RUNS_AT_1},
-        mutants={
-            **COURSE,
-            "no clip": long_gradients_of_centred_features,
-            "lengths of records forgotten": lengths_forgotten,
-            "true counts": (partial(true_counts, _regressor), {"pair": rare}),
-        },
+        mutants={**COURSE, "true counts": (partial(true_counts, _regressor), {"pair": rare})},
+        **STEPS,
     ),
     Subject(
         "DPAdditiveRegressor-pairs",
         chooser,
         rivals,
         claims=APPROXIMATE,
-        reading=choices_of_pairs,
+        reading=few_steps(choices_of_pairs),
         fits=24,
         floor=0.6,
         runs={},
-        mutants=CHOICE,
+        mutants={
+            "choice not paid": choice_not_paid,
+            "half of the sensitivity of tables": half_of_the_table,
+            "residuals not clipped": long_residuals,
+        },
     ),
     Subject(
         "DPAdditiveRegressor-moments",
