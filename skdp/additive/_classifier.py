@@ -224,7 +224,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
-        before = Before.of(parameters.epsilon, parameters.delta, columns)
+        before = Before.of(parameters.epsilon, parameters.delta, columns, shape.n_classes * parameters.gaussian)
         if parameters.gaussian:
             return before.and_then(parameters.reserved(before).plan()), Design(columns, None)
         objective = self._objective(parameters, columns, before, shape.n_classes)
@@ -240,7 +240,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     ) -> dict[str, Any]:
         shape = records.shape
         outputs = 1 if shape.n_classes == 2 else shape.n_classes
-        cells = release_cells(session, design.columns, records.X, shape.names, records.known)
+        counted = shape.n_classes if design.objective is None else 0
+        cells = release_cells(session, design.columns, records.X, shape.names, records.known, records.y, counted)
         if design.objective is None:
             model, found = self._by_steps(session, cells, records.y, parameters, outputs)
         else:
@@ -265,11 +266,15 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         loss = LogLoss() if outputs == 1 else SoftmaxLogLoss(outputs)
         clip = _CLIP * loss.lipschitz
 
+        shares = np.maximum(cells.labels, max(cells.noise, 1.0))
+        log_shares = np.log(shares / shares.sum())
+        log_shares = log_shares[1:] - log_shares[:1] if outputs == 1 else log_shares - log_shares.mean()
+
         def make(label: str, reserved: float) -> GradientEngine:
             return GradientEngine(parameters.epsilon, parameters.delta, reserved, layout, loss, clip, label=label)
 
         def fitted(engine: GradientEngine, start: Any = None) -> tuple[Array, Array]:
-            coef, intercept, _ = engine.run(session, codes, labels, count, features, start)
+            coef, intercept, _ = engine.run(session, codes, labels, count, features, start, log_shares)
             if outputs > 1:
                 # Adding one number to the scores of all classes changes no probability. Steps only add noise to it.
                 coef, intercept = coef - coef.mean(axis=0), intercept - intercept.mean()

@@ -250,22 +250,22 @@ class GradientEngine:
         count: float,
         features: Centred,
         start: Any = None,
+        intercept: Array | None = None,
     ) -> tuple[Array, Array, Array | None]:
         """Return coefficients, intercepts, and the intercepts of a fit without curves.
 
-        `start` has scores of shape (n_rows, outputs) that are added to those of the curves.
+        `start` has scores of shape (n_rows, outputs) that are added to those of the curves. The first steps move the
+        intercepts alone, unless they start at `intercept`.
         """
         mechanism = self.mechanism
         gradients = self.gradients(codes, targets, features, start)
-        path = self.path(count)
+        weights = np.zeros(self.descent.shape)
+        if intercept is not None:
+            weights[:, -1] = intercept / self.constant
+        path = Path(self.descent, weights, count, mechanism.scale)
         with blas_threads(self.layout.n_features):
             weights = path.follow(gradients, session.steps(self.label, gradients.n_rows), mechanism)
         return *rule_of(weights, self.descent.settings), path.lone_intercept
-
-    def path(self, count: float, start: Array | None = None) -> Path:
-        """Return the path of all steps, from `start` or from 0."""
-        start = np.zeros(self.descent.shape) if start is None else start.reshape(self.descent.shape)
-        return Path(self.descent, start, count, self.mechanism.scale)
 
     def gradients(self, codes: Any, targets: Any, features: Centred, start: Any = None) -> Gradients:
         """Return the sums of the records' clipped gradients."""

@@ -54,15 +54,15 @@ _LEAST_SHARE = 2.0**-30
 LEAST_REST = 2.0**-20
 
 
-def cell_sensitivity(n_columns: int) -> int:
+def cell_sensitivity(n_columns: int, with_labels: bool = False) -> int:
     """Bound what one record adds to the numbers of records in all cells, and to their total.
 
-    A record is in at most one cell of each of :math:`d` columns. It adds 1 to the count of each of these cells, and 1
-    to the total. Therefore the L1 norm and the squared L2 norm of its contribution are at most :math:`d + 1`, which is
-    the returned bound. A record in a cell of each column attains it. A record with another label is in no cell. It adds
-    1 to one more number.
+    A record is in at most one cell of each of :math:`d` columns. It adds 1 to the count of each of these cells, 1 to
+    the total, and 1 to the count of its label, if labels are counted. Therefore the L1 norm and the squared L2 norm of
+    its contribution are at most :math:`d + 1`, or :math:`d + 2` with labels, which is the returned bound. A record in a
+    cell of each column attains it. A record with another label is in no cell. It adds 1 to one more number.
     """
-    return n_columns + 1
+    return n_columns + 1 + with_labels
 
 
 def records_in_cells(sizes: tuple[int, ...], codes: Any) -> Array:
@@ -72,6 +72,14 @@ def records_in_cells(sizes: tuple[int, ...], codes: Any) -> Array:
         return total
     counts = [np.bincount(own, minlength=size)[:size] for own, size in zip(codes, sizes, strict=True)]
     return np.concatenate([[codes.shape[1]], *counts]).astype(np.float64)
+
+
+def with_labels(n_labels: int, labels: Any) -> Array:
+    """Return the number of records with each label."""
+    if isinstance(labels, PartedArray):
+        total: Array = folded(partial(with_labels, n_labels), [labels])
+        return total
+    return np.bincount(labels, minlength=n_labels).astype(np.float64)
 
 
 def left_out(known: Any) -> float:
@@ -88,8 +96,8 @@ class Before:
     share: float  # Share of the budget.
 
     @classmethod
-    def of(cls, epsilon: float, delta: float, columns: Columns) -> Before:
-        moved, size = cell_sensitivity(len(columns.kinds)), 2 + sum(columns.sizes)
+    def of(cls, epsilon: float, delta: float, columns: Columns, n_labels: int = 0) -> Before:
+        moved, size = cell_sensitivity(len(columns.kinds), n_labels > 0), 2 + sum(columns.sizes) + n_labels
         counts: Mechanism
         event: PrivacyEvent
         if epsilon == math.inf:
@@ -171,6 +179,7 @@ class Cells:
     total: float  # Released number of records; at least 1, and at least its own noise.
     counts: list[Array]  # Released numbers of records in the cells of each column.
     noise: float  # Standard deviation of the noise in each of them.
+    labels: Array  # Released numbers of records with each label, if labels are counted.
 
     @cached_property
     def shares(self) -> list[Array]:
@@ -185,13 +194,18 @@ def release_cells(
     X: Any,
     names: NDArray | None,
     known: Any = None,
+    labels: Any = None,
+    n_labels: int = 0,
 ) -> Cells:
     """Release counts, and warn if the records do not match the declarations."""
     codes = rowwise(columns.codes, X)
     mechanism = session.mechanism(COUNTS)
     # Without labels, the last number is 0.
     others = 0.0 if known is None else left_out(known)
-    found = session.release(COUNTS, within_reach(mechanism, [*records_in_cells(columns.sizes, codes), others]))
+    of_labels = with_labels(n_labels, labels) if n_labels else np.empty(0)
+    exact = [*records_in_cells(columns.sizes, codes), *of_labels, others]
+    released = session.release(COUNTS, within_reach(mechanism, exact))
+    found, of_labels = np.delete(released, slice(-1 - n_labels, -1)), released[len(released) - 1 - n_labels : -1]
     noise = math.sqrt(coordinate_variance(mechanism))
     counts = np.split(found[1:-1], np.cumsum(columns.sizes)[:-1])
     parts = []
@@ -203,4 +217,4 @@ def release_cells(
     total, others, gaussian = float(found[0]), float(found[-1]), is_gaussian(mechanism)
     warn_of_mismatch(total, noise, parts, labels=known is not None, gaussian=gaussian, others=others)
     # A number below its own noise has no information, and would make steps that are divided by it far too long.
-    return Cells(columns, codes, max(1.0, noise, total), counts, noise)
+    return Cells(columns, codes, max(1.0, noise, total), counts, noise, of_labels)
