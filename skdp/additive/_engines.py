@@ -69,8 +69,8 @@ _STABLE = 0.99
 #: Number of gradient steps.
 N_STEPS = 300
 
-#: Limit on the noise in a predictor of labels that the curvature of the loss does not remove.
-LIMIT = 0.5
+#: Limits on the noise in a predictor that the curvature of the loss does not remove: for two labels, and for more.
+LIMIT, LIMIT_OF_CLASSES = 0.5, 0.8
 
 #: Approximate mean of the second derivative of the loss of labels.
 MEAN_CURVATURE = 0.12
@@ -183,10 +183,11 @@ class GradientEngine:
     label: str = GRADIENTS
 
     def within(self, features: Centred, count: float) -> GradientEngine:
-        """Return the engine with the longest steps whose noise in predictors is at most `LIMIT`."""
+        """Return the engine of labels with the longest steps whose noise in predictors is limited."""
         longest = eta(replace(self.descent, walk=math.inf), 0.0)
         if self.epsilon == math.inf:
             return replace(self, rate=longest)
+        limit = LIMIT if self.loss.outputs == 1 else LIMIT_OF_CLASSES
         bends, noise, time = spectrum(features), self.mechanism.scale / count, N_STEPS / _REST
 
         def excess(logarithm: float) -> float:
@@ -194,7 +195,7 @@ class GradientEngine:
             rate = math.exp(logarithm)
             added = (rate * noise) ** 2 * time / _REST * bends
             undone = 2 * MEAN_CURVATURE * rate * time * bends
-            return math.sqrt(float(np.sum(added * special.exprel(-undone)))) - LIMIT
+            return math.sqrt(float(np.sum(added * special.exprel(-undone)))) - limit
 
         most = math.log(longest)
         least = most - _POWERS
