@@ -133,11 +133,15 @@ def balanced_weights(counts: Array, mechanism: Mechanism) -> Array:
 def balance(session: ReleaseSession, source: NoiseSource, X: Any, y: Any, n_classes: int) -> tuple[Any, Any, Array]:
     """Release the counts of labels, keep records by weights from them, and return these and the weights."""
     mechanism = session.mechanism(COUNTS)
-    counts = folded(partial(_counts, n_classes), [y]) if isinstance(y, PartedArray) else _counts(n_classes, y)
-    weights = balanced_weights(session.release(COUNTS, counts), mechanism)
+    weights = balanced_weights(session.release(COUNTS, label_counts(y, n_classes)), mechanism)
     # Records with other labels are left out later, or only counted.
     probabilities = chances(None, np.append(weights, 1.0), X, y)
     return *with_coins(probabilities, source.stream("balanced weights"), X, y), weights
+
+
+def label_counts(y: Any, n_classes: int) -> Array:
+    """Return the exact number of records of each label, without records of other labels."""
+    return folded(partial(_counts, n_classes), [y]) if isinstance(y, PartedArray) else _counts(n_classes, y)
 
 
 def _counts(n_classes: int, y: NDArray[np.intp]) -> Array:
