@@ -24,6 +24,7 @@ from ..mechanisms import (
     within_reach,
 )
 from ..parts.arrays import PartedArray, folded, rowwise
+from ..release.entries import left_out
 from ..release.mismatch import declared_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved
 from ..release.theorems import Theorem
@@ -71,11 +72,6 @@ def records_in_cells(sizes: tuple[int, ...], codes: Any) -> Array:
         return total
     counts = [np.bincount(own, minlength=size)[:size] for own, size in zip(codes, sizes, strict=True)]
     return np.concatenate([[codes.shape[1]], *counts]).astype(np.float64)
-
-
-def left_out(known: Any) -> float:
-    """Return the number of records without a declared label."""
-    return float(folded(left_out, [known]) if isinstance(known, PartedArray) else np.count_nonzero(~known))
 
 
 @dataclass(frozen=True, eq=False)

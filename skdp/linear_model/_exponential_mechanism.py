@@ -227,6 +227,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
 
     intercept_: Any
 
+    _counts_outside = ("entries", "target")
     _released = frozenset({"coef_", "intercept_"})
     _public = frozenset({"_loss"})
 

@@ -57,6 +57,7 @@ class Parameters:
 class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     """Base of linear models by noisy gradient descent."""
 
+    _counts_outside = ("entries", "target")
     _losses: ClassVar[tuple[str, ...]]
     _walk: ClassVar[float] = MARGIN_WALK
     _takes_parts = True

@@ -199,6 +199,7 @@ class Design:
 class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     """Base of both estimators: parameters, the descent, and the forward pass."""
 
+    _counts_outside = ("entries", "target")
     _takes_parts = True
     _released = frozenset({"coefs_", "intercepts_"})
     _public = frozenset({"n_layers_", "n_outputs_", "out_activation_", "_activation"})
