@@ -29,6 +29,7 @@ from ..solvers.calibration import Calibration, Line, Window
 from ..solvers.losses import Huber
 from ..solvers.regularised import noise_multiplier
 from ..solvers.scaling import Scaling
+from ..solvers.target_range import TargetRange
 from ._base import AdditiveModel, AnyLayout, Parameters, positions
 from ._descent_noise import Moved, without_noise
 from ._engines import GradientEngine, MomentEngine, mechanism_of
@@ -67,6 +68,7 @@ class Design:
     layout: AnyLayout
     engine: Any
     reserved: ReservedPart | None
+    first: TargetRange
     last: Calibration | None
 
 
@@ -89,7 +91,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column, or
         one for each numeric column without `bin_edges`. Values beyond count in the outer bins.
     bounds_y : tuple (lower, upper)
-        Public bounds of the targets. Targets beyond are clipped.
+        Public bounds of the targets. Targets beyond are clipped. Predictions are within the bounds. The bounds may be
+        generous (see :ref:`regression`).
     categories : dict, default=None
         Public categories of columns, by position or name of the column: a list of texts or of numbers, or the number of
         categories, if these are coded 0, 1, ... If a value is missing or not in the list, the record is counted, but
@@ -177,13 +180,14 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     Notes
     -----
     **Privacy.** The guarantee is (`epsilon`, `delta`)-DP under addition or removal of one record. With
-    ``thresholds="quantile"``, the edges of bins are released first. The numbers of records in the cells of each column
+    ``thresholds="quantile"``, the edges of bins are released. A range of the targets and their mean in it are released
+    first (:ref:`regression, theorem 1 <regression-theorem-1>`). The numbers of records in the cells of each column
     are released for 2 % of the budget. With a positive `delta`, noisy sums of gradients follow. Features are centred by
     the released counts, and the gradient of each record is clipped. Curves that the noise of the steps explains are
     shrunk. With ``interactions="auto"``, stages follow: the exponential mechanism chooses a table from scores with
     a sensitivity of 1, and noisy sums of residuals in its cells are released. With ``delta=0``, noisy second
     moments of the features of cells follow. These features are public, and have the norm 1 for each term. The last
-    release is six sums of products of predictions and targets, for 2 % of the budget (20 % with ``delta=0``), which
+    release is six sums of products of predictions and targets, for 2 % of the budget (15 % with ``delta=0``), which
     correct the mean and the size of the curves. The rest is post-processing. The proofs are in
     :ref:`additive_models`. The guarantee covers neither an error for values that are not finite nor the time that
     `fit` takes.
@@ -204,7 +208,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     10
     """
 
-    _released = AdditiveModel._released | {"_unit", "_engine_coef"}
+    _released = AdditiveModel._released | {"_unit", "_engine_coef", "_targets"}
     _public = frozenset({"term_columns_", "_columns", "_layout", "_engine", "_all_terms"})
 
     def __init__(
@@ -257,14 +261,23 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         targets = Scaling.of_target(self._declared("bounds_y"), True)
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
         columns, layout, before = self._prepared_for(parameters, columns)
+        first = TargetRange.of(parameters.epsilon, parameters.delta)
         last = Calibration.of(parameters.epsilon, parameters.delta) if parameters.private else None
-        share = 0.0 if last is None else last.release.share
         make = partial(self._engine_for, parameters, layout)
+        guarantee, engine, reserved = self._guarantee(parameters, before, first, last, make)
+        return guarantee, Design(targets, columns, layout, engine, reserved, first, last)
+
+    @staticmethod
+    def _guarantee(
+        parameters: Parameters, before: Before, first: TargetRange, last: Calibration | None, make: Any
+    ) -> tuple[PrivacyGuarantee, Any, ReservedPart | None]:
+        """Return the plan, and the engine of the curves, or the function that makes it and the part for stages."""
+        share = first.share + (0.0 if last is None else last.release.share)
         if parameters.in_stages:
             reserved = parameters.stages(before, share)
-            return before.and_then(reserved.plan(), last), Design(targets, columns, layout, make, reserved, last)
+            return first.and_then(before.and_then(reserved.plan(), last)), make, reserved
         engine = make(before.share + share)
-        return before.and_then(engine.plan(), last), Design(targets, columns, layout, engine, None, last)
+        return first.and_then(before.and_then(engine.plan(), last)), engine, None
 
     def _prepared_for(self, parameters: Parameters, columns: Columns) -> tuple[Columns, AnyLayout, Before]:
         if parameters.delta == 0:
@@ -282,7 +295,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
     ) -> dict[str, Any]:
-        targets, layout, engine, last = design.targets, design.layout, design.engine, design.last
+        layout, engine, last = design.layout, design.engine, design.last
+        targets = design.first.located(session, records.y, design.targets).targets
         noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
         cells = release_cells(session, design.columns, records.X, records.shape.names)
         scaled = rowwise(targets.scaled, records.y)
@@ -336,16 +350,16 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             "_offset": shifted,
             "_engine_coef": coef,
             "_unit": unit,
+            "_targets": targets,
         }
 
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()
         _, layout, before = self._prepared_for(parameters, self._any_columns(parameters))
+        first = TargetRange.of(parameters.epsilon, parameters.delta)
         last = Calibration.of(parameters.epsilon, parameters.delta) if parameters.private else None
-        share = 0.0 if last is None else last.release.share
-        if parameters.in_stages:
-            return before.and_then(parameters.stages(before, share).plan(), last).cost
-        return before.and_then(self._engine_for(parameters, layout, before.share + share).plan(), last).cost
+        make = partial(self._engine_for, parameters, layout)
+        return self._guarantee(parameters, before, first, last, make)[0].cost
 
     def _engine_for(self, parameters: Parameters, layout: AnyLayout, reserved: float) -> GradientEngine | MomentEngine:
         """Return the engine of the curves, if other releases use this part of the budget."""
@@ -391,6 +405,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Predictions, which are not clipped.
+            Predictions, clipped to the released range of the targets.
         """
-        return self._scores(X)[:, 0]
+        predictions = self._scores(X)[:, 0]
+        return self._targets.clipped(predictions)
