@@ -96,7 +96,7 @@ class ResolutionWarning(UserWarning):
 
 
 class SchemaMismatchWarning(UserWarning):
-    """Raised when released counts show that hardly any record has a declared value, such as a label or a category."""
+    """Raised when released numbers show that few records have a declared value, or that bounds are too wide."""
 
 
 class LedgerError(OSError):

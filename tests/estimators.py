@@ -472,7 +472,7 @@ def released(model):
 
 
 def _flat(value):
-    if value is None:
+    if value is None or isinstance(value, str):
         return np.empty(0)
     if type(value).__name__ in RELEASED:
         return released(value)

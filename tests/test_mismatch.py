@@ -6,12 +6,13 @@ False-alarm probability of what is drawn here: 1e-9 at most, or seeds are fixed.
 import math
 import warnings
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from skdp import (
     BudgetAccountant,
@@ -26,8 +27,20 @@ from skdp import (
     Number,
     Schema,
 )
+from skdp.cluster import DPKMeans
+from skdp.decomposition import DPPCA
 from skdp.exceptions import SchemaMismatchWarning
-from skdp.linear_model import FunctionalMechLinReg, FunctionalMechLogReg
+from skdp.linear_model import (
+    DPSGDClassifier,
+    DPSGDRegressor,
+    FunctionalMechLinReg,
+    FunctionalMechLogReg,
+    ObjPertLogReg,
+    OutputPertLogReg,
+)
+from skdp.mechanisms import NoiseSource
+from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
+from skdp.release.entries import ENTRIES, ENTRIES_SHARE, check_entries, entries_mechanism
 from skdp.release.mismatch import (
     FALSE_ALARM,
     FEWEST,
@@ -192,6 +205,12 @@ KINDS = [
     (DPRandomTree, {"delta": 1e-6}),
     (FunctionalMechLogReg, {"delta": 1e-6}),
     (FunctionalMechLogReg, {}),
+    (ObjPertLogReg, {"delta": 1e-6}),
+    (OutputPertLogReg, {}),
+    (DPSGDClassifier, {"delta": 1e-6, "n_steps": 2}),
+    (DPMLPClassifier, {"delta": 1e-6, "n_steps": 2}),
+    (DPKMeans, {}),
+    (DPPCA, {"delta": 1e-6}),
 ]
 every_kind = pytest.mark.parametrize(("kind", "parameters"), KINDS, ids=lambda one: getattr(one, "__name__", ""))
 
@@ -218,6 +237,94 @@ def test_a_category_in_the_wrong_case_is_found(epsilon):
             model = kind(schema=SURGERY, epsilon=epsilon, random_state=seed, delta=1e-6)
             (message,) = said(partial(model.fit, wrong, y))
             assert "too few records for the declared values of the column 'ward'. " in message
+
+
+COUNTERS = [(kind, parameters) for kind, parameters in KINDS if "entries" in kind._counts_outside]
+
+
+@pytest.mark.parametrize(("kind", "parameters"), COUNTERS, ids=lambda one: getattr(one, "__name__", ""))
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, math.inf])
+def test_entries_outside_are_found_by_their_numbers(kind, parameters, epsilon):
+    """20,000 rows. The smallest distance from the margin is 6 standard deviations of the noise."""
+    X, y = patients(20_000)
+    model = kind(schema=SURGERY, epsilon=epsilon, random_state=0, **parameters)
+    wrong = {"ward": X["ward"].replace("surgery", "Surgery")}
+    if epsilon >= 1:
+        # Nine tenths of the entries of "kind" are missing, which is no mismatch.
+        wrong["age"] = X["age"].map("{:.1f} years".format)
+        months = Schema({**SURGERY, "age": (0, 0.01)}, SURGERY.target)
+        (message,) = said(partial(clone(model).set_params(schema=months).fit, X, y))
+        assert "too few records for the declared values of the column 'age'. " in message
+    if is_classifier(model):
+        # Trees also have counts of labels.
+        assert "most records have a label that is not in classes" in said(partial(model.fit, X, np.char.upper(y)))[0]
+    for name, entries in wrong.items():
+        (message,) = said(partial(model.fit, X.assign(**{name: entries}), y))
+        assert f"too few records for the declared values of the column {name!r}. " in message
+    assert model.privacy_plan() == model.privacy_
+    assert model.privacy_.releases[0].label == ENTRIES
+
+
+def recorded(mechanism, released, seed=0):
+    """A session that only releases numbers, and notes what is released."""
+
+    def release(label, value):
+        released.append(value)
+        return mechanism.release(value, NoiseSource(seed).stream(label))
+
+    return SimpleNamespace(mechanism=lambda label: mechanism, release=release)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_numbers_of_entries_raise_no_alarm_at_one_half(delta):
+    n, runs = 400, 1000
+    columns = {name: ([(place, 1.0, 1.0)], name >= "c") for place, name in enumerate("abcd")}
+    X, known = np.zeros((n, 4)), np.arange(2 * n) < n
+    X[: n // 2, :2], X[: n * 8 // 9, 2:] = 1.0, 1.0
+    mechanism, _ = entries_mechanism(5, 1.0, delta, ENTRIES_SHARE)
+    alarms = 0
+    for seed in range(runs):
+        alarms += bool(said(partial(check_entries, recorded(mechanism, [], seed), columns, (), X, None, known)))
+    assert stats.binom.sf(alarms - 1, runs, FALSE_ALARM) > 1e-9
+
+
+@pytest.mark.parametrize("targets", [(), (0.0, 1.0)])
+def test_the_numbers_of_a_record_have_the_stated_norm(targets):
+    columns = {
+        "a": ([(0, 1.0, 1.0)], False),
+        "b": ([(1, 1.0, 1.0), (2, 1.0, 2.0)], False),
+        "c": ([(3, 1.0, 9.0)], True),
+    }
+    mechanism, _ = entries_mechanism(4, math.inf, 0.0, ENTRIES_SHARE)
+    released = []
+    for row in np.ndindex(2, 2, 2, 2):
+        for y in (0.5, 2.0, -1.0):
+            X = np.array([row], dtype=float)
+            said(partial(check_entries, recorded(mechanism, released), columns, targets, X, np.array([y]), None))
+    if not targets:
+        nobody = np.zeros((0, 4))
+        said(partial(check_entries, recorded(mechanism, released), columns, (), nobody, None, np.array([False])))
+        assert released[-1].tolist() == [0, 0, 0, 0.5]
+    moved = np.linalg.norm(released, axis=1)
+    assert moved.max() <= mechanism.sensitivity <= moved.max() * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", [DPNaiveBayes, DPGreedyTree, FunctionalMechLogReg])
+def test_labels_in_the_wrong_case_are_found_by_their_number(kind):
+    X, y = patients(20_000)
+    model = kind(schema=SURGERY, epsilon=0.5, random_state=0)
+    assert "most records have a label that is not in classes" in said(partial(model.fit, X, np.char.upper(y)))[0]
+    assert model.privacy_plan() == model.privacy_
+
+
+@pytest.mark.parametrize("kind", [DPSGDRegressor, DPMLPRegressor])
+def test_targets_beyond_their_bounds_are_found(kind):
+    X, _ = patients(20_000)
+    schema = Schema({"ward": SURGERY["ward"], "kind": SURGERY["kind"]}, {"age": (0, 1)})
+    model = kind(schema=schema, epsilon=0.5, delta=1e-6, n_steps=2, random_state=0)
+    assert said(partial(model.fit, X[["ward", "kind"]], X["age"])) == []
+    (message,) = said(partial(model.fit, X[["ward", "kind"]], X["age"] * 12))
+    assert "most targets are beyond the declared bounds" in message
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

@@ -333,6 +333,7 @@ def order_matters(estimator, n_rows, order, dtype):
     return any(not np.array_equal(release.value, second[place].value) for place, release in first.items())
 
 
+@pytest.mark.filterwarnings("ignore:bounds_y are more than")
 @pytest.mark.parametrize("estimator", SUMMED, ids=name_of)
 def test_the_order_of_rows_does_not_matter_in_any_bit(estimator):
     # One row more than blocks have, so that another row is alone.

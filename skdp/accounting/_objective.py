@@ -254,17 +254,16 @@ class ObjectiveCurve:
             return self._n_problems * self._single.rdp(order, mu)
         ((weight, multiple),) = self.terms
         m = multiple * mu
-        # All terms are divided by the exponential of the largest exponent.
-        largest = order * (order - 1) * m**2 / 2
         c = self.threshold(mu)
         if self.tied and c > 0:
-            moment = _tied_moment(order, c, mu, largest)
+            logarithm = _log_tied_moment(order, c, mu)
         else:
             # The first term is E exp((order - 1) max(0, G)) - 1, times the number of Gaussian losses. The second term
-            # adds the 1.
+            # adds the 1. Both are divided by the exponential of the largest exponent.
+            largest = order * (order - 1) * m**2 / 2
             moment = weight * (special.ndtr((order - 0.5) * m) - math.exp(-largest) * special.ndtr(m / 2))
-            moment += math.exp(-largest)
-        divergence = self.shift + (math.log(moment) + largest) / (order - 1)
+            logarithm = math.log(moment + math.exp(-largest)) + largest
+        divergence = self.shift + logarithm / (order - 1)
         return min(max(0.0, divergence), order * self.mu_of_noise(mu) ** 2 / 2) * (1 + 1e-9)
 
     def convex_profile(self, t: NDArray[np.float64], mu: float) -> NDArray[np.float64]:
@@ -334,21 +333,18 @@ def _quadrature() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.polynomial.legendre.leggauss(200)
 
 
-def _tied_moment(order: float, c: float, mu: float, log_scale: float) -> float:
-    """Return E exp((order - 1) h_c(G) - log_scale) for G ~ N(mu^2/2, mu^2), with the middle part by quadrature."""
+def _log_tied_moment(order: float, c: float, mu: float) -> float:
+    """Return log E exp((order - 1) h_c(G)) for G ~ N(mu^2/2, mu^2), with the middle part by quadrature."""
     nodes, weights = _quadrature()
     # The middle part is [-c, c], limited to the range of the normal distribution before and after tilting.
     low, high = max(-c, mu**2 / 2 - 40 * mu), min(c, (order + 0.5) * mu**2 + 40 * mu)
-    middle = 0.0
+    logs = [special.log_ndtr((-c - mu**2 / 2) / mu)]
     if low < high:
         g = low + (high - low) * (nodes + 1) / 2
         log_density = -0.5 * ((g - mu**2 / 2) / mu) ** 2 - math.log(mu) - 0.5 * math.log(2 * math.pi)
-        exponent = (order - 1) * (c + g) ** 2 / (4 * c) + log_density - log_scale
-        middle = float((high - low) / 2 * (weights @ np.exp(exponent)))
-    below = math.exp(-log_scale) * special.ndtr((-c - mu**2 / 2) / mu)
-    tilted = (order - 0.5) * mu**2
-    above = math.exp(order * (order - 1) * mu**2 / 2 - log_scale) * special.ndtr((tilted - c) / mu)
-    return middle + float(below) + float(above)
+        logs.extend((order - 1) * (c + g) ** 2 / (4 * c) + log_density + np.log((high - low) / 2 * weights))
+    logs.append(order * (order - 1) * mu**2 / 2 + special.log_ndtr(((order - 0.5) * mu**2 - c) / mu))
+    return float(special.logsumexp(logs))
 
 
 def _tied_profile(t: NDArray[np.float64], c: float, mu: float) -> NDArray[np.float64]:

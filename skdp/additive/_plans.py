@@ -23,6 +23,7 @@ from ..mechanisms import (
     within_reach,
 )
 from ..parts.arrays import PartedArray, folded, rowwise
+from ..release.entries import left_out
 from ..release.mismatch import declared_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved
 from ..release.theorems import Theorem
@@ -80,11 +81,6 @@ def with_labels(n_labels: int, labels: Any) -> Array:
         total: Array = folded(partial(with_labels, n_labels), [labels])
         return total
     return np.bincount(labels, minlength=n_labels).astype(np.float64)
-
-
-def left_out(known: Any) -> float:
-    """Return the number of records without a declared label."""
-    return float(folded(left_out, [known]) if isinstance(known, PartedArray) else np.count_nonzero(~known))
 
 
 @dataclass(frozen=True, eq=False)

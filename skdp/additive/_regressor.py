@@ -27,6 +27,7 @@ from ..solvers.descent import GRADIENTS
 from ..solvers.losses import Huber
 from ..solvers.regularised import noise_multiplier
 from ..solvers.scaling import Scaling
+from ..solvers.target_range import TargetRange
 from ._base import AdditiveModel, Parameters, positions
 from ._descent_noise import without_noise
 from ._engines import AGAIN, Averaged, GradientEngine, MomentEngine
@@ -52,10 +53,11 @@ _CLIP, _MORE_CLIP = 0.2, 0.1
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The public scaling and columns of a fit, its last release, and the moments for ``delta=0``."""
+    """The public scaling and columns of a fit, its first and last release, and the moments for ``delta=0``."""
 
     targets: Scaling
     columns: Columns
+    first: TargetRange
     last: Calibration | None
     moments: MomentEngine | None
 
@@ -79,7 +81,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column, or
         one for each numeric column without `bin_edges`. Values beyond count in the outer bins.
     bounds_y : tuple (lower, upper)
-        Public bounds of the targets. Targets beyond are clipped.
+        Public bounds of the targets. Targets beyond are clipped. Predictions are within the bounds. The bounds may be
+        generous (see :ref:`regression`).
     categories : dict, default=None
         Public categories of columns, by position or name of the column: a list of texts or of numbers, or the number of
         categories, if these are coded 0, 1, ... If a value is missing or not in the list, the record is counted, but
@@ -149,15 +152,16 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
 
     Notes
     -----
-    **Privacy.** The guarantee is (`epsilon`, `delta`)-DP under addition or removal of one record. The numbers of
-    records in the cells of each column are released for 4 % of the budget. With a positive `delta`, 300 noisy sums of
-    gradients follow. Features of bins are centred by the released counts, and the gradient of each record is clipped.
-    Curves that the noise of the steps explains are shrunk. Then follow stages: the exponential mechanism chooses a
-    table from scores with a sensitivity of 1, and noisy sums of residuals in its cells are released. With ``delta=0``,
-    noisy second moments of the features of cells follow. These features are public, and have the norm 1 for each
-    column. Six sums of products of predictions and targets correct the mean and the size of the curves, for 2 % of the
-    budget (20 % with ``delta=0``). The rest is post-processing. The proofs are in :ref:`additive_models`. The guarantee
-    covers neither an error for values that are not finite nor the time that `fit` takes.
+    **Privacy.** The guarantee is (`epsilon`, `delta`)-DP under addition or removal of one record. A range of the
+    targets and their mean in it are released first (:ref:`regression, theorem 1 <regression-theorem-1>`). The numbers
+    of records in the cells of each column are released for 4 % of the budget. With a positive `delta`, 300 noisy sums
+    of gradients follow. Features of bins are centred by the released counts, and the gradient of each record is
+    clipped. Then follow stages: the exponential mechanism chooses a table from scores with a sensitivity of 1, and
+    noisy sums of residuals in its cells are released. With ``delta=0``, noisy second moments of the features of cells
+    follow. These features are public, and have the norm 1 for each column. Six sums of products of predictions and
+    targets correct the mean and the size of the curves, for 2 % of the budget (15 % with ``delta=0``). The rest is
+    post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for values that are
+    not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -175,6 +179,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     10
     """
 
+    _released = AdditiveModel._released | {"_targets"}
     _public = frozenset({"term_columns_", "_columns", "_layout", "_engine", "_all_terms"})
 
     def __init__(
@@ -217,31 +222,34 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         targets = Scaling.of_target(self._declared("bounds_y"), True)
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
         before = Before.of(parameters.epsilon, parameters.delta, columns)
-        guarantee, moments, last = self._guarantee_for(parameters, columns, before)
-        return guarantee, Design(targets, columns, last, moments)
+        guarantee, first, last, moments = self._guarantee_for(parameters, columns, before)
+        return guarantee, Design(targets, columns, first, last, moments)
 
     @staticmethod
     def _guarantee_for(
         parameters: Parameters, columns: Columns, before: Before
-    ) -> tuple[PrivacyGuarantee, MomentEngine | None, Calibration | None]:
+    ) -> tuple[PrivacyGuarantee, TargetRange, Calibration | None, MomentEngine | None]:
+        first = TargetRange.of(parameters.epsilon, parameters.delta)
         last = Calibration.of(parameters.epsilon, parameters.delta) if parameters.private else None
-        share = 0.0 if last is None else last.release.share
+        share = first.share + (0.0 if last is None else last.release.share)
         if parameters.gaussian:
-            return before.and_then(parameters.reserved(before, share).plan(), last), None, last
+            return first.and_then(before.and_then(parameters.reserved(before, share).plan(), last)), first, last, None
         layout = Layout.of(columns, parameters.smoothness(sum(columns.sizes)))
         moments = MomentEngine(parameters.epsilon, before.share + share, layout)
-        return before.and_then(moments.plan(), last), moments, last
+        return first.and_then(before.and_then(moments.plan(), last)), first, last, moments
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
     ) -> dict[str, Any]:
-        targets, last, moments = design.targets, design.last, design.moments
+        last, moments = design.last, design.moments
+        targets = design.first.located(session, records.y, design.targets).targets
         cells = release_cells(session, design.columns, records.X, records.shape.names)
         scaled = rowwise(targets.scaled, records.y)
         if moments is not None:
             model, found = self._by_moments(session, cells, scaled, moments, last)
         else:
-            model, found = self._by_steps(session, cells, scaled, parameters, last)
+            share = design.first.share + (0.0 if last is None else last.release.share)
+            model, found = self._by_steps(session, cells, scaled, parameters, last, share)
         scaled_up = Curves(
             model.terms,
             [targets.half * own for own in model.tables],
@@ -250,7 +258,13 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         )
         terms = self._fitted_terms(scaled_up, cells, True)
         found["_unit"] *= targets.half
-        return {**terms, "intercept_": float(terms["intercept_"][0]), "_offset": scaled_up.intercept, **found}
+        return {
+            **terms,
+            "intercept_": float(terms["intercept_"][0]),
+            "_offset": scaled_up.intercept,
+            "_targets": targets,
+            **found,
+        }
 
     @staticmethod
     def _by_moments(
@@ -276,9 +290,14 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
 
     @staticmethod
     def _by_steps(
-        session: ReleaseSession, cells: Cells, scaled: Any, parameters: Parameters, last: Calibration | None
+        session: ReleaseSession,
+        cells: Cells,
+        scaled: Any,
+        parameters: Parameters,
+        last: Calibration | None,
+        others: float,
     ) -> tuple[Curves, dict[str, Any]]:
-        """Fit the curves by gradient steps, correct them, and add tables."""
+        """Fit the curves by gradient steps, correct them, and add tables; other releases use the share `others`."""
         layout, features = parameters.layout(cells)
         noise = noise_multiplier(parameters.epsilon, parameters.delta, 0)
         clip, loss = _CLIP + _MORE_CLIP / (1 + noise), Huber(_MOST_RESIDUAL)
@@ -297,9 +316,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             values = [line.slope * own[bins][:, None] for own, bins in zip(tables, layout.bins, strict=True)]
             return Curves(layout.terms, values, np.array([line.slope * intercept + line.shift]))
 
-        share = 0.0 if last is None else last.release.share
         before = Before.of(parameters.epsilon, parameters.delta, cells.columns)
-        reserve = Reserve(session, parameters.reserved(before, share))
+        reserve = Reserve(session, parameters.reserved(before, others))
         plan = StagePlan(parameters.chooses, cells.columns.pairs, 1)
         codes, count = rowwise(layout.codes, cells.codes), cells.total
         first = plan.planned(reserve, partial(make, GRADIENTS), count)
@@ -348,9 +366,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Predictions, which are not clipped.
+            Predictions, clipped to the released range of the targets.
         """
-        return self._scores(X)[:, 0]
+        predictions = self._scores(X)[:, 0]
+        return self._targets.clipped(predictions)
 
 
 def _line(

@@ -126,6 +126,7 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
     (10, 64)
     """
 
+    _counts_outside = ("entries",)
     _takes_parts = True
     _released = frozenset({"cluster_centers_"})
 

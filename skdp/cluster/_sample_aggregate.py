@@ -222,6 +222,7 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
     array([0.2, 0.8])
     """
 
+    _counts_outside = ("entries",)
     _takes_parts = True
     _released = frozenset({"cluster_centers_"})
 

@@ -138,6 +138,7 @@ def _knows_variances(model: Any) -> bool:
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, BaseEstimator):
     """Base of private principal component analyses."""
 
+    _counts_outside = ("entries",)
     _takes_parts = True
     _released = frozenset({"components_", "mean_", *_VARIANCES})
     _public = frozenset({"n_components_", "_whiten", "_least_deviation"})

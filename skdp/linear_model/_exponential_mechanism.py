@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting import BoundedRangeEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..checks.params import check_boolean, check_choice, check_data_norm, check_positive
 from ..checks.silence import available_if
-from ..mechanisms import MOST_PARAMETERS, Mechanism, NoNoise, TangentPlaneMechanism
+from ..mechanisms import MOST_PARAMETERS, Mechanism, NoNoise, TangentPlaneMechanism, pure_share
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, Shape, TargetsMixin
 from ..release.progress import CallbackSupportMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
@@ -31,6 +31,7 @@ from ..solvers.linear_rule import LinearRule, LogOdds, linear_scores
 from ..solvers.loss_sums import Array, LossSum, SquaredErrorSum, minimiser_on_ball
 from ..solvers.losses import AbsoluteError, Huber, LogLoss, ScoreLoss, SquaredError
 from ..solvers.scaling import Scaling
+from ..solvers.target_range import TargetRange
 
 CLASSIFICATION = ("log_loss",)
 REGRESSION = ("squared_error", "huber", "absolute_error")
@@ -63,6 +64,7 @@ class Parameters:
     targets: Scaling | None
     max_score: float
     constant: float
+    first: TargetRange | None  # The first releases of a regression.
 
     @property
     def private(self) -> bool:
@@ -87,11 +89,14 @@ def plan(parameters: Parameters, n_features: int) -> PrivacyGuarantee:
     spread = parameters.loss.spread(parameters.max_score)
     mechanism: Mechanism = NoNoise(spread)
     event: PrivacyEvent = PureEvent(parameters.epsilon)
+    share = 1.0 if parameters.first is None else 1 - parameters.first.share
     if parameters.private:
-        mechanism = TangentPlaneMechanism(parameters.epsilon, spread, parameters.max_score, size)
-        event = BoundedRangeEvent(parameters.epsilon)
-    release = Release(_COEFFICIENTS, mechanism, 1.0, _THEOREM)
-    return PrivacyGuarantee(parameters.epsilon, parameters.delta, (event,), (release,))
+        part = pure_share(parameters.epsilon, share)
+        mechanism = TangentPlaneMechanism(part, spread, parameters.max_score, size)
+        event = BoundedRangeEvent(part)
+    release = Release(_COEFFICIENTS, mechanism, share, _THEOREM)
+    guarantee = PrivacyGuarantee(parameters.epsilon, parameters.delta, (event,), (release,))
+    return guarantee if parameters.first is None else parameters.first.and_then(guarantee)
 
 
 def loss_sum(X: NDArray, target: Array, parameters: Parameters) -> LossSum:
@@ -142,12 +147,14 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         warning. A smaller norm means less noise and more clipping.
     bounds_y : tuple (lower, upper), default=None
         Public bounds of the targets. Required for regression. Targets beyond are clipped, without a warning.
+        Predictions are within the bounds. The bounds may be generous (see :ref:`regression`).
     max_score : float, default=None
         Radius of the ball: the largest absolute score of a row of norm `data_norm`, from 0.1 to 100. The noise grows
-        with it. A score is the logit, or the prediction relative to the centre of `bounds_y`, in half ranges. If None,
-        it is 4 for the log loss and 3 for regression.
+        with it. A score is the logit, or the prediction relative to the centre of the released range of the targets, in
+        half ranges. If None, it is 4 for the log loss and 3 for regression.
     huber_threshold : float, default=None
-        Residual beyond which Huber's loss is linear, in units of y. If None, an eighth of the range of the targets.
+        Residual beyond which Huber's loss is linear, in units of y. If None, an eighth of the released range of
+        the targets. If it is set, no range is released, and `bounds_y` takes its place.
     fit_intercept : bool, default=True
         Whether to add a constant feature of half `data_norm`. If False, targets are not centred.
     classes : array-like, default=None
@@ -196,9 +203,10 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
 
     Notes
     -----
-    **Privacy.** One point :math:`w` of the ball :math:`\|w\| \le a/R_a` is released (:math:`a` is `max_score`, and
-    :math:`R_a` the norm of rows with the constant feature). It is drawn with density proportional to
-    :math:`e^{-(\varepsilon/\Delta)\sum_i \ell(w; z_i)}`. One record changes the sum by its loss. The values of this
+    **Privacy.** For regression, a range of the targets and their mean in it are released first (:ref:`regression,
+    theorem 1 <regression-theorem-1>`). One point :math:`w` of the ball :math:`\|w\| \le a/R_a` is released (:math:`a`
+    is `max_score`, and :math:`R_a` the norm of rows with the constant feature). It is drawn with density proportional
+    to :math:`e^{-(\varepsilon/\Delta)\sum_i \ell(w; z_i)}`. One record changes the sum by its loss. The values of this
     loss on the ball are at most :math:`\Delta` apart: :math:`a` for the log loss, :math:`1 + a` for the absolute error,
     and :math:`(1 + a)^2/2` for half the squared error with :math:`a \ge 1` (:ref:`exponential mechanism, theorem 2
     <erm-theorem-2>`). The draw is epsilon-DP under adding or removing one record, and epsilon-bounded-range, which
@@ -227,7 +235,8 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
 
     intercept_: Any
 
-    _released = frozenset({"coef_", "intercept_"})
+    _counts_outside = ("entries", "target")
+    _released = frozenset({"coef_", "intercept_", "_targets"})
     _public = frozenset({"_loss"})
 
     def __init__(
@@ -323,6 +332,8 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: None
     ) -> dict[str, Any]:
         targets, y = parameters.targets, records.y
+        if targets is not None and parameters.first is not None:
+            targets = parameters.first.located(session, y, targets, parameters.constant > 0).targets
         target = np.where(y == 1, 1.0, -1.0) if targets is None else targets.scaled(y)
         losses: Any = loss_sum(records.X, target, parameters)
         value = losses if parameters.private else minimiser_on_ball(losses, parameters.max_score)
@@ -330,7 +341,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         rule: dict[str, Any] = {"coef_": coef[None], "intercept_": np.array([intercept])}
         if targets is not None:
             rule = {"coef_": coef * targets.half, "intercept_": intercept * targets.half + targets.centre}
-        return rule | {"_loss": parameters.name}
+        return rule | {"_loss": parameters.name, "_targets": targets}
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # The number of columns changes dimensions only.
@@ -341,11 +352,15 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         data_norm = check_data_norm(self._declared("data_norm"))
         fit_intercept = check_boolean(self.fit_intercept, "fit_intercept")
         targets = None if name in CLASSIFICATION else Scaling.of_target(self._declared("bounds_y"), fit_intercept)
+        epsilon, first = check_epsilon(self.epsilon), None
+        # A threshold in units of the targets would change the loss with their range.
+        if targets is not None and not (name == "huber" and self.huber_threshold is not None):
+            first = TargetRange.of(epsilon, 0.0)
         max_score = LARGEST_PREDICTION if targets else LARGEST_MARGIN
         if self.max_score is not None:
             max_score = check_positive(self.max_score, "max_score", least=0.1, most=100.0)
         return Parameters(
-            epsilon=check_epsilon(self.epsilon),
+            epsilon=epsilon,
             delta=check_delta(self.delta),
             data_norm=data_norm,
             name=name,
@@ -353,6 +368,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
             targets=targets,
             max_score=max_score,
             constant=INTERCEPT_CONSTANT * data_norm if fit_intercept else 0.0,
+            first=first,
         )
 
     def _check_loss(self, name: str, targets: Scaling | None) -> ScoreLoss:
@@ -384,7 +400,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Features. Features and predictions are not clipped.
+            Features, which are not clipped. Predicted targets are clipped to their released range.
 
         Returns
         -------
@@ -394,7 +410,8 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         check_is_fitted(self, "coef_")
         if self._loss in CLASSIFICATION:
             return super().predict(X)
-        return linear_scores(self, X)[:, 0]
+        predicted: Array = self._targets.clipped(linear_scores(self, X)[:, 0])
+        return predicted
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of a classifier, or the coefficient of determination of a regressor.

@@ -9,7 +9,7 @@ smallest eigenvalue of :math:`X^\top X`, and uses it to choose the ridge penalty
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ from ..solvers.moments import (
     warn_of_columns,
 )
 from ..solvers.scaling import Scaling
+from ..solvers.target_range import Located, TargetRange
 
 SOLVERS = ("ridge", "adassp")
 
@@ -65,6 +66,9 @@ _MULTIPLES = (1.0, 8.0, 64.0, 2.0**20)
 
 # Another ridge is used if it is better than the default by so many standard deviations.
 _SURE_BY = 1.0
+
+# The solution is shrunk towards the mean of the targets as if the gain were larger, by this part of its noise.
+_SPARED_NOISE = 0.25
 
 # Probability with which AdaSSP's ridge may fail to cover the noise.
 _ADASSP_FAILURE = 0.05
@@ -90,9 +94,9 @@ class Parameters:
 
 
 def adassp_plan(
-    epsilon: float, delta: float, geometry: Geometry, unit: Unit = ONE_RECORD
+    epsilon: float, delta: float, geometry: Geometry, unit: Unit = ONE_RECORD, share: float = 1.0
 ) -> tuple[PrivacyGuarantee, tuple[Block, Block]]:
-    """Return the three releases of AdaSSP, each with a third of the budget."""
+    """Return the three releases of AdaSSP, each with a third of a share of the budget."""
     blocks = Block(_GRAM, math.sqrt(2), 0.0), Block(_CROSS, 0.0, 1.0)
     p, k, r = geometry.n_columns, geometry.n_targets, geometry.row_norm
     queries = (
@@ -101,7 +105,7 @@ def adassp_plan(
         (_GRAM, moments_l2(r, geometry.target_norm, 0.0), p * (p + 1) // 2),
         (_CROSS, r * geometry.target_norm, p * k),
     )
-    third = 1 / 3
+    third = share / 3
     releases: list[Release] = []
     events: list[PrivacyEvent] = []
     mechanism: Mechanism
@@ -134,12 +138,17 @@ def postprocess(gram: Array, cross: Array, penalty: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Hold a ridge solution, the inverse of its matrix, and its estimated squared error minus that of zeros."""
+    """Hold a ridge solution, the inverse of its matrix, and the parts of its estimated squared error."""
 
     # The inverse is in the basis of the eigenvectors of the Gram matrix.
-    loss: float
+    square: float  # The squared lengths of predictions of rows, w'Gw.
+    product: float  # The products of predictions with targets, w'b.
     solution: Array
     inverse: Array
+
+    @property
+    def loss(self) -> float:
+        return self.square - 2 * self.product
 
 
 def predicted_loss(spectrum: Spectrum, cross: Array, penalty: Array, noise: Noise) -> Prediction:
@@ -171,9 +180,9 @@ def predicted_loss(spectrum: Spectrum, cross: Array, penalty: Array, noise: Nois
     moved = -((last @ turned) * last) @ divided @ (last[:, None] * w)
     flattery += 2 * (1 - noise.count**-2) * float(moved @ solution[-1])
     trace = float(np.trace(turned)) - (1 - noise.total**-2) * float(last @ turned @ last)
-    fit = float(np.sum(values[:, None] * w**2) - 2 * np.sum(right * w))
-    loss = fit + noise.scale**2 * float(flattery) + 2 * cross.shape[1] * noise.cross**2 * trace
-    return Prediction(loss, solution, turned)
+    square = float(np.sum(values[:, None] * w**2)) + noise.scale**2 * float(flattery)
+    product = float(np.sum(right * w)) - cross.shape[1] * noise.cross**2 * trace
+    return Prediction(square, product, solution, turned)
 
 
 def _spread_between(one: Prediction, other: Prediction, noise: Noise) -> float:
@@ -209,6 +218,26 @@ def chosen_penalty(gram: Array, cross: Array, alpha: float, noise: Noise) -> Arr
     return best
 
 
+def mean_solution(gram: Array, cross: Array, noise: Noise, constant: float, located: Located) -> Array:
+    """Return the solution that predicts the mean of the targets, from both releases that hold it."""
+    count = max(float(gram[-1, -1]) / constant**2, located.count / 2)
+    mean = located.mean_with(cross[-1] / (constant * count), noise.cross / (noise.total * constant * count))
+    return np.vstack([np.zeros((len(gram) - 1, len(mean))), mean / constant])
+
+
+def shrunk_share(gram: Array, cross: Array, penalty: Array, noise: Noise, start: Array) -> float:
+    """Return the part, from 0 to 1, of the difference between the solution and `start` that exceeds the noise."""
+    # The part minimises the predicted error, which is a quadratic function of it.
+    found = predicted_loss(Spectrum.of(gram), cross, penalty, noise)
+    moved = gram @ start
+    mixed, squared, product = (float(np.sum(one)) for one in (found.solution * moved, start * moved, start * cross))
+    constant = Prediction(squared, product, start, np.zeros_like(gram))
+    gain = found.product - product - mixed + squared
+    gain += _SPARED_NOISE / 2 * _spread_between(found, constant, noise)
+    square = found.square - 2 * mixed + squared
+    return min(max(gain, 0.0) / square, 1.0) if square > 0 else float(gain > 0)
+
+
 def in_original_units(solution: Array, features: Scaling, targets: Scaling, constant: float) -> tuple[Array, Array]:
     """Return coefficients of shape (n_targets, n_features) and intercepts, for unscaled data."""
     d = len(features.half)
@@ -223,15 +252,16 @@ class Units:
     """Hold the public numbers that map released moments to coefficients."""
 
     features: Scaling
-    targets: Scaling
     constant: float
     blocks: tuple[Block, ...]
 
-    def coefficients(self, moments: Array, penalty: Array) -> tuple[Array, Array]:
-        """Return coefficients and intercepts, in the units of the data."""
+    def coefficients(
+        self, moments: Array, penalty: Array, targets: Scaling, start: Array, share: float
+    ) -> tuple[Array, Array]:
+        """Return coefficients and intercepts, in the units of the data, of which a share of the way from `start`."""
         gram, cross = np.split(moments, [len(moments)], axis=1)
-        solution = postprocess(gram, cross, penalty)
-        return in_original_units(solution, self.features, self.targets, self.constant)
+        solution = start + share * (postprocess(gram, cross, penalty) - start)
+        return in_original_units(solution, self.features, targets, self.constant)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +272,7 @@ class Design:
     features: Scaling
     targets: Scaling
     blocks: tuple[Block, ...]
+    first: TargetRange
 
 
 class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTargetsMixin, BaseEstimator):
@@ -264,6 +295,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         are then the middle of the bounds. With (0, 1), zeros would be -1, and rows would be longer.
     bounds_y : tuple (lower, upper)
         Public bounds of the targets: numbers, or one for each target. Targets beyond are clipped, without a warning.
+        Predictions are within the bounds. The bounds may be generous (see :ref:`regression`).
     data_norm : float, default=None
         Public norm, after scaling, beyond which a record has less weight. With features in [-1, 1], a record with a
         longer row is scaled down to this norm as a whole, target and intercept included. A smaller norm means less
@@ -315,11 +347,12 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
 
     Notes
     -----
-    **Privacy.** The moments :math:`(Z^\top Z, Z^\top U)` are released once, for rows :math:`z` of norm at most
-    :math:`R` (scaled features and a constant) and :math:`k` targets in [-1, 1]. Adding or removing one record moves the
-    Gram matrix by :math:`R^2` in Frobenius norm, and the cross moments by :math:`R\sqrt k`. With a weight :math:`t` on
-    the cross moments, both together move by :math:`R\sqrt{R^2 + t^2 k}`, and by a little more, because the number of
-    records and the sums of targets have larger weights (:ref:`functional mechanism, theorem 1
+    **Privacy.** A range of the targets and their mean in it are released first (:ref:`regression, theorem 1
+    <regression-theorem-1>`). The moments :math:`(Z^\top Z, Z^\top U)` are then released once, for rows :math:`z` of
+    norm at most :math:`R` (scaled features and a constant) and :math:`k` targets in [-1, 1]. Adding or removing one
+    record moves the Gram matrix by :math:`R^2` in Frobenius norm, and the cross moments by :math:`R\sqrt k`. With a
+    weight :math:`t` on the cross moments, both together move by :math:`R\sqrt{R^2 + t^2 k}`, and by a little more,
+    because the number of records and the sums of targets have larger weights (:ref:`functional mechanism, theorem 1
     <functional-mechanism-theorem-1>`). If `delta` is positive, the noise is a symmetric Gaussian matrix, with half the
     variance off its diagonal. If `delta` is 0, the noise is that of the L2 mechanism, or discrete Laplace noise where
     public numbers show that it is smaller. The rest, including the choice of the penalty, is post-processing. The
@@ -345,7 +378,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     """
 
     _takes_parts = True
-    _released = frozenset({"coef_", "intercept_", "alpha_", "_moments", "_penalty"})
+    _released = frozenset({"coef_", "intercept_", "alpha_", "_moments", "_penalty", "_range", "_start", "_share"})
     _public = frozenset({"_units"})
     _takes_sparse = True
 
@@ -394,36 +427,45 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         features = Scaling.of(parameters.bounds, "bounds", n_features, centred)
         targets = Scaling.of(parameters.bounds_y, "bounds_y", n_targets, centred)
         blocks: tuple[Block, ...]
+        first = TargetRange.of(parameters.epsilon, parameters.delta, n_targets, parameters.unit.rows)
+        budget = parameters.epsilon, parameters.delta, geometry, parameters.unit, 1 - first.share
         if parameters.solver == "adassp":
-            guarantee, blocks = adassp_plan(parameters.epsilon, parameters.delta, geometry, parameters.unit)
+            guarantee, blocks = adassp_plan(*budget)
         else:
-            guarantee, block = plan(parameters.epsilon, parameters.delta, geometry, parameters.unit)
+            guarantee, block = plan(*budget)
             blocks = (block,)
-        return guarantee, Design(geometry, features, targets, blocks)
+        return first.and_then(guarantee), Design(geometry, features, targets, blocks, first)
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
     ) -> dict[str, Any]:
         geometry, blocks = design.geometry, design.blocks
-        moments = Moments(records.X, records.y, design.features, design.targets.columns, geometry, parameters.private)
+        located = design.first.located(session, records.y, design.targets, parameters.fit_intercept)
+        targets = located.targets
+        start, share = np.zeros((geometry.n_columns, design.first.n_targets)), 1.0
+        moments = Moments(records.X, records.y, design.features, targets.columns, geometry, parameters.private)
+        mechanism = session.mechanism(blocks[0].label)
+        noise = noise_of(mechanism, blocks[0], geometry)
         if parameters.solver == "adassp":
-            gram, cross, alpha = _adassp_release(session, blocks, moments, geometry)
-            penalty = np.full(geometry.n_columns, alpha)
+            noise = replace(noise, cross=math.sqrt(coordinate_variance(session.mechanism(_CROSS))))
+            gram, cross, alpha = _adassp_release(session, blocks, moments, noise)
         else:
-            mechanism = session.mechanism(blocks[0].label)
-            noise = noise_of(mechanism, blocks[0], geometry)
             gram, cross = released_moments(session, blocks[0], moments)
             warn_of_columns(self._undeclared(), gram, geometry.constant, noise, mechanism)
             alpha = RIDGE * noise.largest_eigenvalue if parameters.alpha is None else parameters.alpha
-            penalty = np.full(geometry.n_columns, alpha)
-            if geometry.constant and parameters.alpha is not None:
-                penalty[-1] = 0.0
-            elif geometry.constant and parameters.private:
+        penalty = np.full(geometry.n_columns, alpha)
+        automatic = parameters.alpha is None or parameters.solver == "adassp"
+        if geometry.constant and not automatic:
+            penalty[-1] = 0.0
+        elif geometry.constant and parameters.private:
+            if parameters.solver == "ridge":
                 penalty = chosen_penalty(gram, cross, alpha, noise)
+            start = mean_solution(gram, cross, noise, geometry.constant, located)
+            share = shrunk_share(gram, cross, np.maximum(penalty, noise.scale), noise, start)
 
         released = np.hstack([gram, cross])
-        units = Units(design.features, design.targets, geometry.constant, blocks)
-        coef, intercept = units.coefficients(released, penalty)
+        units = Units(design.features, geometry.constant, blocks)
+        coef, intercept = units.coefficients(released, penalty, targets, start, share)
         is_flat = records.shape.n_targets is None
         return {
             "coef_": coef[0] if is_flat else coef,
@@ -431,6 +473,9 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
             "alpha_": alpha,
             "_moments": released,
             "_penalty": penalty,
+            "_range": targets,
+            "_start": start,
+            "_share": share,
             "_units": units,
         }
 
@@ -460,7 +505,8 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         # The first release of AdaSSP is the eigenvalue, not the moments.
         for release, block in zip(self.privacy_.releases[-len(blocks) :], blocks, strict=True):
             block.unpack(release.mechanism.release(np.zeros_like(block.pack(noise)), stream), noise)
-        return self._units.coefficients(self._moments + noise, self._penalty)[0].reshape(self.coef_.shape)
+        rule = self._units.coefficients(self._moments + noise, self._penalty, self._range, self._start, self._share)
+        return rule[0].reshape(self.coef_.shape)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the predicted targets of each row.
@@ -468,7 +514,8 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features. They are clipped to `bounds`, as in `fit`. The predictions are not clipped.
+            Features. They are clipped to `bounds`, as in `fit`. The predictions are clipped to the released range of
+            the targets.
 
         Returns
         -------
@@ -477,7 +524,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         """
         check_is_fitted(self, "coef_")
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        predicted: Array = self._products(X) + self.intercept_
+        predicted: Array = self._range.clipped(self._products(X) + self.intercept_)
         return predicted if self.coef_.ndim == 2 else predicted[:, 0]
 
     def _products(self, X: Any) -> Array:
@@ -499,20 +546,15 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
 
 
 def _adassp_release(
-    session: ReleaseSession,
-    blocks: tuple[Block, ...],
-    moments: Moments,
-    geometry: Geometry,
+    session: ReleaseSession, blocks: tuple[Block, ...], moments: Moments, noise: Noise
 ) -> tuple[Array, Array, float]:
     """Carry out the three releases of AdaSSP, and return the moments and the ridge penalty."""
-    gram_mechanism = session.mechanism(_GRAM)
     spread = math.sqrt(coordinate_variance(session.mechanism(_EIGENVALUE)))
-    p = geometry.n_columns
+    p = noise.size
     least = np.linalg.eigvalsh(moments.totals[:, :p])[:1]
     eigenvalue = float(session.release(_EIGENVALUE, least)[0])
     out = np.empty_like(moments.totals)
     for block in blocks:
         moments.release(session, block, out)
-    noise = noise_of(gram_mechanism, blocks[0], geometry)
     alpha = adassp_ridge(eigenvalue, spread, noise)
     return out[:, :p], out[:, p:], alpha

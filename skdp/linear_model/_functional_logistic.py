@@ -257,6 +257,7 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
     (150, 3)
     """
 
+    _counts_outside = ("target",)
     _takes_parts = True
     _released = frozenset({"coef_", "intercept_"})
     _public = frozenset({"alpha_"})

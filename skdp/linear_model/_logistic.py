@@ -30,6 +30,7 @@ LOSSES = ("log_loss", "huber")
 class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator):
     """Base of output and objective perturbation: parameter checks, and the rule of a released vector."""
 
+    _counts_outside = ("entries", "target")
     _takes_parts = True
     _released = frozenset({"coef_", "intercept_"})
     _public = frozenset({"C_", "_loss", "_geometry"})

@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ..release.session import ReleaseSession
-from ..solvers.objective_perturbation import effective_weight, plan, release_minimiser
+from ..accounting import PureEvent
+from ..release.balance import label_counts
+from ..release.class_sums import class_sums_mechanism
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession
+from ..release.theorems import Theorem
+from ..solvers.losses import MultinomialLogLoss
+from ..solvers.objective_perturbation import effective_weight, plan, release_minimiser, shrunk
 from ..solvers.regularised import Array, Geometry, Parameters, Rows, solve
 from ._logistic import PrivateLinearClassifier, PrivateLinearModel
+
+_COUNTS = "counts of labels"
+
+# Share of the budget for the counts of three labels or more.
+_SHARE = 0.06
+
+
+def _of_counts(parameters: Parameters, geometry: Geometry) -> float:
+    """Return the share of the budget for the counts of labels."""
+    shrinks = parameters.C is None and geometry.constant > 0 and isinstance(geometry.loss, MultinomialLogLoss)
+    return _SHARE if shrinks else 0.0
 
 
 class ObjectivePerturbation(PrivateLinearModel):
     """A linear classifier whose objective is perturbed."""
 
-    _weight = staticmethod(effective_weight)
-    _plan_of = staticmethod(plan)
+    @staticmethod
+    def _weight(parameters: Parameters, geometry: Geometry) -> float:
+        return effective_weight(parameters, geometry, _of_counts(parameters, geometry))
+
+    @staticmethod
+    def _plan_of(parameters: Parameters, geometry: Geometry, C: float) -> PrivacyGuarantee:
+        epsilon, delta, share = parameters.epsilon, parameters.delta, _of_counts(parameters, geometry)
+        others = plan(parameters, geometry, C, share)
+        if not share:
+            return others
+        mechanism, event = class_sums_mechanism(epsilon, delta, 1, 0, geometry.loss.outputs + 1, share=share)
+        # Pure releases have one event together.
+        events = (event, *others.events) if delta > 0 and parameters.private else (PureEvent(epsilon),)
+        counts = Release(_COUNTS, mechanism, share, Theorem("Statistics", 2))
+        return replace(others, events=events, releases=(counts, *others.releases))
 
     @staticmethod
     def _release(
@@ -26,10 +57,20 @@ class ObjectivePerturbation(PrivateLinearModel):
         geometry: Geometry,
         C: float,
     ) -> Array:
-        def minimise(b: Array, tau: float) -> Array:
-            return solve(rows, codes, geometry, C, b, tau, parameters.max_iter)
+        strong_convexity, added, shifted = 1.0, np.zeros(geometry.shape), geometry
+        if _of_counts(parameters, geometry):
+            n_classes = geometry.loss.outputs + 1
+            mechanism = session.mechanism(_COUNTS)
+            counts = session.release(_COUNTS, label_counts(codes, n_classes))
+            logits, strong_convexity = shrunk(counts, mechanism, parameters, geometry, C)
+            loss = MultinomialLogLoss(n_classes, logits)
+            added[0, :, -1] = loss.basis.T @ logits / geometry.constant
+            shifted = replace(geometry, loss=loss)
 
-        return release_minimiser(session, minimise, parameters, geometry, C)
+        def minimise(b: Array, tau: float) -> Array:
+            return solve(rows, codes, shifted, C, b, tau, parameters.max_iter, strong_convexity)
+
+        return release_minimiser(session, minimise, parameters, geometry, C) + added.ravel()
 
 
 class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
@@ -50,8 +91,10 @@ class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
         warning. A smaller norm means less noise and more clipping.
     C : float or "auto", default="auto"
         Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. If
-        ``"auto"``, the weight is a formula of public parameters, at most 100 over the squared norm of rows. A number
-        that is larger than the proof admits is reduced. ``C_`` is the result.
+        ``"auto"``, the weight is a formula of public parameters, at most 100 over the squared norm of rows. For three
+        classes or more, 6 % of the budget is then spent on the counts of labels. Logits are shrunk to half of their
+        log-odds, and more strongly if there are few records. A number that is larger than the proof admits is reduced.
+        ``C_`` is the result.
     loss : {"log_loss", "huber"}, default="log_loss"
         ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"huber"`` is the hinge loss with
         a rounded kink (a support vector machine), one-vs-rest for three classes or more, without probabilities.
@@ -92,7 +135,7 @@ class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
     class_weight_ : ndarray of shape (n_classes,)
         Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     C_ : float
-        The weight that was used.
+        The weight that was used. For three classes or more and few records, ``"auto"`` means a smaller one.
     privacy_ : PrivacyGuarantee
         Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
@@ -106,15 +149,16 @@ class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
 
     Notes
     -----
-    **Privacy.** The one release is the minimiser of the perturbed objective, with a little noise for the residual of
-    the solver. Let the norm of rows be at most :math:`R_a` (`data_norm`, and the constant feature). The noise of the
-    objective is calibrated to an L2 sensitivity of :math:`C L`, where :math:`L` is :math:`R_a` for two classes and
-    :math:`\sqrt{2} R_a` for the multinomial loss. The Huber hinge has one problem for each class. The density of the
-    minimiser also has a determinant, which adds to the privacy loss [1]_, [2]_. For the binary log loss and
-    ``delta=0``, the determinant adds nothing as long as :math:`C R_a^2` is at most epsilon (:ref:`theorem 1
-    <objective-perturbation-proof-theorem-1>`). With a positive `delta`, and :math:`C R_a^2` of at most 3.7 times the
-    GDP parameter of the noise, objective perturbation is exactly as private as the Gaussian mechanism, also in
-    composition (:ref:`theorem 6 <objective-perturbation-proof-theorem-6>`).
+    **Privacy.** The release is the minimiser of the perturbed objective, with a little noise for the residual of the
+    solver. With ``C="auto"`` and three classes or more, the counts of labels are released before (:ref:`statistics,
+    theorem 2 <statistics-theorem-2>`). Let the norm of rows be at most :math:`R_a` (`data_norm`, and the constant
+    feature). The noise of the objective is calibrated to an L2 sensitivity of :math:`C L`, where :math:`L` is
+    :math:`R_a` for two classes and :math:`\sqrt{2} R_a` for the multinomial loss. The Huber hinge has one problem for
+    each class. The density of the minimiser also has a determinant, which adds to the privacy loss [1]_, [2]_. For the
+    binary log loss and ``delta=0``, the determinant adds nothing as long as :math:`C R_a^2` is at most epsilon
+    (:ref:`theorem 1 <objective-perturbation-proof-theorem-1>`). With a positive `delta`, and :math:`C R_a^2` of at most
+    3.7 times the GDP parameter of the noise, objective perturbation is exactly as private as the Gaussian mechanism,
+    also in composition (:ref:`theorem 6 <objective-perturbation-proof-theorem-6>`).
     :doc:`/user_guide/objective_perturbation_proof` proves the bounds for the other losses (theorems 2 to 4) and for the
     residual (theorem 5) [3]_. The guarantee covers neither an error for values that are not finite nor the time that
     `fit` takes.

@@ -25,6 +25,7 @@ from ..solvers.descent import GRADIENTS, SamplingSchedule
 from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, rule_of, weights_of
 from ..solvers.losses import GradientLoss
 from ..solvers.parted_gradients import gradients_of
+from ..solvers.target_range import Located, TargetRange
 
 Array = NDArray[np.float64]
 
@@ -57,6 +58,7 @@ class Parameters:
 class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     """Base of linear models by noisy gradient descent."""
 
+    _counts_outside = ("entries", "target")
     _losses: ClassVar[tuple[str, ...]]
     _walk: ClassVar[float] = MARGIN_WALK
     _takes_parts = True
@@ -122,8 +124,26 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Descent]:
         settings, schedule = parameters.settings, parameters.schedule
         loss = self._loss_of(parameters, shape.n_classes)
-        descent = Descent(settings, schedule, loss, shape.n_features, self._walk)
+        first = None if parameters.targets is None else TargetRange.of(settings.epsilon, settings.delta)
+        descent = Descent(settings, schedule, loss, shape.n_features, self._walk, first=first)
         return descent.plan(), descent
+
+    def _within(self, located: Located, parameters: Parameters, design: Descent) -> tuple[Parameters, Descent]:
+        """Return the parameters and the descent for targets in the released range, and where it starts."""
+        before, targets, settings = parameters.targets, located.targets, parameters.settings
+        start = np.zeros(design.shape)
+        if parameters.start is not None:
+            coef, intercept = rule_of(parameters.start, settings)
+            intercept = (before.half * intercept + before.centre - targets.centre) / targets.half
+            start = weights_of(coef * before.half / targets.half, intercept, settings)
+        elif settings.fit_intercept:
+            start[:, -1] = located.mean_with() / settings.constant
+        parameters = replace(parameters, targets=targets, start=start)
+        loss = self._loss_of(parameters, 0)
+        if settings.private:
+            # A threshold of Huber's loss may grow in scaled units, but the clipping bound must not.
+            settings = replace(settings, max_grad_norm=design.max_norm)
+        return parameters, replace(design, loss=loss, settings=settings)
 
     def _stated(self, guarantee: PrivacyGuarantee, parameters: Parameters) -> PrivacyGuarantee:
         return guarantee if parameters.earlier is None else together([parameters.earlier, guarantee])
@@ -132,14 +152,18 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Descent
     ) -> dict[str, Any]:
         settings, schedule, shape = parameters.settings, design.schedule, records.shape
-        values = records.y if parameters.targets is None else rowwise(parameters.targets.scaled, records.y)
+        values, located = records.y, None
+        if design.first is not None:
+            located = design.first.located(session, records.y, parameters.targets, settings.fit_intercept)
+            parameters, design = self._within(located, parameters, design)
+            values = rowwise(parameters.targets.scaled, records.y)
         fixed = settings.data_norm, settings.constant, design.loss, design.max_norm, schedule.rate == 1
         gradients = gradients_of(records.X, values, *fixed)
         n_rows = gradients.n_rows
         mechanism = session.mechanism(GRADIENTS)
         assert isinstance(mechanism, SampledGaussianMechanism)
 
-        count = schedule.rate * schedule.records(session, n_rows)
+        count = schedule.rate * schedule.records(session, n_rows, located)
         start = np.zeros(design.shape) if parameters.start is None else parameters.start
         path = Path(design, start, count, mechanism.scale)
         privacy = self._stated(session.guarantee, parameters)

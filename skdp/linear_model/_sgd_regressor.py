@@ -50,12 +50,14 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         warning. Scale columns to similar ranges first (see :class:`~skdp.preprocessing.BoundsScaler`). If a single
         column determines the norm, the noise hides the other columns.
     bounds_y : tuple (lower, upper)
-        Public bounds of the targets. Targets beyond are clipped, without a warning.
+        Public bounds of the targets. Targets beyond are clipped, without a warning. Predictions are within the bounds.
+        The bounds may be generous (see :ref:`regression`).
     loss : {"squared_error", "huber"}, default="squared_error"
         Loss function. ``"huber"`` is linear beyond a threshold.
     huber_threshold : float, default=None
         Residual beyond which Huber's loss is linear, in units of the targets (``epsilon`` in scikit-learn). If None, it
-        is a quarter of half the range in `bounds_y`. Must be at least 1e-9 of half the range.
+        is an eighth of the width of the released range of the targets. Must be at least 1e-9 of half the width of
+        `bounds_y`.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
         Penalty on the coefficients, not on the intercept.
     alpha : float, default=None
@@ -81,8 +83,8 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     epochs : float, default=None
         Number of steps in another unit: passes over the data, each of one over the sampling probability steps.
     expected_n : float, default=None
-        Publicly known, approximate number of records, by which sums of gradients are divided. If None, two per cent of
-        the budget are spent on a private number.
+        Publicly known, approximate number of records, by which sums of gradients are divided. If None, the number
+        is released together with the range of the targets.
     learning_rate : {"auto", "constant", "invscaling", "cosine"}, default="auto"
         How the step size decreases: not at all, as one over the square root of the number of the step, or as a cosine
         down to 0. ``"auto"`` is ``"constant"``.
@@ -133,14 +135,14 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     -----
     **Privacy.** `fit` is (`epsilon`, `delta`)-DP under adding or removing one record. Each step releases the sum of the
     clipped gradients of a Poisson sample, with Gaussian noise (:ref:`gradient descent, theorem 1
-    <gradient-descent-theorem-1>`). The number of records is released once, unless `expected_n` is given (:ref:`theorem
-    3 <gradient-descent-theorem-3>`). With the squared error and an intercept, six sums of products of predictions and
-    targets are released last, for two per cent of the budget, and correct the mean and the slope (:ref:`theorem 2
-    <gradient-descent-theorem-2>`). The rest is post-processing. Sums are exact, so that a record changes them by its
-    own gradient only. Each `partial_fit` is charged in full. ``privacy_`` then states the sum of the pairs, and
-    ``privacy_.privacy_loss_distribution()`` composes the events of all courses, which is a tighter bound. If a course
-    fails after it was charged, the model and ``privacy_`` stay as they were, but the accountant keeps the charge. If a
-    callback has kept iterates of such a course, add its cost, which `privacy_plan` gives.
+    <gradient-descent-theorem-1>`). A range of the targets, their mean in it and the number of records are released
+    first (:ref:`regression, theorem 1 <regression-theorem-1>`). With the squared error and an intercept, six sums of
+    products of predictions and targets are released last, for two per cent of the budget, and correct the mean and the
+    slope (:ref:`theorem 2 <gradient-descent-theorem-2>`). The rest is post-processing. Sums are exact, so that a record
+    changes them by its own gradient only. Each `partial_fit` is charged in full. ``privacy_`` then states the sum of
+    the pairs, and ``privacy_.privacy_loss_distribution()`` composes the events of all courses, which is a tighter
+    bound. If a course fails after it was charged, the model and ``privacy_`` stay as they were, but the accountant
+    keeps the charge. If a callback has kept iterates of such a course, add its cost, which `privacy_plan` gives.
 
     scikit-learn's callbacks (1.9 and later) receive the number of steps that are done, and no rows, labels or
     gradients. A fitted estimator that a callback asks for holds earlier releases only.
@@ -164,7 +166,7 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     True
     """
 
-    _released = frozenset({"coef_", "intercept_"})
+    _released = frozenset({"coef_", "intercept_", "_targets"})
     _public = frozenset({"n_steps_"})
     _losses = LOSSES
     _walk = TARGET_WALK
@@ -266,7 +268,11 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
 
     def _rule(self, coef: Array, intercept: Array, parameters: Parameters, shape: Shape) -> dict[str, Any]:
         half, centre = parameters.targets.half, parameters.targets.centre
-        return {"coef_": coef[0] * half, "intercept_": float(intercept[0]) * half + centre}
+        return {
+            "coef_": coef[0] * half,
+            "intercept_": float(intercept[0]) * half + centre,
+            "_targets": parameters.targets,
+        }
 
     def predict(self, X: Any) -> Array:
         """Return the predicted target of each row.
@@ -274,11 +280,12 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features. Features and predictions are not clipped.
+            Features, which are not clipped. Predictions are clipped to the released range of the targets.
 
         Returns
         -------
         y : ndarray of shape (n_samples,)
             Predictions.
         """
-        return linear_scores(self, X)[:, 0]
+        predictions = linear_scores(self, X)[:, 0]
+        return self._targets.clipped(predictions)

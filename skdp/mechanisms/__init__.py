@@ -33,7 +33,7 @@ from .gaussian import GaussianMechanism, rounded_normal
 from .local import LocalMechanism
 from .permute_and_flip import PermuteAndFlip
 from .poisson import LEAST_RATE, PoissonSampler
-from .quantiles import ExactQuantiles, GridQuantiles, even_levels, quantile_depth, quantile_scores
+from .quantiles import ExactQuantiles, GridQuantiles, even_levels, quantile_depth, quantile_scores, weight_penalties
 from .runs import BestOfRuns, draw_parts, number_of_runs
 from .sampled_gaussian import SampledGaussianMechanism
 from .stability import StabilityCounts, StabilityThreshold
@@ -92,5 +92,6 @@ __all__ = [
     "quantile_scores",
     "rounded_gamma_vector",
     "rounded_normal",
+    "weight_penalties",
     "within_reach",
 ]

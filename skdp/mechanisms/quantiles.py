@@ -102,14 +102,14 @@ def quantile_scores(counts: NDArray[np.float64], level: int, whole: int) -> NDAr
     return scores
 
 
-def weight_penalties(weights: NDArray[np.float64], change: int, epsilon: float) -> NDArray[np.float64]:
+def weight_penalties(weights: NDArray[np.float64], change: float, epsilon: float) -> NDArray[np.float64]:
     """Return the penalties of scores for public weights.
 
     Parameters
     ----------
     weights : ndarray of shape (n_edges,)
         Logarithms of the weights.
-    change : int
+    change : float
         Largest change of a score by one record.
     epsilon : float
         Guarantee of the cut.

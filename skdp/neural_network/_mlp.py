@@ -14,14 +14,14 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import GaussianEvent, PrivacyCost, check_delta, check_epsilon
+from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.data import validate_quietly
 from ..checks.params import (
     check_bounds,
@@ -45,6 +45,7 @@ from ..solvers.descent import GRADIENTS, SamplingSchedule
 from ..solvers.linear_rule import LogOdds
 from ..solvers.losses import MOST_CLASSES, Huber, LogLoss, NetworkLoss, SoftmaxLogLoss
 from ..solvers.scaling import Scaling
+from ..solvers.target_range import Located, TargetRange
 from ._gradients import (
     ACTIVATIONS,
     BLOCK_ROWS,
@@ -103,9 +104,10 @@ class Parameters:
     def layout(self, n_features: int, n_outputs: int) -> Layout:
         return Layout((n_features, *self.hidden, n_outputs))
 
-    def plan(self, layout: Layout, last: Calibration | None) -> PrivacyGuarantee:
-        after = None if last is None else (last.release, cast(GaussianEvent, last.event))
-        return self.schedule.plan(self.epsilon, self.delta, self.clipping.norm, layout.size, _THEOREM, after)
+    def plan(self, layout: Layout, first: TargetRange | None, last: Calibration | None) -> PrivacyGuarantee:
+        before = None if first is None else first.pairs
+        after = None if last is None else (last.release, last.event)
+        return self.schedule.plan(self.epsilon, self.delta, self.clipping.norm, layout.size, _THEOREM, before, after)
 
     def descent(self, noise: float, loss: NetworkLoss) -> Descent:
         """Return the optimizer for mean gradients with noise of this standard deviation."""
@@ -193,12 +195,14 @@ class Design:
 
     loss: NetworkLoss
     layout: Layout
+    first: TargetRange | None
     last: Calibration | None
 
 
 class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     """Base of both estimators: parameters, the descent, and the forward pass."""
 
+    _counts_outside = ("entries", "target")
     _takes_parts = True
     _released = frozenset({"coefs_", "intercepts_"})
     _public = frozenset({"n_layers_", "n_outputs_", "out_activation_", "_activation"})
@@ -250,14 +254,14 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         loss = self._loss_of(shape)
         layout = parameters.layout(shape.n_features, loss.outputs)
-        last = None
-        if parameters.epsilon < math.inf and self._calibrated():
-            last = Calibration.of(parameters.epsilon, parameters.delta, loss.outputs)
-        return parameters.plan(layout, last), Design(loss, layout, last)
+        first, last = self._other_releases(parameters, loss)
+        return parameters.plan(layout, first, last), Design(loss, layout, first, last)
 
-    def _calibrated(self) -> bool:
-        """Return whether predictions are corrected by a release after the steps."""
-        return False
+    def _other_releases(
+        self, parameters: Parameters, loss: NetworkLoss
+    ) -> tuple[TargetRange | None, Calibration | None]:
+        """Return the plans of the releases before and after the steps."""
+        return None, None
 
     def _descend(
         self,
@@ -267,7 +271,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         design: Design,
         session: ReleaseSession,
         attributes: dict[str, Any],
-        bounds: Scaling | None = None,
+        located: Located | None = None,
     ) -> dict[str, Any]:
         """Carry out the plan, and return the fitted attributes."""
         loss, layout = design.loss, design.layout
@@ -275,9 +279,13 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         mechanism = session.mechanism(GRADIENTS)
         assert isinstance(mechanism, SampledGaussianMechanism)
         start = initial_weights(layout, initial_normals(layout.size, session.stream("initial weights")))
+        bounds = None
+        if located is not None:
+            bounds = located.targets
+            layout.parts(start)[-1][-1] = located.mean_with()
         fixed = layout, parameters.activation, loss, parameters.clipping, mechanism.step
         sums = sums_of(partial(_gradient_sums, parameters.data_norm, fixed), X, targets)
-        share = 1 / (schedule.rate * schedule.records(session, sums.n_rows))
+        share = 1 / (schedule.rate * schedule.records(session, sums.n_rows, located))
         descent = parameters.descent(mechanism.scale * share, loss).start(layout, start, schedule.n_steps)
         scale = input_scale(X.shape[1], parameters.data_norm)
 
@@ -540,9 +548,10 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         warning. Centre the features by public numbers first, such as the middle of their bounds.
     bounds_y : tuple (lower, upper)
         Public bounds of the targets: numbers, or one for each target. Targets beyond are clipped, without a warning.
+        Predictions are within the bounds. The bounds may be generous (see :ref:`regression`).
     loss : {"squared_error", "huber"}, default="squared_error"
-        Loss function. ``"huber"`` is linear for residuals beyond a tenth of the width of `bounds_y`, so that outliers
-        have less effect. ``"squared_error"`` is linear beyond twice that width.
+        Loss function. ``"huber"`` is linear for residuals beyond a tenth of the width of the released range of the
+        targets, so that outliers have less effect. ``"squared_error"`` is linear beyond twice that width.
     activation : {"tanh", "relu"}, default="tanh"
         Activation of the hidden units. ``"relu"`` is clipped at 4.
     solver : {"adam", "sgd"}, default="adam"
@@ -565,8 +574,8 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     epochs : float, default=None
         Number of steps times the probability that a record is in a sample, in place of `n_steps`.
     expected_n : float, default=None
-        Publicly known, approximate number of records, by which gradients are divided. If None, a fiftieth of the budget
-        is spent on a private count.
+        Publicly known, approximate number of records, by which gradients are divided. If None, it is released
+        together with the range of the targets.
     learning_rate_init : float or "auto", default="auto"
         Learning rate. For Adam, it is a multiple, in each layer, of the standard deviation of the initial weights,
         which is one over the root of the number of inputs. It decreases to 0 with the square of the fraction of steps
@@ -618,9 +627,11 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     -----
     **Privacy.** As for :class:`DPMLPClassifier`, each record adds a gradient of norm at most `max_grad_norm` to each
     sum that it is sampled for. The sums are released with Gaussian noise that is calibrated to all steps together
-    (:ref:`neural networks, theorem 1 <neural-network-theorem-1>`). With ``loss="squared_error"``, six sums of products
-    of predictions and targets are released last, for each target. They take two per cent of the budget, and correct the
-    mean and the size of the predictions (:ref:`gradient descent, theorem 2 <gradient-descent-theorem-2>`).
+    (:ref:`neural networks, theorem 1 <neural-network-theorem-1>`). A range of the targets, their mean in it and the
+    number of records are released first (:ref:`regression, theorem 1 <regression-theorem-1>`). With
+    ``loss="squared_error"``, six sums of products of predictions and targets are released last, for each target. They
+    take two per cent of the budget, and correct the mean and the size of the predictions (:ref:`gradient descent,
+    theorem 2 <gradient-descent-theorem-2>`).
 
     References
     ----------
@@ -639,6 +650,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
 
     _auto_grad_norm = TARGET_GRAD_NORM
 
+    _released = PrivateNetwork._released | {"_range"}
     _public = PrivateNetwork._public | {"_flat"}
 
     def __init__(
@@ -697,17 +709,19 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         self._targets(n_targets)
         return Huber(_THRESHOLDS[check_choice(self.loss, "loss", LOSSES)], n_targets)
 
-    def _calibrated(self) -> bool:
-        return self.loss == "squared_error"
+    def _other_releases(self, parameters: Parameters, loss: NetworkLoss) -> tuple[TargetRange, Calibration | None]:
+        budget = parameters.epsilon, parameters.delta, loss.outputs
+        calibrated = parameters.epsilon < math.inf and self.loss == "squared_error"
+        return TargetRange.of(*budget), Calibration.of(*budget) if calibrated else None
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
     ) -> dict[str, Any]:
-        targets = self._targets(records.shape.n_targets or 1)
-        attributes = {"_flat": records.shape.n_targets is None}
-        return self._descend(
-            records.X, rowwise(targets.columns, records.y), parameters, design, session, attributes, targets
-        )
+        assert design.first is not None
+        located = design.first.located(session, records.y, self._targets(design.first.n_targets))
+        attributes = {"_flat": records.shape.n_targets is None, "_range": located.targets}
+        targets = rowwise(located.targets.columns, records.y)
+        return self._descend(records.X, targets, parameters, design, session, attributes, located)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # Shapes change the number of weights only, and no event depends on it.
@@ -724,7 +738,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Features. Features and predictions are not clipped.
+            Features, which are not clipped. Predictions are clipped to the released range of the targets.
 
         Returns
         -------
@@ -732,7 +746,8 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
             Predictions.
         """
         outputs = self._outputs(X)
-        return outputs[:, 0] if self._flat else outputs
+        clipped = self._range.clipped(outputs)
+        return clipped[:, 0] if self._flat else clipped
 
 
 def _log_loss(n_classes: int) -> NetworkLoss:

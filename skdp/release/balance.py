@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any
 
@@ -32,6 +32,7 @@ from ..checks.params import check_classes
 from ..mechanisms import Mechanism, NoiseSource, coordinate_variance, pure_share
 from ..parts.arrays import PartedArray, folded
 from .class_sums import class_sums_mechanism
+from .entries import ENTRIES, ENTRIES_SHARE, TARGET_SHARE, entries_mechanism
 from .session import PrivacyGuarantee, Release, ReleaseSession
 from .theorems import Theorem
 from .units import Unit, with_coins
@@ -60,11 +61,11 @@ def is_balanced(estimator: Any) -> bool:
     return isinstance(weights, str) and weights == "balanced" and not estimator._balances_itself
 
 
-def _gaussian_rest(epsilon: float, delta: float) -> float:
-    """Return an epsilon for a Gaussian fit together with Gaussian noise in the counts, or 0 if there is none."""
+def _gaussian_rest(epsilon: float, delta: float, share: float) -> float:
+    """Return an epsilon for a Gaussian fit after Gaussian releases of this share, or 0 if there is none."""
     if epsilon == math.inf or delta == 0:
         return 0.0
-    rest = gaussian_epsilon(gaussian_mu(epsilon, delta) * math.sqrt(1 - SHARE) * _ROUNDING, delta)
+    rest = gaussian_epsilon(gaussian_mu(epsilon, delta) * math.sqrt(1 - share) * _ROUNDING, delta)
     # With a delta that is large for this epsilon, little of epsilon is left.
     return rest if rest > epsilon / 2 else 0.0
 
@@ -75,47 +76,77 @@ def _gaussian(events: Sequence[PrivacyEvent], epsilon: float, delta: float) -> b
     return len(gaussian) == len(events) and math.hypot(*gaussian) <= gaussian_mu(epsilon, delta)
 
 
-def divide(estimator: Any, n_classes: int, make: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, Any]:
-    """Return a guarantee or a cost, as `make` plans it for the rest of the budget, with the counts that come first."""
-    # A fit that has no known cost has None. If all events of the fit are Gaussian, so are the counts, and the squares
-    # of the GDP parameters add up. Otherwise, epsilon and delta are added up.
+@dataclass(frozen=True)
+class FirstRelease:
+    """A release before the fit: its share of the budget, and its mechanism by the budget's epsilon and delta."""
+
+    label: str
+    share: float
+    theorem: Theorem
+    mechanism: Callable[[float, float, float], tuple[Mechanism, PrivacyEvent]]
+
+
+def first_releases(estimator: Any, n_classes: int) -> list[FirstRelease]:
+    """Return the releases before the fit of an estimator, by public facts."""
+    releases = []
+    columns, targets = estimator._outside()
+    if size := len(columns) + (targets is not None):
+        share = ENTRIES_SHARE if columns else TARGET_SHARE
+        releases.append(FirstRelease(ENTRIES, share, Theorem("Units", 1), partial(entries_mechanism, size)))
+    if is_balanced(estimator):
+        unit = Unit.of(estimator._declared("rows_per_group") if hasattr(estimator, "rows_per_group") else None)
+
+        def counts(epsilon: float, delta: float, share: float) -> tuple[Mechanism, PrivacyEvent]:
+            return class_sums_mechanism(epsilon, delta, 1, 0, n_classes, unit.rows, share)
+
+        releases.append(FirstRelease(COUNTS, SHARE, Theorem("Units", 3), counts))
+    return releases
+
+
+def divide(estimator: Any, first: Sequence[FirstRelease], make: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, Any]:
+    """Return a guarantee or a cost, as `make` plans it for the rest of the budget, with the releases before the fit."""
+    # A fit that has no known cost has None. If all events of the fit are Gaussian, so are the first releases, and the
+    # squares of the GDP parameters add up. Otherwise, epsilon and delta are added up.
     epsilon, delta = check_epsilon(estimator.epsilon), check_delta(estimator.delta)
-    unit = Unit.of(estimator._declared("rows_per_group") if hasattr(estimator, "rows_per_group") else None)
+    share = math.fsum(release.share for release in first)
 
     def together(rest: float, own_delta: float) -> tuple[Any, Any]:
         inner = copy(estimator)
-        inner.epsilon, inner.class_weight = rest, None
+        inner.epsilon, inner.class_weight, inner._counts_outside = rest, None, ()
         plan, design = make(inner)
         if plan is None:
             return None, design
-        mechanism, event = class_sums_mechanism(epsilon, own_delta, 1, 0, n_classes, unit.rows, SHARE)
-        plan = replace(plan, epsilon=epsilon, events=(event, *plan.events))
+        mechanisms, events = zip(*(one.mechanism(epsilon, own_delta, one.share) for one in first), strict=True)
+        plan = replace(plan, epsilon=epsilon, events=(*events, *plan.events))
         if isinstance(plan, PrivacyGuarantee):
-            first = Release(COUNTS, mechanism, SHARE, Theorem("Units", 3))
-            others = (replace(release, share=release.share * (1 - SHARE)) for release in plan.releases)
-            plan = replace(plan, releases=(first, *others))
+            before = [
+                Release(one.label, mechanism, one.share, one.theorem)
+                for one, mechanism in zip(first, mechanisms, strict=True)
+            ]
+            others = (replace(release, share=release.share * (1 - share)) for release in plan.releases)
+            plan = replace(plan, releases=(*before, *others))
         return plan, design
 
-    rest = _gaussian_rest(epsilon, delta)
+    rest = _gaussian_rest(epsilon, delta, share)
     if rest > 0:
         plan, design = together(rest, delta)
         if plan is None or _gaussian(plan.events, epsilon, delta):
             return plan, design
-    return together(pure_share(epsilon, 1 - SHARE), 0.0)
+    return together(pure_share(epsilon, 1 - share), 0.0)
 
 
 def with_counts(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let ``privacy_plan`` or ``_fixed_cost`` include the release of the counts of labels."""
+    """Let ``privacy_plan`` or ``_fixed_cost`` include the releases before the fit."""
 
     @wraps(method)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         check_class_weight(getattr(self, "class_weight", None))
-        if not is_balanced(self):
-            return method(self, *args, **kwargs)
-        classes = check_classes(self._declared("classes"))
+        classes = check_classes(self._declared("classes")) if is_balanced(self) else None
         # The cost does not depend on the number of labels, and a plan without one is refused.
-        n_classes = (kwargs.get("n_classes") or 2) if classes is None else len(classes)
-        return divide(self, n_classes, lambda inner: (method(inner, *args, **kwargs), None))[0]
+        first = first_releases(self, (kwargs.get("n_classes") or 2) if classes is None else len(classes))
+        if not first:
+            return method(self, *args, **kwargs)
+        return divide(self, first, lambda inner: (method(inner, *args, **kwargs), None))[0]
 
     return wrapper
 
@@ -133,11 +164,15 @@ def balanced_weights(counts: Array, mechanism: Mechanism) -> Array:
 def balance(session: ReleaseSession, source: NoiseSource, X: Any, y: Any, n_classes: int) -> tuple[Any, Any, Array]:
     """Release the counts of labels, keep records by weights from them, and return these and the weights."""
     mechanism = session.mechanism(COUNTS)
-    counts = folded(partial(_counts, n_classes), [y]) if isinstance(y, PartedArray) else _counts(n_classes, y)
-    weights = balanced_weights(session.release(COUNTS, counts), mechanism)
+    weights = balanced_weights(session.release(COUNTS, label_counts(y, n_classes)), mechanism)
     # Records with other labels are left out later, or only counted.
     probabilities = chances(None, np.append(weights, 1.0), X, y)
     return *with_coins(probabilities, source.stream("balanced weights"), X, y), weights
+
+
+def label_counts(y: Any, n_classes: int) -> Array:
+    """Return the exact number of records of each label, without records of other labels."""
+    return folded(partial(_counts, n_classes), [y]) if isinstance(y, PartedArray) else _counts(n_classes, y)
 
 
 def _counts(n_classes: int, y: NDArray[np.intp]) -> Array:

@@ -32,7 +32,8 @@ from ..checks.warn import warn
 from ..exceptions import BudgetWarning
 from ..mechanisms import NoiseSource
 from ..parts.arrays import PartedArray, unchecked
-from .balance import balance, divide, is_balanced, with_counts
+from .balance import balance, divide, first_releases, is_balanced, with_counts
+from .entries import check_entries
 from .mixin import DPEstimatorMixin
 from .progress import Phases, Progress, with_callbacks
 from .session import PrivacyGuarantee, ReleaseSession, Reserved, check_accountant, phases_of
@@ -128,8 +129,8 @@ class PrivateEstimator(DPEstimatorMixin):
     ) -> Self:
         """Fit. If `parameters` are given, they have been checked, and may name a fit to continue."""
         accountant, progress = check_accountant(self.accountant), Progress(self)
-        balanced = is_balanced(self)
-        if parameters is None:
+        balanced, continues = is_balanced(self), parameters is not None
+        if not continues:
             parameters = self._check_parameters()
         elif balanced:
             raise ValueError(
@@ -148,18 +149,18 @@ class PrivateEstimator(DPEstimatorMixin):
         if probabilities is not None and known is not None:
             probabilities = rows_at(probabilities, known)
         X, y, members = unit.members(numbers, X, y, known)
-        if balanced:
-            guarantee, (parameters, design) = divide(self, shape.n_classes, lambda inner: inner._planned(shape))
+        first = [] if continues else first_releases(self, shape.n_classes)
+        if first:
+            guarantee, (parameters, design) = divide(self, first, lambda inner: inner._planned(shape))
         else:
             guarantee, design = self._plan(parameters, shape)
         self._remark_on_delta(guarantee, shape)
         stated = self._stated(guarantee, parameters)
         self._rehearse(parameters, shape, design)
         reserved = {release.label for release in guarantee.releases if isinstance(release.mechanism, Reserved)}
-        # The counts of labels for balanced weights come before the phases of the estimator.
-        first, others = guarantee.releases[:balanced], guarantee.releases[balanced:]
+        before, others = guarantee.releases[: len(first)], guarantee.releases[len(first) :]
         phases = self._phases(replace(guarantee, releases=others), parameters, design)
-        progress.set_up([*phases_of(first), *phases], reserved)
+        progress.set_up([*phases_of(before), *phases], reserved)
         session = ReleaseSession(
             guarantee,
             accountant=accountant,
@@ -170,12 +171,12 @@ class PrivateEstimator(DPEstimatorMixin):
         )
         progress.begin()
         X, y = unit.counted(source, members, X, y, probabilities)
-        weights = None
+        weights, counts = None, known if probabilities is None else None
+        if len(first) > balanced:
+            check_entries(session, *self._outside(), X, y, counts)
         if balanced:
             X, y, weights = balance(session, source, X, y, shape.n_classes)
-        fitted = self._measure(
-            session, Records(X, y, shape, None if probabilities is not None or balanced else known), parameters, design
-        )
+        fitted = self._measure(session, Records(X, y, shape, None if balanced else counts), parameters, design)
         for name in (self._released | self._public | {"classes_", "class_weight_"}) & vars(self).keys():
             # An attribute of an earlier fit may not exist after this one.
             delattr(self, name)

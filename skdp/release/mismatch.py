@@ -45,6 +45,8 @@ LEAST_KNOWN, FEWEST = 0.25, 25
 
 _MOST_NAMED = 10
 
+_MOST = "most records have a label that is not in classes"
+
 _C = np.linspace(0.5, 0.999, 100)
 
 
@@ -83,7 +85,12 @@ def label_parts(classes: NDArray, counts: NDArray, deviation: float) -> list[Par
 
 def column_part(name: Any, known: float, deviation: float) -> Part:
     """Return the declared values of a column and their released count."""
-    return Part(f"the declared values of the column {name!r}", known, deviation, LEAST_SHARE)
+    return Part(values_of(name), known, deviation, LEAST_SHARE)
+
+
+def values_of(name: Any) -> str:
+    """Describe the declared values of a column."""
+    return f"the declared values of the column {name!r}"
 
 
 def declared_parts(name: Any, counts: NDArray, n_declared: int, total: float, noise: tuple[float, float]) -> list[Part]:
@@ -120,16 +127,31 @@ def warn_of_labels(
     if others is not None:
         # The weights of the two counts, whose noise has the same standard deviation, add up to 1.
         excess = LEAST_KNOWN * others - (1 - LEAST_KNOWN) * total
-        excesses["most records have a label that is not in classes"] = excess
+        excesses[_MOST] = excess
     reach = margin(deviation, probability / len(excesses), gaussian)
     shown = [message for message, excess in excesses.items() if excess > reach]
     if shown:
-        warn(
-            f"the released counts show that {shown[-1]}. Check that the labels in y are spelled as in classes (case, "
-            "numbers for text). The budget was charged",
-            SchemaMismatchWarning,
-        )
+        _warn_of_classes(shown[-1])
     return bool(shown)
+
+
+def warn_of_targets(labels: bool) -> None:
+    """Warn that most records have no declared label, or a target beyond its bounds."""
+    if labels:
+        return _warn_of_classes(_MOST)
+    warn(
+        "the released counts show that most targets are beyond the declared bounds. Check the units of y, and the "
+        "bounds of the target. The budget was charged",
+        SchemaMismatchWarning,
+    )
+
+
+def _warn_of_classes(shown: str) -> None:
+    warn(
+        f"the released counts show that {shown}. Check that the labels in y are spelled as in classes (case, numbers "
+        "for text). The budget was charged",
+        SchemaMismatchWarning,
+    )
 
 
 def warn_of_mismatch(
@@ -150,10 +172,16 @@ def warn_of_mismatch(
     if labels and warn_of_labels(total, deviation, others, probability, gaussian):
         return
     off = list(dict.fromkeys(part.what for part in parts if part.shows(total, deviation, probability, gaussian)))
+    warn_of_parts(off)
+
+
+def warn_of_parts(off: Sequence[str]) -> None:
+    """Warn of declared parts that do not fit the data."""
     if off:
         more = "" if len(off) <= _MOST_NAMED else ", and others"
         warn(
             f"the released counts show too few records for {', '.join(off[:_MOST_NAMED])}{more}. Check that the "
-            "declared values are spelled as the data hold them. The budget was charged",
+            "declared values are spelled as the data hold them, and that bounds are in their units. The budget was "
+            "charged",
             SchemaMismatchWarning,
         )

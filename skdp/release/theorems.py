@@ -21,6 +21,7 @@ PAGES = {
     "PATE": "pate",
     "PCA": "pca",
     "Preprocessing": "preprocessing",
+    "Regression": "regression",
     "Sample and aggregate": "sample_aggregate",
     "Statistics": "statistics",
     "Trees": "trees",

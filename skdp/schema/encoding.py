@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -142,6 +143,29 @@ class Encoding:
             found[name] = list(range(start + declared, end))
             start = end
         return {name: own for name, own in found.items() if own and self.form == "linear"}
+
+    def outside(self) -> dict[str, tuple[list[tuple[int, float, float]], bool]]:
+        """Return for columns the intervals of encoded columns of entries outside, and whether some belong there."""
+        # Entries outside are in no category, or are missing or not below the upper bound of a number, where many may
+        # be. The forms are "linear" and "ends".
+        found: dict[str, tuple[list[tuple[int, float, float]], bool]] = {}
+        start, linear = 0, self.form == "linear"
+        for name, column in self.schema.items():
+            width = len(self._names_of(name, column))
+            if isinstance(column, Number):
+                last = 1.0 if linear else limits(column)[1]
+                # The upper of two values may be that of most entries.
+                over = [(start, last, math.inf)] if n_values(column) != 2 else []
+                if column.missing == "cell":
+                    over.append((start + 1, 1.0, 1.0) if linear else (start, np.nextafter(last, math.inf), math.inf))
+                if over:
+                    found[name] = over, True
+            elif len(cells_of(column)) > len(column.values):
+                place = len(column.values)
+                code = (start + place, 1.0, 1.0) if linear else (start, float(place), float(place))
+                found[name] = [code], column.other != "cell"
+            start += width
+        return found
 
     def cell_names(self, edges: Sequence[Array | None]) -> list[list[str]]:
         """Return the names of the cells of encoded columns, which have bins with these edges or categories."""

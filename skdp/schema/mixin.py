@@ -34,6 +34,9 @@ class TakesSchema:
     #: The form of encoded rows (see `Encoding`).
     _schema_form: ClassVar[str] = "linear"
 
+    #: What a fit releases numbers of if it is not declared, because other releases do not show it: entries, target.
+    _counts_outside: ClassVar[tuple[str, ...]] = ()
+
     #: Whether the estimator computes with sparse rows.
     _takes_sparse: ClassVar[bool] = False
 
@@ -106,6 +109,18 @@ class TakesSchema:
         """Return the positions of indicators of undeclared entries, in units that follow from the schema."""
         encoding = self._encoding()
         return {} if encoding is None or getattr(self, "bounds", None) is not None else encoding.undeclared()
+
+    def _outside(self) -> tuple[dict[str, Any], Any]:
+        """Return columns whose undeclared entries a fit counts, with intervals, and bounds of targets, () or None."""
+        # () stands for labels.
+        encoding = self._encoding() if self._counts_outside else None
+        if encoding is None or (hasattr(self, "rows_per_group") and self._declared("rows_per_group") is not None):
+            return {}, None
+        columns = encoding.outside() if "entries" in self._counts_outside else {}
+        if "target" not in self._counts_outside or is_classifier(self):
+            return columns, () if "target" in self._counts_outside else None
+        bounds = self._declared("bounds_y") if is_regressor(self) else None
+        return columns, bounds if bounds is not None and np.ndim(bounds[0]) == 0 else None
 
     def _labels(self, y: Any, classes: Any) -> Any:
         """Return labels as they are compared with the label set, for a classifier with a schema."""

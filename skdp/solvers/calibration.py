@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 LABEL = "predictions and targets"
 
 #: Part of the budget: of the square of the GDP parameter, or of epsilon.
-SHARE, PURE_SHARE = 0.02, 0.2
+SHARE, PURE_SHARE = 0.02, 0.15
 
 #: Number of bits to which weights are rounded down.
 _BITS = 20

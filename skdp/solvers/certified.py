@@ -284,12 +284,12 @@ class Objective:
         """Add the regulariser, and bound the error of the sum."""
         # For each row, the derivative is off by `per_row` units through its predictor, and by at most ``4 (q + 3)``
         # through its evaluation (a few roundings and one exponential for each class; a margin of the log loss is a
-        # public number of size at most 8, a quarter of which is two of these units). Addition adds one unit for each of
-        # the `terms` that a row's total passes through, relative to the sum of norms. The bound is doubled for terms of
-        # second order.
+        # public number of size at most 8, a quarter of which is two of these units; q + 1 numbers of size at most 16
+        # are added to logits, whose curvature is 1/2). Addition adds one unit for each of the `terms` that a row's
+        # total passes through, relative to the sum of norms. The bound is doubled for terms of second order.
         gradient = self.C * total + self.strong_convexity * theta + self.linear
         n_rows, q = self.n_rows, self.shape[0]
-        units = per_row + 4 * (q + 3) + terms * self.loss.lipschitz
+        units = per_row + 4 * (q + 3) + (8 * math.sqrt(q + 1) if q > 1 else 0.0) + terms * self.loss.lipschitz
         error = self.C * n_rows * self.norm * units
         error += 8 * self.strong_convexity * float(np.linalg.norm(theta))
         error += 8 * float(np.linalg.norm(self.linear))

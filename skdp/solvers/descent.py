@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..checks.params import check_integer, check_positive
 from ..mechanisms import LEAST_RATE, GaussianMechanism, Mechanism, NoNoise, SampledGaussianMechanism
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
+from .target_range import Located
 
 #: Part of the budget, of the square of the GDP parameter, for the number of records if it is not declared.
 COUNT_SHARE = 0.02
@@ -67,43 +69,41 @@ class SamplingSchedule:
         sensitivity: float,
         size: int,
         theorem: Theorem,
-        last: tuple[Release, GaussianEvent] | None = None,
+        first: Sequence[tuple[Release, PrivacyEvent]] | None = None,
+        last: tuple[Release, PrivacyEvent] | None = None,
     ) -> PrivacyGuarantee:
-        """Return the plan: the number of records, unless it is declared, the gradient sums, and a last release."""
-        # `sensitivity` is the largest L2 norm of a record's contribution to a gradient sum, which `theorem` proves.
-        # `delta` is positive.
-        count: Mechanism
-        if epsilon == math.inf:
-            mu, share, after, count = math.inf, 0.0, 0.0, NoNoise(1.0)
-            events: tuple[PrivacyEvent, ...] = (PureEvent(math.inf),)
-        else:
-            share = COUNT_SHARE if self.expected_n is None else 0.0
-            after = 0.0 if last is None else last[0].share
-            whole = gaussian_mu(epsilon, delta)
-            other = whole * math.sqrt(share)
-            mu = sampled_gaussian_mu(epsilon, delta, self.rate, self.n_steps, whole * math.sqrt(share + after))
-            steps: PrivacyEvent = SampledGaussianEvent(self.rate, mu, self.n_steps)
+        """Return the plan: first releases, the gradient sums, and a last release."""
+        # If there are no others, the first release is the number of records, unless it is declared. `sensitivity` is
+        # the largest L2 norm of a record's contribution to a gradient sum, which `theorem` proves. `delta` is positive.
+        private = epsilon < math.inf
+        whole = gaussian_mu(epsilon, delta) if private else math.inf
+        nothing: PrivacyEvent = PureEvent(math.inf)
+        if first is None:
+            other = whole * math.sqrt(COUNT_SHARE)
+            count: Mechanism = GaussianMechanism(other, 1.0, 1) if private else NoNoise(1.0)
+            release = Release(COUNT, count, COUNT_SHARE if private else 0.0, Theorem("Gradient descent", 3))
+            counted = release, GaussianEvent(other) if private else nothing
+            first = [] if self.expected_n is not None else [counted]
+        after = [] if last is None else [last]
+        reserved = sum(release.share for release, _ in (*first, *after)) if private else 0.0
+        mu, steps = math.inf, nothing
+        if private:
+            mu = sampled_gaussian_mu(epsilon, delta, self.rate, self.n_steps, whole * math.sqrt(reserved))
+            steps = SampledGaussianEvent(self.rate, mu, self.n_steps)
             if self.rate == 1:
                 steps = GaussianEvent(mu * math.sqrt(self.n_steps))
-            if self.expected_n is None:
-                count, events = GaussianMechanism(other, 1.0, 1), (GaussianEvent(other), steps)
-            else:
-                events = (steps,)
-            if last is not None:
-                events = (*events, last[1])
         gradients = SampledGaussianMechanism(mu, sensitivity, size, self.n_steps, self.rate)
-        releases = [Release(GRADIENTS, gradients, 1 - share - after, theorem)]
-        if self.expected_n is None:
-            releases.insert(0, Release(COUNT, count, share, Theorem("Gradient descent", 3)))
-        if last is not None:
-            releases.append(last[0])
-        return PrivacyGuarantee(epsilon, delta, events, tuple(releases))
+        planned = [*first, (Release(GRADIENTS, gradients, 1 - reserved, theorem), steps), *after]
+        events = tuple(event for _, event in planned) if private else (nothing,)
+        return PrivacyGuarantee(epsilon, delta, events, tuple(release for release, _ in planned))
 
-    def records(self, session: ReleaseSession, n_rows: int) -> float:
-        """Return the declared number of records, or release a private one in the session."""
+    def records(self, session: ReleaseSession, n_rows: int, located: Located | None = None) -> float:
+        """Return the number of records that is declared, or was released, or release it in the session."""
         # A private number below its own noise carries no information, and steps divided by it would be much too large.
         if self.expected_n is not None:
             return self.expected_n
+        if located is not None:
+            return located.count
         noise = session.mechanism(COUNT).scale
         count = float(session.release(COUNT, np.array([float(n_rows)]))[0])
         return max(1.0, noise, count)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import GaussianEvent
 from ..mechanisms import SampledGaussianMechanism
 from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
@@ -20,6 +18,7 @@ from .clipped_gradients import MOST_WEIGHT, Gradients, boxed
 from .descent import SamplingSchedule
 from .losses import GradientLoss
 from .regularised import INTERCEPT_CONSTANT
+from .target_range import TargetRange
 
 Array = NDArray[np.float64]
 
@@ -86,6 +85,7 @@ class Descent:
     n_features: int
     walk: float = MARGIN_WALK  # Limit on the total noise in predictors of the longest row, for the default step.
     centred: bool = False  # Whether features have mean 0, so that only the constant feature moves the mean.
+    first: TargetRange | None = None  # The first releases of a regression.
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -109,8 +109,9 @@ class Descent:
     def plan(self) -> PrivacyGuarantee:
         """Return the guarantee of the descent."""
         settings, size, line = self.settings, math.prod(self.shape), self.calibration
-        last = None if line is None else (line.release, cast(GaussianEvent, line.event))
-        return self.schedule.plan(settings.epsilon, settings.delta, self.max_norm, size, _THEOREM, last)
+        first = None if self.first is None else self.first.pairs
+        last = None if line is None else (line.release, line.event)
+        return self.schedule.plan(settings.epsilon, settings.delta, self.max_norm, size, _THEOREM, first, last)
 
     @property
     def calibration(self) -> Calibration | None:

@@ -316,28 +316,32 @@ def exponentials(outputs: Array) -> None:
 
 
 class MultinomialLogLoss(SmoothLoss):
-    """Cross entropy of the softmax, in coordinates of the logits that sum to zero."""
+    """Cross entropy of the softmax, in coordinates of the logits that sum to zero.
+
+    Public numbers of a size of at most 16 may be added to the logits.
+    """
 
     lipschitz = SoftmaxLogLoss.lipschitz
     curvature = SoftmaxLogLoss.curvature
 
-    def __init__(self, n_classes: int) -> None:
+    def __init__(self, n_classes: int, added: Array | None = None) -> None:
         self.n_classes = n_classes
         self.outputs = n_classes - 1
         self.basis: Array = helmert(n_classes).T
+        self.added = np.zeros(n_classes) if added is None else added
 
     def encode(self, codes: NDArray[np.intp]) -> Array:
         return np.eye(self.n_classes)[codes]
 
     def value(self, z: Array, target: Array) -> Array:
-        logits = z @ self.basis.T
+        logits = z @ self.basis.T + self.added
         return special.logsumexp(logits, axis=1) - np.einsum("ij,ij->i", logits, target)
 
     def derivative(self, z: Array, target: Array) -> Array:
-        return (special.softmax(z @ self.basis.T, axis=1) - target) @ self.basis
+        return (special.softmax(z @ self.basis.T + self.added, axis=1) - target) @ self.basis
 
     def second_derivative(self, z: Array, target: Array) -> Iterator[tuple[int, int, Array]]:
-        p = special.softmax(z @ self.basis.T, axis=1)
+        p = special.softmax(z @ self.basis.T + self.added, axis=1)
         mean = p @ self.basis
         for a in range(self.outputs):
             for b in range(a, self.outputs):

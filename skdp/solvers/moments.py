@@ -27,6 +27,7 @@ from ..mechanisms import (
     is_gaussian,
     l1_mechanism,
     l2_mechanism,
+    pure_share,
     within_reach,
 )
 from ..release.mismatch import encoded_parts, warn_of_mismatch
@@ -260,8 +261,10 @@ def _laplace(epsilon: float, geometry: Geometry, rows: int = 1) -> DiscreteLapla
     return l1_mechanism(epsilon, group_sensitivity(sensitivity, rows), geometry.size)
 
 
-def plan(epsilon: float, delta: float, geometry: Geometry, unit: Unit = ONE_RECORD) -> tuple[PrivacyGuarantee, Block]:
-    """Return the one joint release of all moments, and the layout of this release."""
+def plan(
+    epsilon: float, delta: float, geometry: Geometry, unit: Unit = ONE_RECORD, share: float = 1.0
+) -> tuple[PrivacyGuarantee, Block]:
+    """Return the one joint release of all moments for a share of the budget, and the layout of this release."""
     block = geometry.by_norm
     sensitivity = moments_l2(
         geometry.row_norm,
@@ -277,12 +280,12 @@ def plan(epsilon: float, delta: float, geometry: Geometry, unit: Unit = ONE_RECO
     if epsilon == math.inf:
         mechanism = NoNoise(sensitivity)
     else:
-        mechanism, event = l2_mechanism(epsilon, delta, 1.0, sensitivity, geometry.size)
+        mechanism, event = l2_mechanism(epsilon, delta, share, sensitivity, geometry.size)
         if delta == 0:
-            laplace = _laplace(epsilon, geometry, unit.rows)
+            laplace = _laplace(pure_share(epsilon, share), geometry, unit.rows)
             if _loss(laplace, geometry.by_sum, geometry) < _loss(mechanism, block, geometry):
                 mechanism, block = laplace, geometry.by_sum
-    releases = (Release(MOMENTS, mechanism, 1.0, THEOREM),)
+    releases = (Release(MOMENTS, mechanism, share, THEOREM),)
     return unit.stated(PrivacyGuarantee(epsilon, delta, (event,), releases)), block
 
 

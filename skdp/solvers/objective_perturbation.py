@@ -27,12 +27,12 @@ from ..accounting import (
     multinomial_log_loss,
     multinomial_price,
 )
-from ..mechanisms import GammaMechanism, GaussianMechanism, Mechanism, NoNoise, pure_share
+from ..mechanisms import GammaMechanism, GaussianMechanism, Mechanism, NoNoise, coordinate_variance, pure_share
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import solver_slack_sensitivity
 from .losses import LogLoss, MultinomialLogLoss
-from .regularised import LARGEST_KAPPA, Array, Geometry, Parameters, automatic_weight
+from .regularised import LARGEST_KAPPA, Array, Geometry, Parameters, automatic_weight, noise_multiplier
 
 # Parts of mu and of epsilon for the noise that hides the residual of the solver.
 _SLACK_MU = 0.02
@@ -50,6 +50,9 @@ _OBJECTIVE_BITS = 36
 #: Bits to which the curve's kappa is rounded up.
 KAPPA_BITS = 40
 
+# Factor of the log-odds of released counts of labels, and their largest size.
+_LOG_ODDS, _MOST_ADDED = 0.5, 16.0
+
 _OBJECTIVE = "objective"
 _SOLUTION = "solution"
 
@@ -62,7 +65,7 @@ def objective_mu(parameters: Parameters, reserved: float) -> float:
 
 def largest_kappa(parameters: Parameters, geometry: Geometry, reserved: float) -> float:
     """Return the limit on C R_a^2 that makes the price of the determinant 0, or a small part of epsilon."""
-    epsilon = parameters.epsilon
+    epsilon = parameters.epsilon if parameters.delta > 0 else pure_share(parameters.epsilon, 1 - reserved)
     if isinstance(geometry.loss, LogLoss) and parameters.delta > 0 and parameters.private:
         free = GAUSSIAN_RATIO * objective_mu(parameters, reserved) * _BELOW
         # Theorem 2 admits more for a small delta, but leaves less to other releases.
@@ -152,6 +155,19 @@ def plan(parameters: Parameters, geometry: Geometry, C: float, reserved: float =
         Release(_SOLUTION, solution, (1 - reserved) * slack_share, Theorem("Objective perturbation", 5)),
     )
     return PrivacyGuarantee(epsilon, delta, events, releases)
+
+
+def shrunk(
+    counts: Array, mechanism: Mechanism, parameters: Parameters, geometry: Geometry, C: float
+) -> tuple[Array, float]:
+    """Return what is added to logits of classes, and the strength of the penalty, from released counts of labels."""
+    # The log-odds have a factor, because the penalty makes the other part of the logits smaller as well.
+    log_odds = _LOG_ODDS * np.log(np.maximum(counts, max(1.0, math.sqrt(coordinate_variance(mechanism)))))
+    added = np.clip(log_odds - log_odds.mean(), -_MOST_ADDED, _MOST_ADDED)
+    # With few records, the variance of the noise in a score is at most the curvature of the losses in one direction.
+    n_records = max(float(counts.sum()), 1.0)
+    noise = noise_multiplier(parameters.epsilon, parameters.delta, geometry.size) ** 2
+    return added, max(1.0, C * geometry.norm**2 * noise * geometry.size / n_records)
 
 
 def release_minimiser(

@@ -29,9 +29,12 @@ class PartedRows:
     def __init__(self, X: PartedArray, codes: PartedArray, norm: float, constant: float) -> None:
         self.parts = KeptObjects(partial(_clipped, norm, constant), (X, codes), _n_labels)
 
-    def objective(self, problem: int | None, loss: SmoothLoss, C: float, linear: Array) -> PartedObjective:
+    def objective(
+        self, problem: int | None, loss: SmoothLoss, C: float, strong_convexity: float, linear: Array
+    ) -> PartedObjective:
         """Return the objective of one problem of several, or of labels with these codes if `problem` is None."""
-        return PartedObjective(self.parts, partial(_objective, problem, loss, linear.shape), C, 1.0, linear)
+        of_part = partial(_objective, problem, loss, linear.shape)
+        return PartedObjective(self.parts, of_part, C, strong_convexity, linear)
 
 
 def _clipped(norm: float, constant: float, X: NDArray, codes: NDArray[np.intp]) -> tuple[ClippedRows, NDArray[np.intp]]:

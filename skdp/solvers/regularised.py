@@ -142,17 +142,19 @@ def solve(
     linear: Array,
     tau: float,
     max_iter: int,
+    strong_convexity: float = 1.0,
 ) -> Array:
     """Return the certified minimisers, of shape ``geometry.shape``, each to a residual of `tau`."""
     thetas = []
     for problem, b in enumerate(linear.reshape(geometry.shape)):
         if isinstance(rows, PartedRows):
             own_problem = None if geometry.n_problems == 1 else problem
-            thetas.append(certified_minimizer(rows.objective(own_problem, geometry.loss, C, b), tau, max_iter))
+            objective: Objective = rows.objective(own_problem, geometry.loss, C, strong_convexity, b)
+            thetas.append(certified_minimizer(objective, tau, max_iter))
             continue
         kind = SparseObjective if issparse(rows.source) else Objective
         own = codes if geometry.n_problems == 1 else (codes == problem).astype(np.intp)
-        objective = kind(rows, own, geometry.loss, C, 1.0, b)
+        objective = kind(rows, own, geometry.loss, C, strong_convexity, b)
         thetas.append(certified_minimizer(objective, tau, max_iter))
     return np.stack(thetas)
 

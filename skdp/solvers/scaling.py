@@ -39,8 +39,15 @@ class Scaling:
         checked = check_bounds(bounds, "bounds_y", "the targets")
         if checked[0].size != 1:
             raise ValueError("bounds_y must be a pair of numbers")
-        one = cls.of(checked, "bounds_y", 1, centred)
-        return cls(*(float(part[0]) for part in (one.lower, one.upper, one.centre, one.half)))
+        return cls.of(checked, "bounds_y", 1, centred)._single()
+
+    def _single(self) -> Scaling:
+        return Scaling(*(float(part[0]) for part in (self.lower, self.upper, self.centre, self.half)))
+
+    def within(self, lower: Array, upper: Array, centred: bool) -> Scaling:
+        """Return the map of targets in narrower bounds, one pair for each target."""
+        narrower = self.of((lower, upper), "bounds_y", len(lower), centred)
+        return narrower if np.ndim(self.lower) else narrower._single()
 
     def apply(self, values: NDArray, out: Array) -> None:
         """Clip a block of values to the bounds, and map these into [-1, 1]."""
@@ -71,6 +78,10 @@ class Scaling:
         out = np.array(y, dtype=np.float64)
         self.apply(out, out)
         return out
+
+    def clipped(self, predictions: Array) -> Array:
+        """Return predictions that are clipped to the bounds, in place."""
+        return np.clip(predictions, self.lower, self.upper, out=predictions)
 
     def columns(self, values: NDArray) -> Array:
         """Return targets, in one column or more, scaled."""

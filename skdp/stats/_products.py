@@ -33,6 +33,9 @@ _LABEL, _SQUARES = "second moments", "squared deviations"
 # Share of the budget for the sampling errors.
 _OF_SQUARES = 0.1
 
+# Least released squares, in standard deviations of their noise.
+_LEAST_SQUARES = 0.25
+
 # Entries of a record are integers of this many bits. Sums of products of two entries over a block are exact in doubles.
 _BITS = 18
 
@@ -169,7 +172,10 @@ def _released(
 
     rows = min(POLYNOMIAL_ROWS, max(1, _ENTRIES // n_pairs))
     exact = exact_sum(squares, values, block_rows=rows) * 2.0**-POLYNOMIAL_BITS
-    shares = np.clip(session.release(_SQUARES, within_reach(noise, exact)) / moments.n, 0.0, 1.0)
+    # Squares that their noise hides are not taken for 0, because an interval would then forget the sampling error.
+    least = _LEAST_SQUARES * math.sqrt(combination(noise, 1.0).variance)
+    released = np.maximum(session.release(_SQUARES, within_reach(noise, exact)), least)
+    shares = np.clip(released / moments.n, 0.0, 1.0)
     return moments, list(zip((shares * largest**2).tolist(), map(tuple, reaches.tolist()), strict=True)), plan
 
 

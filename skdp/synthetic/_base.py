@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from ..release.theorems import Theorem
 from ..release.units import Unit
 from ..schema.columns import ColumnSpec, check_columns
 from ..schema.grid import Grid, check_n_bins
+from ..solvers.scaling import Scaling
+from ..solvers.target_range import TargetRange
 from ._axes import MOST_CELLS, Array, Axes, check_size, default_bins, uniforms
 
 COUNTS = "counts of cells"
@@ -54,9 +56,11 @@ class Parameters:
     bounds_y: tuple[Array, Array] | None
     expected_n: int
     unit: Unit
+    first: TargetRange | None  # The first releases of a regression.
 
     def mechanism(self, size: int) -> tuple[Mechanism, Any]:
-        return class_sums_mechanism(self.epsilon, self.delta, 1, 0, size, self.unit.rows)
+        share = 1.0 if self.first is None else 1 - self.first.share
+        return class_sums_mechanism(self.epsilon, self.delta, 1, 0, size, self.unit.rows, share)
 
     def axes(self, n_features: int, names: NDArray | None, n_classes: int | None, named: bool = True) -> Axes:
         """Return the axes for a number of columns and labels."""
@@ -76,10 +80,11 @@ class Parameters:
         return check_size(Axes(columns, n_bins_y, Grid(*self.bounds_y, n_bins_y).of(1)))
 
     def plan(self, axes: Axes) -> PrivacyGuarantee:
-        """Return the one release. One record adds 1 to one count, in both norms (see ``class_sums_l1``)."""
+        """Return the release of the counts. One record adds 1 to one count, in both norms (see ``class_sums_l1``)."""
         mechanism, event = self.mechanism(axes.size)
-        releases = (Release(COUNTS, mechanism, 1.0, THEOREM),)
-        return self.unit.stated(PrivacyGuarantee(self.epsilon, self.delta, (event,), releases))
+        share = 1.0 if self.first is None else 1 - self.first.share
+        guarantee = PrivacyGuarantee(self.epsilon, self.delta, (event,), (Release(COUNTS, mechanism, share, THEOREM),))
+        return self.unit.stated(guarantee if self.first is None else self.first.and_then(guarantee))
 
 
 def postprocess_weights(counts: Array, mechanism: Mechanism) -> Array:
@@ -107,6 +112,8 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
     _released = frozenset({"counts_", "weights_", "estimator_"})
     _public = frozenset({"bin_edges_", "_axes"})
     _dtypes = NUMBERS
+    #: Whether the range of the targets is released first.
+    _regresses: ClassVar[bool] = False
 
     epsilon: float
     delta: float
@@ -130,9 +137,11 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
             raise ValueError("bounds_y must be a pair of numbers: y has one column")
         n_bins = 0 if self.n_bins is None else check_n_bins(self.n_bins)
         n_bins_y = getattr(self, "n_bins_y", None)
+        epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
+        unit = Unit.of(self._declared("rows_per_group"))
         return Parameters(
-            epsilon=check_epsilon(self.epsilon),
-            delta=check_delta(self.delta),
+            epsilon=epsilon,
+            delta=delta,
             columns=check_columns(self, n_bins=n_bins or 2),
             n_bins=n_bins,
             n_bins_y=0 if n_bins_y is None else check_integer(n_bins_y, "n_bins_y", least=2, most=MOST_CELLS),
@@ -140,7 +149,8 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
             classes=classes,
             bounds_y=bounds_y,
             expected_n=EXPECTED_N if self.expected_n is None else check_integer(self.expected_n, "expected_n", least=1),
-            unit=Unit.of(self._declared("rows_per_group")),
+            unit=unit,
+            first=TargetRange.of(epsilon, delta, rows=unit.rows) if self._regresses else None,
         )
 
     def _kind(self, parameters: Parameters) -> type[PrivateEstimator]:
@@ -160,6 +170,9 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
 
     def _measure(self, session: ReleaseSession, records: Records, parameters: Parameters, axes: Axes) -> dict[str, Any]:
         mechanism, classes = session.mechanism(COUNTS), records.shape.classes
+        if parameters.first is not None:
+            bounds = parameters.first.located(session, records.y, Scaling.of_target(parameters.bounds_y, True)).targets
+            axes = replace(axes, target=Grid(np.array(bounds.lower), np.array(bounds.upper), axes.n_targets).of(1))
         counts = session.release(COUNTS, axes.counts(records.X, records.y)).reshape(axes.shape)
         if classes is not None:
             deviation = noise_scale(mechanism) * math.sqrt(counts.size / len(classes))
@@ -180,7 +193,9 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
     def _fixed_cost(self) -> PrivacyCost | None:
         # The number of cells changes dimensions only.
         parameters = self._check_parameters()
-        return PrivacyCost(parameters.epsilon, parameters.delta, (parameters.mechanism(1)[1],))
+        event = parameters.mechanism(1)[1]
+        first = () if parameters.first is None or parameters.epsilon == math.inf else parameters.first.events
+        return PrivacyCost(parameters.epsilon, parameters.delta, (*first, event))
 
     def _target_values(self, values: Array) -> NDArray | None:
         """Return y for the values of the last axis."""

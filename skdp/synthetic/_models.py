@@ -441,7 +441,8 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     bounds : tuple (lower, upper)
         Public bounds of the numeric features: numbers, or one for each column. Values beyond count in the outer bins.
     bounds_y : tuple (lower, upper)
-        Public bounds of the target. Targets beyond count in the outermost bins.
+        Public bounds of the target. Predictions are within the bounds. The bins divide the released range of the
+        target, so that the bounds may be generous (see :ref:`regression`). Targets beyond count in the outermost bins.
     categorical_features : array-like, default=None
         Categorical columns, coded 0, 1, ..., given by positions, names, or a mask. Rows with other values are left out.
     n_categories : int or array-like of int, default=None
@@ -494,10 +495,11 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
 
     Notes
     -----
-    **Privacy.** The release is that of :class:`NoisyHistogram` (:ref:`histograms, theorem 1 <histograms-theorem-1>`).
-    The model is post-processing of the release. Therefore its choice among others by its score on these data, and any
-    number of further models, use no more of the budget. The guarantee covers neither an error for values that are not
-    finite nor the time that `fit` takes.
+    **Privacy.** A range of the target and its mean in it are released first (:ref:`regression, theorem 1
+    <regression-theorem-1>`). The counts are those of :class:`NoisyHistogram` (:ref:`histograms, theorem 1
+    <histograms-theorem-1>`). The model is post-processing of the releases. Therefore its choice among others by its
+    score on these data, and any number of further models, use no more of the budget. The guarantee covers neither an
+    error for values that are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -512,6 +514,10 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     >>> model.fit(X[:, [2]], y).predict([[0.0]]).shape
     (1,)
     """
+
+    _regresses = True
+    _released = HistogramModel._released | {"_axes"}
+    _public = HistogramModel._public - {"_axes"}
 
     def __init__(
         self,
@@ -554,6 +560,23 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
 
     def _target(self) -> tuple[str, NDArray | None, Any]:
         return NUMBER, None, checked_bounds_y(self._declared("bounds_y"))
+
+    def predict(self, X: Any) -> NDArray:
+        """Return the predictions of the fitted model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features. They are not binned.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Predictions, clipped to the released range of the target.
+        """
+        predictions = super().predict(X)
+        target = self._axes.target
+        return np.clip(predictions, target.lower[0], target.upper[0])
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Count the records, spend epsilon and delta, and fit the model to the cells.

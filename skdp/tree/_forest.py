@@ -31,7 +31,7 @@ from ..schema.columns import Columns, check_columns
 from ._base import MOST_CATEGORIES, TreeModel, check_optional
 from ._growth import grow
 from ._importances import impurity_decreases
-from ._outcomes import Outcome
+from ._outcomes import Labels, Outcome, Targets
 from ._plans import COUNTS, CUTS, GRID, LENGTH, SCALE, STEP, TREES, Parameters, Plan, Shares, make_plan, plan_trees
 from ._smoothing import class_distributions, log_odds, scores, totals_of
 from ._structure import ROUTED, Forest, FoundLeaves
@@ -180,19 +180,21 @@ class RandomTrees(TreeModel, PrivateEstimator):
     ) -> dict[str, Any]:
         columns, plan, outcome = design.columns, design.plan, design.outcome
         n_features, n_classes = records.shape.n_features, outcome.n_classes
+        first = None
+        if plan.first is not None:
+            assert isinstance(outcome, Targets)
+            outcome, first = outcome.within(plan.first.located(session, records.y, outcome.scaling))
         X, y, all_y = outcome.encoded(records.X, records.y)
         warps = {}
         if plan.mechanism(CUTS) is not None:
             cuts = session.release(CUTS, columns.grid.counts(X, columns.numeric))
             warps = dict(zip(columns.numeric.tolist(), columns.grid.edges(cuts), strict=True))
-        trees, first = plan.trees, None
-        counter = plan.mechanism(outcome.first)
-        if trees is None and counter is not None:
-            spread = math.sqrt(coordinate_variance(counter))
-            first = (
-                outcome.known_totals(session.release(outcome.first, outcome.first_sums(counter, all_y)), spread),
-                spread,
-            )
+        trees = plan.trees
+        if trees is None:
+            if isinstance(outcome, Labels):
+                spread = math.sqrt(coordinate_variance(session.mechanism(outcome.first)))
+                first = outcome.known_totals(session.release(outcome.first, outcome.first_sums(all_y)), spread), spread
+            assert first is not None
             chosen = Shares(parameters.epsilon, parameters.delta)
             n_rows = _postprocess_rows(*first)
             trees = plan_trees(parameters, n_features, outcome, n_rows, plan.rest, chosen)

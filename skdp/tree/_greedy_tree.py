@@ -419,6 +419,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
     (1, 4, 3)
     """
 
+    _counts_outside = ("entries", "target")
     _takes_parts = True
     _released = frozenset({"structure_", "leaf_counts_", "leaf_proba_"})
 

@@ -34,6 +34,7 @@ from ..release.mismatch import warn_of_labels
 from ..release.units import rows_at
 from ..sensitivity import sum_over_rows
 from ..solvers.scaling import Scaling
+from ..solvers.target_range import Located
 from ._counts import Structure, class_counts, count_mechanism, leaf_counts
 from ._smoothing import class_prior
 from ._structure import ROUTED
@@ -43,10 +44,6 @@ Array = NDArray[np.float64]
 
 #: Shares are multiples of this.
 SHARE_STEP = 2.0**-20
-
-# Number of rows of a block of targets.
-_ROWS = 2**17
-
 #: The smallest ratio of the variance of targets to that of two classes with their mean.
 _LEAST_DISPERSION = 2.0**-26
 
@@ -77,15 +74,10 @@ def leaf_shares_l1(n_trees: int) -> float:
     return n_trees + spread_weight(n_trees, "L1") / 4
 
 
-def _both_sums(shares: Array) -> Array:
-    return np.array([(1 - shares).sum(), shares.sum()])
-
-
 class Outcome(ABC):
     """The public definition of the numbers in leaves, and the mechanism of their release."""
 
-    #: Name of the first release, before the trees, and the theorem of the user guide about both.
-    first: ClassVar[str]
+    #: The theorem of the user guide about the numbers in leaves.
     theorem: ClassVar[int]
     n_classes: int
     #: Whether labels are counted. Noise in a mean is an error, but noise in odds may keep their order.
@@ -102,18 +94,6 @@ class Outcome(ABC):
         self, epsilon: float, delta: float, share: float, n_trees: int, n_leaves: int
     ) -> tuple[Mechanism, PrivacyEvent]:
         """Return the mechanism for the sums in all leaves."""
-
-    @abstractmethod
-    def first_mechanism(self, epsilon: float, delta: float, share: float) -> tuple[Mechanism, PrivacyEvent]:
-        """Return the mechanism for sums over all records."""
-
-    @abstractmethod
-    def first_sums(self, mechanism: Mechanism, y: NDArray) -> Array:
-        """Return the sums over all records. One record changes them as it changes those of one tree."""
-
-    def known_totals(self, released: Array, spread: float) -> Array:
-        """Return the totals of classes from released sums over all records."""
-        return released[: self.n_classes]
 
     @abstractmethod
     def sums(self, mechanism: Mechanism, structure: Structure, X: NDArray, y: NDArray) -> Array:
@@ -145,6 +125,7 @@ class Labels(Outcome):
     """Each label counts as 1."""
 
     n_classes: int
+    #: Name of the first release, before the trees.
     first: ClassVar[str] = "class counts"
     theorem: ClassVar[int] = 1
 
@@ -160,15 +141,17 @@ class Labels(Outcome):
         return count_mechanism(epsilon, delta, share, n_trees, n_trees * n_leaves * self.n_classes)
 
     def first_mechanism(self, epsilon: float, delta: float, share: float) -> tuple[Mechanism, PrivacyEvent]:
+        """Return the mechanism for sums over all records."""
         return count_mechanism(epsilon, delta, share, 1, self.n_classes + 1)
 
-    def first_sums(self, mechanism: Mechanism, y: NDArray) -> Array:
+    def first_sums(self, y: NDArray) -> Array:
+        """Return the sums over all records. One record changes them as it changes those of one tree."""
         return class_counts(y, self.n_classes)
 
     def known_totals(self, released: Array, spread: float) -> Array:
         # The noise in the sum of the declared ones is larger than in the count of the others.
         warn_of_labels(float(released[:-1].sum()), spread * math.sqrt(self.n_classes), float(released[-1]))
-        return super().known_totals(released, spread)
+        return released[: self.n_classes]
 
     def sums(self, mechanism: Mechanism, structure: Structure, X: NDArray, y: NDArray) -> Array:
         return leaf_counts(structure, X, y, self.n_classes).ravel()
@@ -186,7 +169,6 @@ class Targets(Outcome):
 
     scaling: Scaling
     n_classes: int = 2
-    first: ClassVar[str] = "count and sum of targets"
     theorem: ClassVar[int] = 9
     of_labels: ClassVar[bool] = False
     least_difference: ClassVar[float] = 2.0**-5
@@ -215,14 +197,11 @@ class Targets(Outcome):
         part = pure_share(epsilon, share)
         return l1_mechanism(part, leaf_shares_l1(n_trees), size), PureEvent(part)
 
-    def first_mechanism(self, epsilon: float, delta: float, share: float) -> tuple[Mechanism, PrivacyEvent]:
-        return self.mechanism(epsilon, delta, share, 1, 1)
-
-    def first_sums(self, mechanism: Mechanism, y: NDArray) -> Array:
-        # The other numbers of the release are not needed.
-        # Shares are multiples of a power of two, so that their sums are exact.
-        first, second = sum_over_rows(_both_sums, y, block_rows=_ROWS)
-        return within_reach(mechanism, [first, second, 0.0])
+    def within(self, located: Located) -> tuple[Targets, tuple[Array, float]]:
+        """Return the outcome for the released range, and the totals of both ends with the noise in each."""
+        share = (float(located.mean[0]) + 1) / 2
+        totals = located.count * np.array([1 - share, share])
+        return Targets(located.targets), (totals, located.count * float(located.deviation[0]) / math.sqrt(2))
 
     def sums(self, mechanism: Mechanism, structure: Structure, X: NDArray, y: NDArray) -> Array:
         route, size = structure.router(many_rows(X)), structure.n_leaves

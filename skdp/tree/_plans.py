@@ -21,8 +21,9 @@ from ..mechanisms import (
 from ..release.session import PrivacyGuarantee, Release, Reserved
 from ..release.theorems import Theorem
 from ..schema.columns import ColumnSpec
+from ..solvers.target_range import TargetRange
 from ._counts import choice_mechanism
-from ._outcomes import Outcome
+from ._outcomes import Labels, Outcome
 from ._weights import Step
 
 CUTS = "cut points"
@@ -146,7 +147,8 @@ class Shares:
             # The limit is slightly above the sum of the parts, because of rounding. `gaussian_mu` has a larger margin.
             event = GaussianEvent(gaussian_mu(self.epsilon, self.delta) * math.sqrt(share) * (1 + 2.0**-48))
         elif self.epsilon < math.inf:
-            event = PureEvent(self.epsilon * share)
+            # Slightly more than the sum of parts by `pure_share`, and less than what other parts leave of epsilon.
+            event = PureEvent(self.epsilon * share * (1 - 2.0**-51))
         self.add(label, (Reserved(event), event), share, 6)
 
     def guarantee(self) -> PrivacyGuarantee:
@@ -216,6 +218,7 @@ class Plan:
     guarantee: PrivacyGuarantee
     rest: float
     trees: Trees | None
+    first: TargetRange | None  # The first releases of a regression.
 
     def mechanism(self, label: str) -> Mechanism | None:
         return next((r.mechanism for r in self.guarantee.releases if r.label == label), None)
@@ -229,13 +232,20 @@ def make_plan(parameters: Parameters, n_features: int, outcome: Outcome, n_numer
     if parameters.thresholds == "quantile" and n_numeric:
         rest -= _CUT_SHARE
         shares.add(CUTS, quantile_mechanism(epsilon, delta, _CUT_SHARE, *even_levels(LEVELS), n_numeric), _CUT_SHARE, 3)
-    trees = None
+    trees, first = None, None
+    if isinstance(outcome, Labels):
+        if parameters.adaptive:
+            rest -= _CLASS_SHARE
+            made = outcome.first_mechanism(epsilon, delta, _CLASS_SHARE)
+            shares.add(outcome.first, made, _CLASS_SHARE, outcome.theorem)
+    else:
+        first = TargetRange.of(epsilon, delta)
+        rest -= first.share
+        shares.releases.extend(first.releases)
+        shares.events.extend(first.events)
     if parameters.adaptive:
-        rest -= _CLASS_SHARE
-        made = outcome.first_mechanism(epsilon, delta, _CLASS_SHARE)
-        shares.add(outcome.first, made, _CLASS_SHARE, outcome.theorem)
         shares.reserve(TREES, rest)
     else:
         n_rows = parameters.expected_n
         trees = plan_trees(parameters, n_features, outcome, n_rows, rest, shares)
-    return Plan(shares.guarantee(), rest, trees)
+    return Plan(shares.guarantee(), rest, trees, first)

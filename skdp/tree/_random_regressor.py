@@ -47,7 +47,7 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         Values beyond are clipped, without a warning.
     bounds_y : tuple (lower, upper)
         Public bounds of the targets. Targets beyond are clipped, without a warning, and predictions lie within the
-        bounds. The noise is proportional to their distance.
+        bounds. The bounds may be generous (see :ref:`regression`).
     categorical_features : array-like, default=None
         Categorical columns, given by positions, names, or a mask. If None, there are none.
     n_categories : int or array-like of int, default=None
@@ -63,8 +63,8 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as are needed to use each
         feature once.
     expected_n : int, default=None
-        Publicly known, approximate number of records, from which the number of trees and the depth follow. If None, and
-        unless `n_estimators` is set, 4 % of the budget is spent on a noisy count and sum of targets.
+        Publicly known, approximate number of records, from which the number of trees and the depth follow. If None, the
+        released number of records takes its place.
     thresholds : {"uniform", "quantile"}, default="uniform"
         How numeric features are split. ``"uniform"`` draws thresholds evenly within the bounds. ``"quantile"`` draws
         them evenly between cut points, which take a tenth of the budget. Use it if the bounds are far too wide.
@@ -93,7 +93,7 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     leaf_counts_ : ndarray of shape (n_trees, n_leaves)
         Noisy numbers of records. 0 in leaves that no record can reach.
     leaf_sums_ : ndarray of shape (n_trees, n_leaves)
-        Noisy sums of targets minus the middle of `bounds_y`. 0 in leaves that no record can reach.
+        Noisy sums of targets minus the middle of their released range. 0 in leaves that no record can reach.
     leaf_means_ : ndarray of shape (n_trees, n_leaves)
         Means of targets in the leaves, shrunk.
     inner_means_ : ndarray of shape (n_trees, n_leaves - 1)
@@ -122,7 +122,8 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
 
     Notes
     -----
-    **Privacy.** The trees depend on public numbers only. A target is clipped to `bounds_y` and mapped to :math:`v` in
+    **Privacy.** A range of the targets, their mean in it and the number of records are released first
+    (:ref:`regression, theorem 1 <regression-theorem-1>`). A target is clipped to this range and mapped to :math:`v` in
     [0, 1]. In one leaf of each of :math:`T` trees, its record adds :math:`1 - v` to one sum and :math:`v` to another.
     The total of both sums counts the records, and half of their difference sums the centred targets. The record adds
     :math:`v(1-v)`, weighted, to one more sum. All sums are released together. One record moves them by at most
@@ -167,9 +168,9 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
             "intercept_",
             "_shares",
             "_decreases",
+            "_targets",
         }
     )
-    _public = frozenset({"_targets"})
 
     bounds_y: Any
     intercept_: float
@@ -233,7 +234,7 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         }
 
     def predict(self, X: Any) -> Array:
-        """Return predictions within `bounds_y`.
+        """Return predictions within the released range of the targets.
 
         Parameters
         ----------

@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import LogisticRegression
 
@@ -19,6 +18,7 @@ from skdp.additive._plans import COUNTS
 from skdp.additive._stages import n_stages
 from skdp.solvers.calibration import SHARE
 from skdp.solvers.descent import GRADIENTS
+from skdp.solvers.target_range import LOCATION, RANGE
 from tests.trust.choices import choosing
 from tests.trust.transcripts import transcript
 
@@ -358,6 +358,12 @@ def test_the_noise_that_is_drawn_is_the_budget_exactly(interactions, kind):
         elif label.startswith("table"):
             bound = {"two": 1, "three": math.sqrt(2), "numbers": math.sqrt(1 + 0.3**2 + 0.3**2)}[kind]
             mus[label] = bound / own.scale
+        elif label == RANGE:
+            # A choice of range is 0.04 of the budget (tests/solvers).
+            mus[label] = math.sqrt(0.04) * gaussian_mu(0.7, 1e-5)
+        elif label == LOCATION:
+            # One record adds weights of 1 to the sums in the range.
+            mus[label] = 1 / own.scale
         else:
             # One record adds weights of 1 in all.
             mus[label] = 1 / own.scale

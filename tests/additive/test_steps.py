@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from skdp.additive._sampling_noise import sampling_variances
 
 from skdp import DPAdditiveClassifier
 from skdp.additive._engines import LIMIT, GradientEngine
 from skdp.additive._groups import MEAN_CURVATURE
 from skdp.additive._joint import BLOCK, Bundles
-from skdp.additive._sampling_noise import sampling_variances
 from skdp.additive._terms import Layout
 from skdp.schema.columns import code_type
 from skdp.solvers.losses import LogLoss, SoftmaxLogLoss

@@ -6,11 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import integrate, special
+from skdp.additive._fine import split_for_pairs
 
 from skdp.accounting import GAUSSIAN_RATIO, gaussian_mu
 from skdp.additive import _descent_noise, _engines, _plans, _terms
 from skdp.additive._descent_noise import Moved
-from skdp.additive._fine import split_for_pairs
 from skdp.additive._gradients import CellGradients, CentredGradients
 from skdp.additive._groups import Centred, GroupedLayout
 from skdp.additive._terms import Layout

@@ -18,6 +18,7 @@ from skdp.linear_model import ExpMechERM, _exponential_mechanism
 from skdp.release.session import ReleaseSession
 from skdp.solvers.loss_sums import LossSum, SquaredErrorSum, minimiser_on_ball
 from skdp.solvers.losses import AbsoluteError, Huber, LogLoss, ScoreLoss, SquaredError
+from skdp.solvers.target_range import Located, TargetRange
 
 LOSSES = [LogLoss(), SquaredError(), Huber(0.05), Huber(0.7), Huber(5.0), AbsoluteError()]
 REACHES = [0.1, 0.5, 0.99, 1.0, 1.7, 4.0, 20.0]
@@ -95,14 +96,16 @@ def test_privacy_loss_of_the_worst_pair(name, epsilon):
 
     def log_density(rows):
         losses = _exponential_mechanism.loss_sum(X[:rows], y[:rows], parameters)
-        score = -losses.values(grid[:, None] @ losses.frame) / plan.releases[0].mechanism.scale
+        score = -losses.values(grid[:, None] @ losses.frame) / plan.releases[-1].mechanism.scale
         return score - np.log(np.exp(score - score.max()).sum()) - score.max()
 
     for rows in (0, 5):
         ratio = log_density(rows + 1) - log_density(rows)
-        assert np.abs(ratio).max() <= epsilon
-        assert np.ptp(ratio) <= epsilon
-        assert np.ptp(ratio) == pytest.approx(epsilon, rel=3e-3), "no more noise than needed"
+        # A regression releases the range and the location of its targets with a part of epsilon.
+        rest = epsilon * plan.releases[-1].share
+        assert np.abs(ratio).max() <= rest
+        assert np.ptp(ratio) <= rest
+        assert np.ptp(ratio) == pytest.approx(rest, rel=3e-3), "no more noise than needed"
 
 
 # --- known answers ------------------------------------------------------------------------------------------------
@@ -123,11 +126,12 @@ def test_without_noise_it_is_scikit_learns_model(size):
     theirs = LogisticRegression(C=1e10, tol=1e-12, max_iter=10_000).fit(X, label)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-4)
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-4)
-    ours, theirs = model_of("squared_error", epsilon=math.inf).fit(X, y), LinearRegression().fit(X, y)
+    ours, theirs = model_of("squared_error", epsilon=math.inf, max_score=100.0).fit(X, y), LinearRegression().fit(X, y)
     np.testing.assert_allclose([*ours.coef_, ours.intercept_], [*theirs.coef_, theirs.intercept_], **near)
-    ours = model_of("absolute_error", epsilon=math.inf).fit(X, y)
+    ours = model_of("absolute_error", epsilon=math.inf, max_score=100.0).fit(X, y)
     theirs = QuantileRegressor(alpha=0.0, quantile=0.5).fit(X, y)
-    cost = [np.abs(model.predict(X) - y).sum() for model in (ours, theirs)]
+    # Predictions are within the range of the targets.
+    cost = [np.abs(np.clip(model.predict(X), y.min(), y.max()) - y).sum() for model in (ours, theirs)]
     assert cost[0] == pytest.approx(cost[1], rel=1e-9)
 
 
@@ -260,10 +264,13 @@ def test_another_loss_leaves_nothing_of_the_first():
 @every_name
 def test_the_release_is_bounded_range_and_its_plan_says_so(name):
     plan = model_of(name, epsilon=0.7, delta=1e-5).privacy_plan(n_features=2)
-    assert plan.events == (BoundedRangeEvent(0.7),)
-    assert (plan.epsilon, plan.delta) == (0.7, 1e-5)
-    (release,) = plan.releases
+    release = plan.releases[-1]
     assert release.mechanism.norm == "range"
+    assert isinstance(plan.events[-1], BoundedRangeEvent)
+    assert plan.events[-1].epsilon == pytest.approx(0.7 * release.share)
+    assert sum(event.epsilon for event in plan.events) <= 0.7
+    assert (plan.epsilon, plan.delta) == (0.7, 1e-5)
+    assert (release.share == 1) == (len(plan.releases) == 1) == (name == "log_loss")
 
 
 @pytest.mark.parametrize(
@@ -279,13 +286,15 @@ def test_the_release_is_bounded_range_and_its_plan_says_so(name):
     ],
 )
 def test_sensitivity_in_numbers(name, most, spread):
-    release = model_of(name, max_score=most).privacy_plan(n_features=1).releases[0]
+    release = model_of(name, max_score=most).privacy_plan(n_features=1).releases[-1]
     assert release.sensitivity == pytest.approx(spread, rel=1e-12)
 
 
 def test_targets_and_thresholds_are_in_units_of_y(monkeypatch):
-    # The draw may depend on the last bits of the losses. Therefore one point is handed on.
+    # The draw may depend on the last bits of the losses. Therefore one point is handed on. The range of the targets is
+    # that of the bounds.
     X, y = regression_rows()
+    monkeypatch.setattr(TargetRange, "located", lambda self, session, y, targets, centred: Located(targets, 0, 0, 1))
     losses, point = [], np.array([0.3, -0.2, 0.1])
     monkeypatch.setattr(ReleaseSession, "release", lambda session, label, value: losses.append(value) or point)
     ball = np.random.default_rng(0).uniform(-1, 1, size=(50, 3))
@@ -296,7 +305,7 @@ def test_targets_and_thresholds_are_in_units_of_y(monkeypatch):
         large = model_of(name, bounds_y=(300.0, 500.0), **threshold).fit(X, 100 * y + 400)
         first, second = (total.values(ball @ total.frame) for total in losses[-2:])
         np.testing.assert_allclose(second, first, rtol=1e-9)
-        assert small.privacy_.releases[0].mechanism == large.privacy_.releases[0].mechanism
+        assert small.privacy_.releases[-1].mechanism == large.privacy_.releases[-1].mechanism
         np.testing.assert_allclose(large.coef_, 100 * small.coef_, rtol=1e-9)
         assert large.intercept_ == pytest.approx(100 * small.intercept_ + 400)
 

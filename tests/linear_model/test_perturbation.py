@@ -4,11 +4,12 @@ Every stochastic test has a false-alarm probability of 1e-6 and a fixed seed.
 """
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 from sklearn.linear_model import LogisticRegression
 
 from skdp import BudgetAccountant, ObjPertLogReg, OutputPertLogReg
@@ -20,8 +21,10 @@ from skdp.accounting import (
     gaussian_mu,
     gaussian_noise_multiplier,
 )
+from skdp.mechanisms import DiscreteLaplaceMechanism
 from skdp.sensitivity import clip_rows
-from skdp.solvers.objective_perturbation import largest_kappa, pure_price
+from skdp.solvers.losses import MultinomialLogLoss
+from skdp.solvers.objective_perturbation import largest_kappa, pure_price, shrunk
 from skdp.solvers.regularised import INTERCEPT_CONSTANT, Geometry, solve
 from tests.estimators import PERTURBATION, declared, name_of
 from tests.linear_model.data import blobs, saturating_pair
@@ -213,9 +216,10 @@ def test_pure_plan_spends_exactly_epsilon(epsilon, C, loss, n_classes):
     plan = model.privacy_plan(n_features=6, n_classes=n_classes)
     geometry = Geometry.of(model._check_parameters(), 6, n_classes)
     weight = model._weight(model._check_parameters(), geometry)
-    noise, slack = (release.mechanism.epsilon for release in plan.releases)
+    *counts, noise, slack = (release.mechanism.epsilon for release in plan.releases)
+    assert counts == ([pytest.approx(0.06 * epsilon)] if C == "auto" and (loss, n_classes) == ("log_loss", 4) else [])
     assert noise > 0.5 * epsilon
-    assert noise + pure_price(geometry, weight, noise) + slack == pytest.approx(epsilon)
+    assert sum(counts) + noise + pure_price(geometry, weight, noise) + slack == pytest.approx(epsilon)
 
 
 @pytest.mark.parametrize("kappa", [0.1, 0.9, 1.0])
@@ -242,17 +246,65 @@ def test_pure_multinomial_price_is_nothing_up_to_four_kappa_equal_epsilon(n_clas
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-6), (1.0, 1e-5), (10.0, 1e-9)])
 def test_gaussian_plan_meets_its_delta(loss, n_classes, epsilon, delta):
     plan = objective_plan(epsilon=epsilon, delta=delta, loss=loss, n_classes=n_classes)
-    objective, solution = plan.events
+    *counts, objective, solution = plan.events
     if (loss, n_classes) == ("log_loss", 2):
         # All of it is Gaussian, and the accountant counts it as such.
         assert isinstance(objective, GaussianEvent)
         assert plan.cost.mu() <= gaussian_mu(epsilon, delta)
         total = float(gaussian_delta(epsilon, math.hypot(objective.noise_mu, solution.noise_mu)))
     else:
-        total = objective.curve.delta(epsilon, objective.noise_mu, solution.mu())
+        others = math.hypot(solution.mu(), *(own.noise_mu for own in counts))
+        total = objective.curve.delta(epsilon, objective.noise_mu, others)
     assert (1 - 1e-6) * delta <= total <= delta
-    # An independent lower bound: a Gaussian mechanism with the same noise and no determinant.
-    assert float(gaussian_delta(epsilon, plan.releases[0].mechanism.mu)) <= delta
+    # An independent lower bound: Gaussian mechanisms with the same noise and no determinant.
+    assert float(gaussian_delta(epsilon, math.hypot(*(own.mechanism.mu for own in plan.releases[:-1])))) <= delta
+
+
+def test_counts_of_labels_are_released_for_three_labels_with_an_automatic_weight():
+    labels = {
+        (K, intercept, C, loss): [
+            release.label
+            for release in objective_plan(n_classes=K, fit_intercept=intercept, C=C, loss=loss, epsilon=1.0).releases
+        ]
+        for K in (2, 3)
+        for intercept in (True, False)
+        for C in ("auto", 0.1)
+        for loss in ("log_loss", "huber")
+    }
+    expected = {key: (["counts of labels"] if key == (3, True, "auto", "log_loss") else []) for key in labels}
+    assert labels == {key: [*first, "objective", "solution"] for key, first in expected.items()}
+
+
+def test_the_penalty_shrinks_to_the_log_odds_of_the_counts():
+    geometry = Geometry.of(ObjPertLogReg(data_norm=1.5)._check_parameters(), 2, 4)
+    rng, C, strength = np.random.default_rng(0), 0.4, 3.0
+    X, y = rng.normal(size=(50, 2)), rng.integers(4, size=50)
+    added = np.array([1.5, -0.5, -1.5, 0.5])
+    shifted = replace(geometry, loss=MultinomialLogLoss(4, added))
+    rows, b = clip_rows(X, 1.5, geometry.constant), rng.normal(size=geometry.size)
+    found = solve(rows, y, shifted, C, b, 1e-9, 100, strength)
+
+    def naive(theta):
+        logits = rows[:] @ theta.reshape(3, 3).T @ shifted.loss.basis.T + added
+        losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(50), y]
+        return C * losses.sum() + strength / 2 * theta @ theta + b @ theta
+
+    best = optimize.minimize(naive, np.zeros(9), tol=1e-10)
+    np.testing.assert_allclose(found.ravel(), best.x, atol=1e-4)
+
+
+def test_a_few_records_have_a_stronger_penalty():
+    parameters = ObjPertLogReg(epsilon=0.1, data_norm=1.0)._check_parameters()
+    geometry = Geometry.of(parameters, 20, 5)
+    C, mechanism = 0.02, DiscreteLaplaceMechanism(0.006, 1.0, 5)
+    counts = np.array([900.0, 50.0, 30.0, -4.0, 20.0])
+    logits, strength = shrunk(counts, mechanism, parameters, geometry, C)
+    assert logits.sum() == pytest.approx(0)
+    assert logits[0] - logits[1] == pytest.approx(0.5 * math.log(900 / math.sqrt(2) * 0.006), rel=1e-3)
+    assert np.ptp(logits[1:]) == 0
+    assert 1 < strength < shrunk(counts / 10, mechanism, parameters, geometry, C)[1]
+    assert shrunk(1e6 * counts, mechanism, parameters, geometry, C)[1] == 1
+    assert np.abs(shrunk(np.array([1e200, 0, 0, 0, 0]), mechanism, parameters, geometry, C)[0]).max() == 16
 
 
 @pytest.mark.parametrize("delta", [1e-5, 1e-6, 1e-9])

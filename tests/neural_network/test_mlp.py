@@ -15,6 +15,7 @@ from skdp.neural_network._mlp import initial_normals, scaled_rows
 from skdp.neural_network._optimizers import Descent, initial_weights, sgd_rate
 from skdp.release.session import ReleaseSession
 from skdp.solvers.calibration import LABEL, Calibration, Line
+from skdp.solvers.target_range import Located, TargetRange
 from tests.difficult import difficult
 from tests.linear_model.data import blobs
 
@@ -71,8 +72,8 @@ def test_units_do_not_matter():
     one, other = classifier().fit(X, y), classifier(data_norm=32.0).fit(8 * X, y)
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(8 * X), rtol=1e-9)
     targets = X[:, 0]
-    one, other = regressor().fit(X, targets), regressor(bounds_y=(-40, 80)).fit(X, 6 * targets + 20)
-    np.testing.assert_allclose(one.predict(X) * 6 + 20, other.predict(X), rtol=1e-6)
+    one, other = regressor().fit(X, targets), regressor(bounds_y=(-80, 80)).fit(X, 8 * targets)
+    np.testing.assert_allclose(one.predict(X) * 8, other.predict(X), rtol=1e-6)
 
 
 def test_several_targets_and_one_column_are_kept_apart():
@@ -391,10 +392,14 @@ def test_predictions_are_corrected_by_the_lines_of_the_last_release(monkeypatch)
         return model.fit(X, Y).predict(X)
 
     monkeypatch.setattr(ReleaseSession, "release", lambda self, label, values: [True])
+    all_bounds = Located(model._targets(2), np.zeros(2), np.zeros(2), float(len(X)))
+    monkeypatch.setattr(TargetRange, "located", lambda self, session, y, targets: all_bounds)
     plain = with_lines(Line(), Line())
     corrected = with_lines(Line(0.5, 0.1), Line(2.0, -0.2))
     expected = [0.5 * plain[:, 0] + 1.0, 2.0 * (plain[:, 1] - 20) + 20 - 4.0]
-    np.testing.assert_allclose(corrected, np.column_stack(expected), rtol=1e-9, atol=1e-9)
+    # Predictions are within the bounds.
+    expected = np.clip(np.column_stack(expected), [-10, 0], [10, 40])
+    np.testing.assert_allclose(corrected, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(2))

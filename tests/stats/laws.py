@@ -45,12 +45,15 @@ def column(name, width):
     return np.clip(values, low, high), probabilities / probabilities.sum(), (low, high)
 
 
-def moment_coverage(statistic, name, width, n, epsilon, runs, rng, delta=0.0, of="total"):
-    """How many intervals at 95 % of a mean or a standard deviation hold, in units of half the width of the bounds."""
+def moment_coverage(statistic, name, width, n, epsilon, runs, rng, delta=0.0, of="total", described=False):
+    """How many intervals at 95 % of a mean or a standard deviation hold, in units of half the width of the bounds.
+
+    In a description, means and standard deviations of two columns with missing values are one release.
+    """
     values, probabilities, (low, high) = column(name, width)
     scaled = (2 * values - low - high) / (high - low)
-    degree = 2 if statistic == "mean" else 4
-    design = moment_design(Budget(epsilon, delta), 1.0, degree, 1, 1, False, 1)
+    degree = 4 if described or statistic == "std" else 2
+    design = moment_design(Budget(epsilon, delta), 1.0, degree, 1 + described, 1, described, 1)
     exact = rng.multinomial(n, probabilities, size=runs) @ np.vander(scaled, degree + 1, increasing=True)
     sums = exact + drawn_noise(design.mechanism, runs, degree + 1, rng) @ design.powers.T
     rules = means(design, sums) if statistic == "mean" else variances(design, sums, 0.5)

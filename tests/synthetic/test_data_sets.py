@@ -46,11 +46,11 @@ BOUNDS = {"bounds": tuple(zip(INCOME, AGE, strict=True)), "bounds_y": (0, MOST)}
 
 
 @pytest.mark.housing
-@pytest.mark.parametrize(("epsilon", "floor"), [(0.1, 0.48), (1.0, 0.485)])
+@pytest.mark.parametrize(("epsilon", "floor"), [(0.1, 0.47), (1.0, 0.485)])
 def test_linear_regression_is_as_good_as_the_functional_mechanism(housing, epsilon, floor):
     reached = scores(*housing, HistogramRegressor(epsilon=epsilon, expected_n=16_000, **BOUNDS))
     assert reached >= floor, reached
-    assert reached >= scores(*housing, FunctionalMechLinReg(epsilon=epsilon, **BOUNDS)) - 0.02
+    assert reached >= scores(*housing, FunctionalMechLinReg(epsilon=epsilon, **BOUNDS)) - 0.03
 
 
 @pytest.mark.housing

@@ -15,6 +15,7 @@ from tests.trust import (
     searches,
     statistics,
     tables,
+    targets,
     trees,
 )
 
@@ -34,4 +35,5 @@ SUBJECTS = [
     *local.SUBJECTS,
     *searches.SUBJECTS,
     *statistics.SUBJECTS,
+    *targets.SUBJECTS,
 ]

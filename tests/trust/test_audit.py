@@ -19,6 +19,8 @@ SAME_CHOICES = "ignore:all released quantiles:skdp.exceptions.ResolutionWarning"
 pytestmark = [
     pytest.mark.audit,
     pytest.mark.filterwarnings(SAME_CHOICES),
+    # Targets of audits are in a small part of their bounds.
+    pytest.mark.filterwarnings("ignore:bounds_y are more than"),
     pytest.mark.usefixtures("notes_of_modules_are_left"),
 ]
 

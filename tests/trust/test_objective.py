@@ -1,4 +1,4 @@
-"""Objective perturbation of the binary log loss as Gaussian DP: what a fit gives away at every epsilon, in its density.
+"""Objective perturbation: what a fit gives away, in its density. For the binary log loss, at every epsilon.
 
 Readings of a single claim (`tests.trust.perturbation`) do not see a curve that is too small at other epsilons. Here the
 problems and the noise are those of a real fit. Each delta is that of an event, and so a lower bound. Nothing is random.
@@ -13,8 +13,9 @@ from scipy.special import ndtr
 
 from skdp import ObjPertLogReg
 from skdp.accounting import GaussianEvent, _objective, gaussian_mu
+from skdp.linear_model import _objective_perturbation
 from skdp.solvers import objective_perturbation
-from tests.trust.perturbation import Along, classifier, plan_of, problems, pushed
+from tests.trust.perturbation import MULTINOMIAL, Along, alone, classifier, plan_of, problems, pure_ratio, pushed
 
 pytestmark = pytest.mark.audit
 
@@ -67,3 +68,21 @@ def test_half_of_the_noise_is_refuted():
     with plan_of(lambda C: C / 2)():
         booked, reached = recorded_and_reached(model, opposed(model))
     assert reached > 1.5 * booked
+
+
+@pytest.mark.parametrize("added", [(0.0, 0.0, 0.0), (4.0, -2.0, -2.0), (-8.0, 4.0, 4.0)])
+@pytest.mark.parametrize("strength", [1.0, 4.0])
+def test_logits_from_counts_and_a_strong_penalty_give_away_no_more(added, strength):
+    """Given released counts, the rest of the fit has the rest of the budget. A weak penalty is refuted."""
+    for factor, holds in ((1.0, True), (0.02, False)):
+        model = MULTINOMIAL(1.0, 0.0, fit_intercept=True)
+        pair = alone(model, n_columns=1)
+        found = np.array(added), factor * strength if holds else factor
+        with patch.object(_objective_perturbation, "shrunk", lambda *args, found=found: found):
+            solved = [problems(model, data) for data in pair]
+        row = solved[1][0].dense(slice(-1, None))[0]
+        lines = [[Along(own[0], row / np.linalg.norm(row))] for own in solved]
+        counts, objective, _ = model.privacy_.releases
+        rest = 1 - counts.mechanism.epsilon
+        ratio = pure_ratio(lines, objective.mechanism.scale, 0)
+        assert (0.9 * rest * (added[0] <= 0) <= ratio <= rest) if holds else ratio > rest
