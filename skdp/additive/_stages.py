@@ -58,8 +58,9 @@ SINGLE_LEVELS, LEVELS = (16, 64, 256), (4, 8, 16)
 #: Largest numbers of cells of a candidate with two columns, and with three.
 MOST_PAIR_CELLS, MOST_TRIPLE_CELLS = 700, 400
 
-#: Largest numbers of columns in pairs, and in triples. The columns with the largest curves are taken.
-PAIRED, TRIPLED = 24, 12
+#: Largest numbers of columns in pairs, and in triples. The columns with the largest curves are taken. With many records,
+#: there are fewer, so that tables of residuals in all candidates have about so many records.
+PAIRED, TRIPLED, WORK = 24, 12, 8e7
 
 #: There are about as many stages as the first number at as many records times the GDP parameter as the second number.
 #: Their number grows with this power, and there are none with fewer records than the last number.
@@ -216,20 +217,22 @@ class Candidates:
     every: tuple[Candidate, ...]
 
     @classmethod
-    def of(cls, shares: list[Array], ordered: tuple[bool, ...], sizes: Array) -> Candidates:
-        """Return the candidates, from shares of records in cells and the sizes of released curves."""
+    def of(cls, shares: list[Array], ordered: tuple[bool, ...], sizes: Array, count: float) -> Candidates:
+        """Return the candidates, from shares of records in cells, sizes of released curves, and the released number."""
         single, joint = (
             tuple(tuple(levels_of(own, kind, most)) for own, kind in zip(shares, ordered, strict=True))
             for most in (SINGLE_LEVELS, LEVELS)
         )
         several = [j for j in range(len(shares)) if len(shares[j]) > 1]
         first = sorted(several, key=lambda j: (-sizes[j], j))
+        most = WORK / count
+        paired, tripled = min(PAIRED, int((1.25 * most) ** (1 / 2))), min(TRIPLED, int((2.5 * most) ** (1 / 3)))
         every = [Candidate((j,), (k,)) for j in several for k in range(len(single[j]))]
-        for pair in combinations(sorted(first[:PAIRED]), 2):
+        for pair in combinations(sorted(first[:paired]), 2):
             for which in product(*(range(len(joint[j])) for j in pair)):
                 if math.prod(joint[j][k].size for j, k in zip(pair, which, strict=True)) <= MOST_PAIR_CELLS:
                     every.append(Candidate(pair, which))
-        for triple in combinations(sorted(first[:TRIPLED]), 3):
+        for triple in combinations(sorted(first[:tripled]), 3):
             if math.prod(joint[j][0].size for j in triple) <= MOST_TRIPLE_CELLS:
                 every.append(Candidate(triple, (0, 0, 0)))
         return cls(single, joint, tuple(every))
@@ -557,7 +560,7 @@ class StagePlan:
         if not stages:
             return []
         sizes = [float(own @ (values**2).sum(axis=1)) for own, values in zip(cells.shares, model.tables, strict=True)]
-        candidates = Candidates.of(cells.shares, cells.columns.ordered, np.array(sizes))
+        candidates = Candidates.of(cells.shares, cells.columns.ordered, np.array(sizes), cells.total)
         named = tuple(candidates.largest(pair) for pair in self.pairs)
         boosting = Boosting(loss, candidates, cells.total, stages, named)
         return boosting.run(reserve, rowwise(model.scores, cells.codes), cells.codes, targets)
