@@ -58,7 +58,7 @@ SINGLE_LEVELS, LEVELS = (16, 64, 256), (4, 8, 16)
 #: Largest numbers of cells of a candidate with two columns, and with three.
 MOST_PAIR_CELLS, MOST_TRIPLE_CELLS = 700, 400
 
-#: Largest numbers of columns in pairs, and in triples. The columns with the largest curves are taken. With many records,
+#: Largest numbers of columns in pairs, and in triples. Those with the largest curves are taken. With many records,
 #: there are fewer, so that tables of residuals in all candidates have about so many records.
 PAIRED, TRIPLED, WORK = 24, 12, 8e7
 
