@@ -30,7 +30,7 @@ def both(loss, n_rows, C=2.0):
     fitted, rng = model(X, 2), np.random.default_rng(1)
     layout, codes = (
         fitted._layout,
-        fitted._curve_codes(fitted._codes(X)) if n_rows else np.empty((4, 0), dtype=np.int32),
+        fitted._curve_codes(X) if n_rows else np.empty((4, 0), dtype=np.int32),
     )
     labels = rng.integers(loss.outputs + 1, size=n_rows)
     linear = rng.standard_normal((loss.outputs, layout.n_features + 1))

@@ -239,8 +239,9 @@ def counts_not_paid():
     def whole(mechanism):
         def of_all(cls, epsilon, delta, columns):
             true = mechanism(epsilon, delta, columns)
-            full = _plans.l2_mechanism(epsilon, delta, 1.0, math.sqrt(3), 6)[0] if delta else None
-            full = full or _plans.l1_mechanism(epsilon, 3.0, 6)
+            size = true.releases[0].mechanism.size
+            full = _plans.l2_mechanism(epsilon, delta, 1.0, math.sqrt(3), size)[0] if delta else None
+            full = full or _plans.l1_mechanism(epsilon, 3.0, size)
             return changed(true, releases=(changed(true.releases[0], mechanism=full),))
 
         return classmethod(of_all)
@@ -300,13 +301,13 @@ def choice_not_paid():
     return replaced(_stages, "bounded_range_epsilon", whole)
 
 
-def half_of_the_table():
-    """Release tables with noise for half of the contributions."""
+def quarter_of_the_table():
+    """Release tables with noise for a quarter of the contributions."""
 
-    def half(true):
-        return lambda mu, sensitivity, size: true(mu, sensitivity / 2, size)
+    def quarter(true):
+        return lambda mu, sensitivity, size: true(mu, sensitivity / 4, size)
 
-    return replaced(_stages, "GaussianMechanism", half)
+    return replaced(_stages, "GaussianMechanism", quarter)
 
 
 def long_residuals():
@@ -365,7 +366,15 @@ SUBJECTS = [
         mutants=COURSE,
         **STEPS,
     ),
-    Subject("DPAdditiveClassifier-bins", of_bins, minority, runs={}, mutants=COURSE, **STEPS),
+    Subject(
+        "DPAdditiveClassifier-bins",
+        of_bins,
+        minority,
+        runs={},
+        # With other counts, there are other bins.
+        mutants={name: mutant for name, mutant in COURSE.items() if name != "counts not paid"},
+        **STEPS,
+    ),
     Subject(
         "DPAdditiveClassifier-steps-multinomial",
         partial(curves, classes=[0, 1, 2]),
@@ -385,8 +394,7 @@ SUBJECTS = [
         floor=0.6,
         runs={},
         mutants={
-            "choice not paid": choice_not_paid,
-            "half of the sensitivity of tables": half_of_the_table,
+            "quarter of the sensitivity of tables": quarter_of_the_table,
             "residuals not clipped": long_residuals_of_labels,
         },
     ),
@@ -409,7 +417,7 @@ SUBJECTS = [
         runs={},
         mutants={
             "choice not paid": choice_not_paid,
-            "half of the sensitivity of tables": half_of_the_table,
+            "quarter of the sensitivity of tables": quarter_of_the_table,
             "residuals not clipped": long_residuals,
         },
     ),
