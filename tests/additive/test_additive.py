@@ -8,12 +8,13 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import special
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import LogisticRegression
 
 from skdp import BudgetAccountant, DPAdditiveClassifier, DPAdditiveRegressor, ObjPertLogReg, allocate
 from skdp.accounting import bounded_range_mu, gaussian_mu
-from skdp.additive._engines import N_STEPS
+from skdp.additive._engines import AGAIN, N_STEPS
 from skdp.additive._plans import COUNTS
 from skdp.additive._stages import n_stages
 from skdp.solvers.calibration import SHARE
@@ -63,7 +64,7 @@ def test_without_noise_curves_are_those_of_logistic_regression_on_the_bins():
     reference = LogisticRegression(C=1e6, tol=1e-10, max_iter=1000).fit(Z, y)
     # Three hundred steps reach nearly all of it, and what sampling explains is shrunk.
     np.testing.assert_allclose(model.decision_function(X), reference.decision_function(Z), atol=0.1)
-    assert np.corrcoef(model.decision_function(X), score)[0, 1] > 0.97
+    assert np.corrcoef(model.decision_function(X), score)[0, 1] > 0.9
 
 
 def test_a_perturbed_objective_with_little_noise_is_logistic_regression_on_the_cells():
@@ -107,23 +108,26 @@ def test_a_huge_budget_is_no_noise(kind, interactions):
         else:
             model = classifier(**{**common, "classes": [0, 1, 2]}).fit(X, np.digitize(score, [0.5, 2.0]))
             fits.append(model.decision_function(X))
-    # With noise, the clipping bounds of gradients change which records count most.
-    assert np.corrcoef(fits[0].ravel(), fits[1].ravel())[0, 1] > 0.98
+    # With noise, gradients are clipped, so that scores are not log-odds, and other records count most.
+    assert np.corrcoef(fits[0].ravel(), fits[1].ravel())[0, 1] > 0.96
 
 
 def test_curves_are_found_again():
     X, y, _ = table(20_000)
     model = classifier(epsilon=5.0, interactions=None).fit(X, y)
     assert model.term_names_ == ["age", "town", "income", "rooms"]
+    # Scores are larger than log-odds, which follow from them.
     town = model.terms_[1]
-    assert town[2] - town[0] == pytest.approx(2.5, abs=0.6)
+    assert 2.5 < town[2] - town[0] < 4
+    small, large = (model.predict_proba(X.assign(town=name))[:, 1] for name in ("Aa", "Ce"))
+    assert np.median(special.logit(large) - special.logit(small)) == pytest.approx(2.5, abs=0.4)
     edges = model.bin_edges_[0]
     age = np.sin((edges[:-1] + edges[1:]) / 24) * 2
     assert len(age) == 256
     assert len(np.unique(model.terms_[0])) <= 32
     assert np.corrcoef(model.terms_[0], age)[0, 1] > 0.9
     income = model.terms_[2]
-    assert income[4:].mean() - income[:4].mean() == pytest.approx(1.5, abs=0.6)
+    assert 1.5 < income[4:].mean() - income[:4].mean() < 2.5
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -328,30 +332,34 @@ def test_gaussian_steps_and_counts_are_the_budget_exactly():
     assert math.hypot(counts.noise_mu, steps.noise_mu) <= whole
 
 
-@pytest.mark.parametrize("interactions", [None, "auto", [("age", "town"), ("income", "rooms")]])
+@pytest.mark.parametrize("interactions", [None, "auto", "none chosen", [("age", "town"), ("income", "rooms")]])
 @pytest.mark.parametrize("kind", ["two", "three", "numbers"])
 def test_the_noise_that_is_drawn_is_the_budget_exactly(interactions, kind):
     """What one record adds in each release, over the noise that is planned for it, makes up the budget."""
     X, y, score = table(3000)
-    common = {"epsilon": 0.7, "delta": 1e-5, "interactions": interactions, "random_state": 0}
+    given = "auto" if interactions == "none chosen" else interactions
+    common = {"epsilon": 3.0, "delta": 1e-5, "interactions": given, "random_state": 0}
     if kind == "numbers":
         model, y = DPAdditiveRegressor(**TABLE, **common, bounds_y=(-5, 5)), score
     elif kind == "two":
         model = classifier(**common)
     else:
         model, y = classifier(**{**common, "classes": [0, 1, 2]}), np.digitize(score, [0.5, 2.0])
-    with choosing(lambda mechanism, scores, own: 0):
+    with choosing(lambda mechanism, scores, own: len(scores) - 1 if interactions == "none chosen" else 0):
         found = transcript(model, (X, y))
     labels = [place[1] for place in found]
     assert labels.count(GRADIENTS) == N_STEPS
+    # What is left without tables repeats the steps.
+    assert labels.count(AGAIN) == (N_STEPS if interactions == "none chosen" else 0)
     mus = {}
     for (_, label, _), release in found.items():
         own = release.mechanism
         if label == COUNTS:
             # One record adds 1 to the total, and 1 to one cell of each column.
             mus[label] = math.sqrt(5) / own.scale
-        elif label == GRADIENTS:
-            mus[label] = model._engine.descent.max_norm * math.sqrt(N_STEPS) / own.scale
+        elif label in (GRADIENTS, AGAIN):
+            engine = model._engine.engines[label == AGAIN]
+            mus[label] = engine.descent.max_norm * math.sqrt(N_STEPS) / own.scale
         elif label.startswith("choice"):
             assert own.sensitivity >= (2 if kind == "three" else 1)
             mus[label] = bounded_range_mu(own.epsilon)
@@ -367,13 +375,15 @@ def test_the_noise_that_is_drawn_is_the_budget_exactly(interactions, kind):
         else:
             # One record adds weights of 1 in all.
             mus[label] = 1 / own.scale
-            assert mus[label] == pytest.approx(math.sqrt(SHARE) * gaussian_mu(0.7, 1e-5), rel=1e-4)
-    n_tables = {None: 0, "auto": n_stages(3000, gaussian_mu(0.7, 1e-5), 3 if kind == "three" else 1)}
-    expected = 2 if isinstance(interactions, list) else n_tables[interactions]
-    assert sum(label.startswith("table") for label in mus) == expected
-    whole = gaussian_mu(0.7, 1e-5)
+            assert mus[label] == pytest.approx(math.sqrt(SHARE) * gaussian_mu(3.0, 1e-5), rel=1e-4)
+    n_tables = 2 if isinstance(interactions, list) else 0
+    if interactions == "auto":
+        n_tables = n_stages(3000, gaussian_mu(3.0, 1e-5), 3 if kind == "three" else 1)
+        assert n_tables > 0
+    assert sum(label.startswith("table") for label in mus) == n_tables
+    whole = gaussian_mu(3.0, 1e-5)
     assert math.hypot(*mus.values()) <= whole * (1 + 1e-9)
-    assert math.hypot(*mus.values()) >= whole * (1 - (0.02 if interactions == "auto" else 1e-4))
+    assert math.hypot(*mus.values()) >= whole * (1 - (0.02 if given == "auto" else 1e-4))
 
 
 def test_names_do_not_matter_for_plans():
@@ -429,38 +439,31 @@ def spread_of(make, n_fits=60):
     return [np.std(values, axis=0, ddof=1) for values in zip(*curves, strict=True)]
 
 
+# Bins that do not vary with the noise of counts.
+FIXED = {"bounds": None, "bin_edges": {"age": np.linspace(18, 90, 9), "income": TABLE["bin_edges"]["income"]}}
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.sample(every=6)
-def test_bands_are_as_wide_as_the_noise(delta):
-    X, y, _ = table(4000)
+def test_bands_are_as_wide_as_the_noise(delta, n_classes):
+    X, y, score = table(4000)
+    y = y if n_classes == 2 else np.digitize(score, [0.5, 2.0])
 
     def make(seed):
-        own = classifier(epsilon=2.0 if delta else 8.0, delta=delta, n_bins=8, interactions=None, random_state=seed)
-        return own.fit(X, y)
+        common = {"epsilon": 2.0 if delta else 8.0, "delta": delta, "n_bins": 8, "interactions": None, **FIXED}
+        return classifier(**common, classes=np.unique(y), random_state=seed).fit(X, y)
 
     estimates, bounds = make(0)._term_noise(X)
-    for actual, estimate, bound in zip(spread_of(make), estimates, bounds, strict=True):
-        ratio = np.sqrt(np.mean(actual**2) / np.mean(estimate**2))
-        # 60 fits tell a standard deviation to 10 %, and one fit's curvature is as uncertain.
-        assert 0.6 < ratio < 1.6
+    ratios = []
+    for actual, estimate, bound in zip(spread_of(make, 40), estimates, bounds, strict=True):
+        ratios.append(np.sqrt(np.mean(actual**2) / np.mean(estimate**2)))
         assert np.sqrt(np.mean(actual**2)) < 1.2 * np.sqrt(np.mean(bound**2))
         assert np.all(estimate <= bound * (1 + 1e-9))
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-5])
-@pytest.mark.sample(every=6)
-def test_bands_of_three_classes_are_as_wide_as_the_noise(delta):
-    X, _, score = table(4000)
-    y = np.digitize(score, [0.5, 2.0])
-
-    def make(seed):
-        common = {"epsilon": 2.0 if delta else 8.0, "delta": delta, "n_bins": 8, "interactions": None}
-        return classifier(**common, classes=[0, 1, 2], random_state=seed).fit(X, y)
-
-    estimates, bounds = make(0)._term_noise(X)
-    for actual, estimate, bound in zip(spread_of(make, 40), estimates, bounds, strict=True):
-        assert 0.6 < np.sqrt(np.mean(actual**2) / np.mean(estimate**2)) < 1.6
-        assert np.all(estimate <= bound * (1 + 1e-9))
+    # 40 fits tell a standard deviation to 11 %, and one fit's curvature is as uncertain. With clipped gradients, it
+    # differs by column, and estimates assume the mean of all columns.
+    assert min(ratios) > 0.7
+    assert np.exp(np.mean(np.log(ratios))) < (1.8 if delta == 0 or n_classes == 2 else 3.5)
 
 
 def test_bands_of_regression_from_moments():

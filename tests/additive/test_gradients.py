@@ -146,6 +146,33 @@ def test_a_record_moves_a_sum_by_its_own_gradient_exactly(name):
 
 
 @EVERY_LOSS
+def test_scores_that_are_added_are_those_of_the_record_alone(name):
+    n = EXACT_ROWS + 800
+    features, codes, targets, norm, weights = problem(name, n)
+    loss, rng = LOSSES[name][0], np.random.default_rng(5)
+    start = rng.normal(scale=rng.choice([0.1, 5, 1e6], (n, 1)), size=(n, loss.outputs))
+    whole = CellGradients(features, loss, norm, codes, targets, start)
+    point = whole.at(weights)
+    total = whole.total(point)
+    assert not np.array_equal(total, CellGradients(features, loss, norm, codes, targets).total(point))
+    for k in (0, 17, EXACT_ROWS, n - 1):
+        keep = np.arange(n) != k
+        without = CellGradients(features, loss, norm, codes[:, keep], targets[keep], start[keep])
+        alone = CellGradients(features, loss, norm, codes[:, [k]], targets[[k]], start[[k]])
+        moved = total - without.total(point)
+        np.testing.assert_array_equal(moved, alone.total(point))
+        assert np.linalg.norm(moved) <= norm
+    # Scores of features are added to those of the start.
+    zeros = np.zeros_like(weights)
+    constant = np.zeros_like(weights)
+    constant[:, -1] = whole.at(np.ones_like(weights))[:, -1]
+    rows = features.layout.constant * np.ones((n, loss.outputs))
+    of_features = CellGradients(features, loss, norm, codes, targets).total(constant)
+    of_start = CellGradients(features, loss, norm, codes, targets, rows).total(zeros)
+    np.testing.assert_allclose(of_start, of_features, atol=1e-3 * n**0.5)
+
+
+@EVERY_LOSS
 def test_sums_do_not_depend_on_the_order_of_records_or_on_parts(name):
     n = 2 * EXACT_ROWS + 5
     features, codes, targets, norm, weights = problem(name, n)

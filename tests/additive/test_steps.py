@@ -42,9 +42,8 @@ def test_noise_in_scores_is_within_the_limit(loss, epsilon):
 
 def test_steps_are_the_longest_stable_ones_where_noise_is_small():
     own = features()
-    lengths = [
-        engine(SoftmaxLogLoss(5), epsilon, own).within(own, 3200.0).rate for epsilon in (0.1, 1.0, 100, math.inf)
-    ]
+    loss = SoftmaxLogLoss(5)
+    lengths = [engine(loss, epsilon, own).within(own, 3200.0).rate for epsilon in (0.1, 1.0, 100.0, math.inf)]
     assert lengths[0] < lengths[1] < lengths[2]
     assert lengths[2] == lengths[3]
 

@@ -1,4 +1,4 @@
-"""The public features of cells, counts, sums of gradients, and the margin: by brute force, and by another route."""
+"""The public features of cells, counts, and the margin: by brute force, and by another route."""
 
 import math
 from fractions import Fraction
