@@ -5,21 +5,23 @@ import pytest
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 
-TABLE = {"bounds": (0, 1), "n_bins": 6, "epsilon": 3.0, "delta": 1e-5}
+# Bins do not vary with the noise of counts.
+EDGES = {"bin_edges": dict.fromkeys(range(3), np.linspace(0, 1, 7))}
+TABLE = {"n_bins": 6, "epsilon": 3.0, "delta": 1e-5, "interactions": None, **EDGES}
 
 
 def rows(n=4000):
     rng = np.random.default_rng(0)
-    X = rng.random((n, 3))
+    # Few records have large values of the last column.
+    X = rng.random((n, 3)) ** [1, 1, 4]
     score = 3 * X[:, 0] - 2 * (X[:, 1] > 0.5) + rng.logistic(size=n) / 2
     return X, score
 
 
 CLASSES = {
-    "rounds": {"classes": [0, 1]},
-    "one objective": {"classes": [0, 1], "rounds": 0},
-    "steps": {"classes": [0, 1], "solver": "gradient", "n_steps": 100},
-    "three classes": {"classes": [0, 1, 2], "n_steps": 100},
+    "two": {"classes": [0, 1]},
+    "three": {"classes": [0, 1, 2]},
+    "named pair": {"classes": [0, 1], "interactions": [(0, 1)]},
     "pure": {"classes": [0, 1], "delta": 0.0, "epsilon": 10.0},
 }
 
@@ -49,7 +51,8 @@ def check(fits, X, scores):
         assert estimate.shape == actual.shape
         assert np.all(estimate > 0)
         # Forty fits tell a standard deviation to 11 %. Counts are noisy too, and the curvature is an estimate.
-        assert 0.6 < np.sqrt(np.mean(actual**2) / np.mean(estimate**2)) < 1.6
+        # Shrinkage and the cells of tables vary with the noise as well, and estimates take them as given.
+        assert 0.6 < np.sqrt(np.mean(actual**2) / np.mean(estimate**2)) < 2
     if actual.ndim == 1:
         # Rows in rare cells move more than others.
         assert np.corrcoef(actual.ravel(), np.mean(estimates, axis=0).ravel())[0, 1] > 0
@@ -69,9 +72,6 @@ def test_rows_in_blocks_are_those_at_once(monkeypatch):
 
 
 def test_without_noise_columns_of_one_value_have_none():
-    # Regression from moments has a ridge only if there is noise, and the matrix of these columns is singular.
     X = np.zeros((50, 2))
-    model = DPAdditiveRegressor(
-        epsilon=np.inf, bounds=(-1, 1), bounds_y=(-1, 1), n_bins=8, thresholds="quantile", random_state=0
-    )
+    model = DPAdditiveRegressor(epsilon=np.inf, bounds=(-1, 1), bounds_y=(-1, 1), n_bins=8, random_state=0)
     np.testing.assert_array_equal(model.fit(X, X[:, 0]).noise_std(X[:5]), 0.0)

@@ -16,16 +16,10 @@ from sklearn.base import clone
 from skdp import BudgetAccountant, Category, DPAdditiveClassifier, DPAdditiveRegressor, Number, Schema
 from skdp.accounting import bounded_range_mu, gaussian_mu
 from skdp.additive import _plans, _stages
-from skdp.additive._scores import logits
-from skdp.additive._stages import (
-    Candidates,
-    LabelLoss,
-    SquaredLoss,
-    merged_evenly,
-    n_stages,
-    smoothed_shares,
-    table_values,
-)
+from skdp.additive._cells import smoothed_shares
+from skdp.additive._engines import AGAIN
+from skdp.additive._scores import Link
+from skdp.additive._stages import Candidates, LabelLoss, SquaredLoss, n_stages, table_values
 from skdp.additive._terms import joint_cells
 from skdp.inspection import AdditiveTermsDisplay
 from skdp.mechanisms import GroupChoices
@@ -49,11 +43,11 @@ def labels(y):
 
 
 def regressor(**parameters):
-    return DPAdditiveRegressor(**{**COMMON, "bounds_y": (-4, 4), "epsilon": 2.0, "interactions": "auto", **parameters})
+    return DPAdditiveRegressor(**{**COMMON, "bounds_y": (-4, 4), "epsilon": 2.0, **parameters})
 
 
 def classifier(**parameters):
-    return DPAdditiveClassifier(**{**COMMON, "classes": [0, 1], "epsilon": 2.0, "interactions": "auto", **parameters})
+    return DPAdditiveClassifier(**{**COMMON, "classes": [0, 1], "epsilon": 2.0, **parameters})
 
 
 def fitted(make, X, y, **parameters):
@@ -67,8 +61,9 @@ MAKERS = pytest.mark.parametrize("make", [regressor, classifier])
 
 LOSSES = {
     "two classes": LabelLoss(1),
-    "two classes, margin": LabelLoss(1, margin=1.5),
+    "two classes, clipped": LabelLoss(1, Link(most=0.5)),
     "three classes": LabelLoss(3),
+    "three classes, clipped": LabelLoss(3, Link(most=0.5 * math.sqrt(2))),
     "seven classes": LabelLoss(7),
     "numbers": SquaredLoss(),
     "numbers, clipped": SquaredLoss(clip=0.05),
@@ -106,13 +101,15 @@ def test_contributions_are_hardly_shortened(loss):
 
 
 def test_curvatures_are_derivatives_of_residuals():
-    for loss in (LabelLoss(1), LabelLoss(1, margin=1.5)):
-        s, h = np.linspace(-4, 4, 41)[:, None], 1e-5
-        ones = np.ones(41)
+    for loss in (LabelLoss(1), LabelLoss(1, Link(most=0.5))):
+        # The clip has a kink at 0.
+        s, h = np.linspace(-4, 4, 40)[:, None], 1e-5
+        ones = np.ones(40)
         slope = (loss._parts(s + h, ones)[0] - loss._parts(s - h, ones)[0]) / (2 * h)
         np.testing.assert_allclose(loss._parts(s, ones)[1], -slope, atol=1e-8)
-    p = special.expit(logits(np.array([0.7]), 1.5))
-    np.testing.assert_allclose(LabelLoss(1, margin=1.5)._parts(np.array([[0.7]]), np.ones(1))[0][:, 0], 1 - p)
+    link = Link(most=0.5)
+    p = special.expit(link.logits(np.array([0.7])))
+    np.testing.assert_allclose(LabelLoss(1, link)._parts(np.array([[0.7]]), np.ones(1))[0][:, 0], 1 - p)
 
 
 COLUMNS = [[50, 30, 20, 0, 5, 9, 9, 9, 9, 9], [90, 10], [5, 5, 5, 5, 80, 1]], (True, False, False)
@@ -175,33 +172,11 @@ def test_joint_cells_of_three_columns():
     np.testing.assert_array_equal(found, [1, 3, 4, 4])
 
 
-def test_cells_are_merged_to_even_shares_and_common_values_are_alone():
-    shares = np.full(100, 0.006)
-    shares[40] = 0.4 + 0.006
-    cells = merged_evenly(shares / shares.sum(), 8)
-    assert np.bincount(cells).max() <= 20
-    assert np.flatnonzero(cells == cells[40]).tolist() == [40]
-    assert np.all(np.diff(cells) >= 0)
-    np.testing.assert_array_equal(merged_evenly(np.ones(5) / 5, 8), np.arange(5))
-
-
-@pytest.mark.parametrize("n_cells", [1, 2, 3, 37, 256])
-def test_shares_of_noise_alone_are_even(n_cells):
-    noise = 50.0 * np.random.default_rng(0).standard_normal(n_cells)
-    shares = smoothed_shares(noise, True, 50.0)
-    assert np.all(shares > 0)
-    assert shares.sum() == pytest.approx(1)
-    if n_cells > 2:
-        # Even parts of the column, and what noise of more than a deviation adds.
-        assert np.abs(np.add.reduceat(shares, [0, n_cells // 2]) - 0.5).max() < 0.5
-    np.testing.assert_allclose(smoothed_shares(np.arange(1.0, 9), True, 0.0), np.arange(1.0, 9) / 36, rtol=1e-2)
-
-
 def test_numbers_of_stages():
-    assert n_stages(500, 1.0) == 0
-    assert n_stages(6600, 1.0) == 6
-    assert n_stages(1e12, math.inf) == _stages.MOST_STAGES
-    found = [n_stages(n, 0.3) for n in np.geomspace(10, 1e8, 50)]
+    assert n_stages(500, 1.0, 1) == 0
+    assert n_stages(6600, 1.0, 1) == n_stages(6600 * 3, 1.0, 9) == 6
+    assert n_stages(1e12, math.inf, 1) == _stages.MOST_STAGES
+    found = [n_stages(n, 0.3, 1) for n in np.geomspace(10, 1e8, 50)]
     assert found == sorted(found)
 
 
@@ -299,16 +274,6 @@ def test_without_delta_there_are_no_stages(make):
     np.testing.assert_array_equal(auto.contributions(X), without.contributions(X))
 
 
-def test_the_objective_of_several_classes_has_no_stages():
-    X, y = table(1500)
-    y = np.digitize(y, [-1, 1])
-    budget = BudgetAccountant(2.0, 1e-4)
-    model = classifier(classes=[0, 1, 2], solver="objective", epsilon=1.0, random_state=None)
-    model.set_params(accountant=budget).fit(X, y)
-    assert len(model.term_columns_) == 4
-    assert budget.records[0].cost == model._fixed_cost()
-
-
 def refined(model, X, y):
     """Fit, and return the events of all parts of the reserve, by the label of the release."""
     spent = {}
@@ -324,10 +289,9 @@ def refined(model, X, y):
 
 
 @MAKERS
-@pytest.mark.parametrize("thresholds", ["uniform", "quantile"])
-def test_all_releases_together_are_the_budget(make, thresholds):
+def test_all_releases_together_are_the_budget(make):
     X, y = table()
-    model = make(thresholds=thresholds)
+    model = make()
     guarantee = model.privacy_plan(n_features=4)
     assert math.fsum(release.share for release in guarantee.releases) == pytest.approx(1)
     squares = math.fsum(event.mu() ** 2 for event in guarantee.events)
@@ -348,7 +312,7 @@ def test_parts_of_the_reserve_are_never_more_than_it(make):
     X, y = table()
     with choosing(lambda mechanism, scores, own: 0):
         found = transcript(make(), (X, labels(y) if make is classifier else y))
-    assert sum(place[1].startswith("table") for place in found) == n_stages(3000, gaussian_mu(2.0, 1e-5))
+    assert sum(place[1].startswith("table") for place in found) == n_stages(3000, gaussian_mu(2.0, 1e-5), 1)
     mus = []
     for released in found.values():
         mechanism = released.mechanism
@@ -366,8 +330,15 @@ def test_the_end_is_where_none_is_chosen(make):
     X, y = table()
     target = labels(y) if make is classifier else y
     with choosing(lambda mechanism, scores, own: len(scores) - 1):
+        found = transcript(make(), (X, target))
         model = make().fit(X, target)
     assert len(model.term_columns_) == 4
+    # What is left repeats the fit of the curves, with more of the budget.
+    assert sum(place[1].startswith("choice") for place in found) == 1
+    first, second = model._engine.engines
+    assert second.label == AGAIN
+    assert second.reserved < first.reserved
+    assert sum(model._engine.weights) == pytest.approx(1)
 
 
 @MAKERS
@@ -498,7 +469,7 @@ def test_noise_of_predictions_is_about_that_of_fits():
         # The same tables in all fits: the most important one, and the first one.
         picks = iter(range(100))
         with choosing(lambda mechanism, scores, own, picks=picks: 4 * (next(picks) % 3)):
-            models.append(regressor(random_state=seed, n_steps=100).fit(X, y))
+            models.append(regressor(random_state=seed).fit(X, y))
     assert len({tuple(model.term_columns_) for model in models}) == 1
     measured = np.std([model.predict(X[:300]) for model in models], axis=0, ddof=1)
     stated = models[0].noise_std(X[:300])
