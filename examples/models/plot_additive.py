@@ -56,9 +56,9 @@ held_out = customers(5_000)
 # %%
 # One private fit
 # ---------------
-# The schema lists the categories, and the bounds of the numbers, which get 32 bins each. The model encodes the text
-# itself. The budget is charged once. The exact score on the held-out rows is not private, and the bank does not publish
-# it.
+# The schema lists the categories, and the bounds of the numbers, which get up to 32 bins each. The model encodes the
+# text itself. ``interactions=None`` asks for curves only. The budget is charged once. The exact score on the held-out
+# rows is not private, and the bank does not publish it.
 
 schema = Schema(
     {
@@ -83,7 +83,7 @@ print(model.privacy_)
 # The first five panels are the curves of the model. Steps are bins, and points are categories. Incomes are in
 # thousands. The band is the interval of the noise if columns are independent, which is true here. ``bound=True`` adds a
 # wider band, for the largest effect of the noise. The true curves are black, and centred like the private curves. The
-# private curves can be steeper, because the gradients of records are clipped. ``predict_proba`` corrects for the
+# private curves are steeper, because the gradients of records are clipped. ``predict_proba`` corrects for the
 # clipping.
 #
 # ``explain_local`` returns for each row the contribution of each column to the score, the largest contribution first.
@@ -128,7 +128,7 @@ figure.suptitle("Added to the score of a customer who pays back, at epsilon 1")
 
 # %%
 # The model finds the curve of the age, the rise with the income, and the effect of a guarantor. The branch has an
-# effect of about zero. High incomes are rare, so that the band is wider there.
+# effect of about zero. High incomes are rare, so that the bins are wider there.
 #
 # Summary
 # -------
