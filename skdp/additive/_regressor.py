@@ -157,11 +157,11 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     of records in the cells of each column are released for 4 % of the budget. With a positive `delta`, 300 noisy sums
     of gradients follow. Features of bins are centred by the released counts, and the gradient of each record is
     clipped. Then follow stages: the exponential mechanism chooses a table from scores with a sensitivity of 1, and
-    noisy sums of residuals in its cells are released. With ``delta=0``, noisy second moments of the features of cells
-    follow. These features are public, and have the norm 1 for each column. Six sums of products of predictions and
-    targets correct the mean and the size of the curves, for 2 % of the budget (15 % with ``delta=0``). The rest is
-    post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for values that are
-    not finite nor the time that `fit` takes.
+    noisy sums of residuals in its cells are released. What is left of the budget repeats the sums of gradients. With
+    ``delta=0``, noisy second moments of the features of cells follow. These features are public, and have the norm 1
+    for each column. Six sums of products of predictions and targets correct the mean and the size of the curves, for
+    2 % of the budget (15 % with ``delta=0``). The rest is post-processing. The proofs are in :ref:`additive_models`.
+    The guarantee covers neither an error for values that are not finite nor the time that `fit` takes.
 
     References
     ----------

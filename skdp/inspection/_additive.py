@@ -94,7 +94,7 @@ class AdditiveTermsDisplay:
     >>> model = DPAdditiveClassifier(delta=1e-5, bounds=bounds, classes=[0, 1], random_state=0).fit(X[:, :4], y)
     >>> display = AdditiveTermsDisplay.from_estimator(model, plot=False)
     >>> [len(curve) for curve in display.terms]
-    [32, 32, 32, 32]
+    [256, 256, 256, 256]
     """
 
     def __init__(
