@@ -257,7 +257,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             [targets.half**2 * own for own in model.variances],
         )
         terms = self._fitted_terms(scaled_up, cells, True)
-        found["_unit"] *= targets.half
+        found["_target_unit"] *= targets.half
         return {
             **terms,
             "intercept_": float(terms["intercept_"][0]),
@@ -285,7 +285,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             "_coef": coef,
             "_kept": [],
             "_bend": 1.0,
-            "_unit": line.slope,
+            "_target_unit": line.slope,
         }
 
     @staticmethod
@@ -342,7 +342,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             "_coef": coef,
             "_kept": [],
             "_bend": 1.0,
-            "_unit": line.slope,
+            "_target_unit": line.slope,
         }
 
     def _fixed_cost(self) -> PrivacyCost | None:
@@ -353,7 +353,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
         spread = self._engine.spread(pseudo, self._coef, self.privacy_, None)
-        return [self._unit * one for one in spread]
+        return [self._target_unit * one for one in spread]
 
     def predict(self, X: Any) -> Array:
         """Return the sum of each row's terms and the intercept.
