@@ -136,8 +136,8 @@ axis.spines[["top", "right"]].set_visible(False)
 # %%
 # See what a private model learned
 # --------------------------------
-# With ``interactions=None``, the score of a person is a sum of one number for each column, so that you can draw the whole
-# model. Steps are bins of a number, and points are categories. The band is the 95 % interval of the noise.
+# With ``interactions=None``, the score of a person is a sum of one number for each column, so that you can draw the
+# whole model. Steps are bins of a number, and points are categories. The band is the 95 % interval of the noise.
 
 readable = DPAdditiveClassifier(
     schema=schema,
