@@ -136,16 +136,14 @@ axis.spines[["top", "right"]].set_visible(False)
 # %%
 # See what a private model learned
 # --------------------------------
-# The score of a person is a sum of one number for each column, so that you can draw the whole model. With ``rounds=0``
-# and fewer bins, the curves are smoother and the accuracy is a little lower. Steps are bins of a number, and points are
-# categories. The band is the 95 % interval of the noise.
+# With ``interactions=None``, the score of a person is a sum of one number for each column, so that you can draw the
+# whole model. Steps are bins of a number, and points are categories. The band is the 95 % interval of the noise.
 
 readable = DPAdditiveClassifier(
     schema=schema,
     epsilon=1.0,
     delta=1e-7,
-    n_bins=16,
-    rounds=0,
+    interactions=None,
     accountant=budget.labelled("curves"),
 )
 readable.fit(train, train["income"])

@@ -176,13 +176,6 @@ CASES = {
         lambda t, b: scaled(t, DPMLPClassifier((16,), **b, **normed(t), **labels(t), expected_n=2000)),
     ),
     "DPAdditiveClassifier": ("accuracy", ANY, None, lambda t, b: DPAdditiveClassifier(**b, **bounded(t), **labels(t))),
-    "DPAdditiveClassifier, quantile": (
-        "accuracy", ANY, None, lambda t, b: DPAdditiveClassifier(**b, **bounded(t), **labels(t), thresholds="quantile"),
-    ),
-    "DPAdditiveClassifier, gradient": (
-        "accuracy", APPROXIMATE, None,
-        lambda t, b: DPAdditiveClassifier(**b, **bounded(t), **labels(t), solver="gradient"),
-    ),
     "mean of the targets": ("r2", ANY, None, lambda t, b: NoisyMean(bounds_y=t.target_bounds, **b)),
     "DPAdditiveRegressor": (
         "r2", ANY, None, lambda t, b: DPAdditiveRegressor(**b, **bounded(t), bounds_y=t.target_bounds),

@@ -56,9 +56,9 @@ held_out = customers(5_000)
 # %%
 # One private fit
 # ---------------
-# The schema lists the categories, and the bounds of the numbers, which get 32 bins each. The model encodes the text
-# itself. The budget is charged once. The exact score on the held-out rows is not private, and the bank does not publish
-# it.
+# The schema lists the categories, and the bounds of the numbers, which get up to 32 bins each. The model encodes the
+# text itself. ``interactions=None`` asks for curves only. The budget is charged once. The exact score on the held-out
+# rows is not private, and the bank does not publish it.
 
 schema = Schema(
     {
@@ -71,7 +71,8 @@ schema = Schema(
     target={"loan": ["default", "paid"]},
 )
 budget = BudgetAccountant(epsilon=1.0, delta=1e-6)
-model = DPAdditiveClassifier(schema=schema, epsilon=1.0, delta=1e-6, accountant=budget).fit(X, y)
+model = DPAdditiveClassifier(schema=schema, epsilon=1.0, delta=1e-6, interactions=None, accountant=budget)
+model.fit(X, y)
 share = max(np.mean(held_out[1] == label) for label in ("default", "paid"))
 print(f"accuracy on held-out rows: {model.score(*held_out):.3f}; more frequent label: {share:.3f}")
 print(model.privacy_)
@@ -81,9 +82,9 @@ print(model.privacy_)
 # --------------------------------------
 # The first five panels are the curves of the model. Steps are bins, and points are categories. Incomes are in
 # thousands. The band is the interval of the noise if columns are independent, which is true here. ``bound=True`` adds a
-# wider band that holds for any records. The true curves are black, and centred like the private curves. The private
-# curves are somewhat steeper, because private models with two classes are fitted with a margin. ``predict_proba``
-# corrects for this margin.
+# wider band, for the largest effect of the noise. The true curves are black, and centred like the private curves. The
+# private curves are steeper, because the gradients of records are clipped. ``predict_proba`` corrects for the
+# clipping.
 #
 # ``explain_local`` returns for each row the contribution of each column to the score, the largest contribution first.
 # The last panel shows one customer. The diamonds mark the same customer on the curves. Anybody with the model can
@@ -127,7 +128,7 @@ figure.suptitle("Added to the score of a customer who pays back, at epsilon 1")
 
 # %%
 # The model finds the curve of the age, the rise with the income, and the effect of a guarantor. The branch has an
-# effect of about zero. High incomes are rare, so that the band is wider there.
+# effect of about zero. High incomes are rare, so that the bins are wider there.
 #
 # Summary
 # -------

@@ -116,7 +116,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
             "_stage_variances",
             "_kept",
             "_bend",
-            "_unit",
+            "_target_unit",
         }
     )
 
@@ -303,7 +303,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         features = Centred.of(self._layout, self._layout.probabilities(self.cell_counts_, noise))
         bend = self._bend if bends else 0.0
         moved = Moved.of(self._engine, features, codes, self.n_samples_estimate_, bend, self._kept)
-        return moved.times(abs(self._unit))
+        return moved.times(abs(self._target_unit))
 
     def _noise_of(self, layout: Layout, codes: Codes, counts: list[Array]) -> tuple[list[Array], list[Array]]:
         pseudo = Pseudo(layout.features(codes), self.n_samples_estimate_)

@@ -152,13 +152,14 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     Notes
     -----
     **Privacy.** The guarantee is (`epsilon`, `delta`)-DP under addition or removal of one record. The numbers of
-    records in the cells of each column are released for 4 % of the budget. With a positive `delta`, 300 noisy sums of
-    gradients follow. Features of bins are centred by the released counts, and the gradient of each record is clipped.
-    Then follow stages: the exponential mechanism chooses a table from scores with a sensitivity of 1 (2 for three
-    classes or more), and noisy sums of residuals in its cells are released. With ``delta=0``, the minimiser of a
-    perturbed objective is released, whose features are public and have the norm 1 for each column. The rest is
-    post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for values that are
-    not finite nor the time that `fit` takes.
+    records in the cells of each column are released for 4 % of the budget, together with the numbers of records with
+    each label if `delta` is positive. With a positive `delta`, 300 noisy sums of gradients follow. Features of bins are
+    centred by the released counts, and the gradient of each record is clipped. Then follow stages: the exponential
+    mechanism chooses a table from scores with a sensitivity of 1 (2 for three classes or more), and noisy sums of
+    residuals in its cells are released. What is left of the budget repeats the sums of gradients. With ``delta=0``, the
+    minimiser of a perturbed objective is released, whose features are public and have the norm 1 for each column. The
+    rest is post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for values
+    that are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -256,7 +257,12 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
                 "_kept": [],
                 "_bend": 0.0,
             }
-        return {**self._fitted_terms(model, cells, outputs == 1), "_offset": model.intercept, "_unit": 1.0, **found}
+        return {
+            **self._fitted_terms(model, cells, outputs == 1),
+            "_offset": model.intercept,
+            "_target_unit": 1.0,
+            **found,
+        }
 
     def _by_steps(
         self, session: ReleaseSession, cells: Cells, labels: Any, parameters: Parameters, outputs: int

@@ -157,11 +157,11 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     of records in the cells of each column are released for 4 % of the budget. With a positive `delta`, 300 noisy sums
     of gradients follow. Features of bins are centred by the released counts, and the gradient of each record is
     clipped. Then follow stages: the exponential mechanism chooses a table from scores with a sensitivity of 1, and
-    noisy sums of residuals in its cells are released. With ``delta=0``, noisy second moments of the features of cells
-    follow. These features are public, and have the norm 1 for each column. Six sums of products of predictions and
-    targets correct the mean and the size of the curves, for 2 % of the budget (15 % with ``delta=0``). The rest is
-    post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for values that are
-    not finite nor the time that `fit` takes.
+    noisy sums of residuals in its cells are released. What is left of the budget repeats the sums of gradients. With
+    ``delta=0``, noisy second moments of the features of cells follow. These features are public, and have the norm 1
+    for each column. Six sums of products of predictions and targets correct the mean and the size of the curves, for
+    2 % of the budget (15 % with ``delta=0``). The rest is post-processing. The proofs are in :ref:`additive_models`.
+    The guarantee covers neither an error for values that are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -257,7 +257,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             [targets.half**2 * own for own in model.variances],
         )
         terms = self._fitted_terms(scaled_up, cells, True)
-        found["_unit"] *= targets.half
+        found["_target_unit"] *= targets.half
         return {
             **terms,
             "intercept_": float(terms["intercept_"][0]),
@@ -285,7 +285,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             "_coef": coef,
             "_kept": [],
             "_bend": 1.0,
-            "_unit": line.slope,
+            "_target_unit": line.slope,
         }
 
     @staticmethod
@@ -342,7 +342,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             "_coef": coef,
             "_kept": [],
             "_bend": 1.0,
-            "_unit": line.slope,
+            "_target_unit": line.slope,
         }
 
     def _fixed_cost(self) -> PrivacyCost | None:
@@ -353,7 +353,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
         spread = self._engine.spread(pseudo, self._coef, self.privacy_, None)
-        return [self._unit * one for one in spread]
+        return [self._target_unit * one for one in spread]
 
     def predict(self, X: Any) -> Array:
         """Return the sum of each row's terms and the intercept.

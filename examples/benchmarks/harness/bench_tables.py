@@ -2,7 +2,7 @@
 
     make bench-tables
     python examples/benchmarks/harness/bench_tables.py --tables bank bike --methods 'DPAdditive*' --epsilon 1 10
-    python examples/benchmarks/harness/bench_tables.py --methods 'DPAdditiveClassifier(rounds=0)' --results after.csv
+    python examples/benchmarks/harness/bench_tables.py --methods 'DPAdditiveClassifier(n_bins=16)' --results after.csv
     python examples/benchmarks/harness/bench_tables.py --report [FILE ...]
     python examples/benchmarks/harness/bench_tables.py --compare before.csv after.csv
 

@@ -102,7 +102,7 @@ def method_of(cell, methods, suite):
 
 
 def variant(method, parameters):
-    """Return a method whose estimators get other parameters than their defaults: text like ``rounds=0, pairs=[]``."""
+    """Return a method whose estimators get other parameters than their defaults: text like ``n_bins=16``."""
     call = ast.parse(f"dict({parameters})", mode="eval").body
     values = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
 

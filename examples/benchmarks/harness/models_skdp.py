@@ -69,13 +69,13 @@ def forest(task, epsilon, delta, seed):
     return told(on_columns("DPRandomTree"))(task, epsilon, delta, seed).set_params(structure_seed=seed)
 
 
-def additive(name, **parameters):
-    """Return an additive model of numbers and categories, by default with bins of equal width."""
+def additive(name):
+    """Return an additive model of numbers and categories."""
 
     def build(task, *cost):
         known = {"classes": task.classes} if task.kind == "classification" else {"bounds_y": (0, 1)}
         categories = dict(zip(task.categorical, task.sizes, strict=True)) or None
-        return getattr(skdp, name)(bounds=(0, 1), categories=categories, **known, **parameters, **budget(*cost))
+        return getattr(skdp, name)(bounds=(0, 1), categories=categories, **known, **budget(*cost))
 
     return build
 
@@ -195,13 +195,6 @@ METHODS = [
     method("DPAdditiveClassifier", "additive", CLASSIFICATION, "columns", additive("DPAdditiveClassifier")),
     method("DPAdditiveClassifier (schema)", "additive", ("adult",), "table", additive_by_schema),
     method("DPAdditiveRegressor", "additive", REGRESSION, "columns", additive("DPAdditiveRegressor")),
-    method(
-        "DPAdditiveRegressor (symlog)",
-        "additive",
-        REGRESSION,
-        "columns",
-        additive("DPAdditiveRegressor", scale="symlog", unit=0.01),
-    ),
     *(
         method(name, family, (), "table", by_schema(name), deltas, tables=(kind,))
         for name, family, kind, deltas in (
