@@ -355,11 +355,15 @@ def test_the_noise_that_is_drawn_is_the_budget_exactly(interactions, kind):
     for (_, label, _), release in found.items():
         own = release.mechanism
         if label == COUNTS:
-            # One record adds 1 to the total, and 1 to one cell of each column.
-            mus[label] = math.sqrt(5) / own.scale
+            # One record adds 1 to the total, 1 to one cell of each column, and 1 to a label.
+            mus[label] = math.sqrt(5 if kind == "numbers" else 6) / own.scale
         elif label in (GRADIENTS, AGAIN):
             engine = model._engine.engines[label == AGAIN]
             mus[label] = engine.descent.max_norm * math.sqrt(N_STEPS) / own.scale
+        elif label == RANGE:
+            mus[label] = bounded_range_mu(own.epsilon)
+        elif label == LOCATION:
+            mus[label] = own.mu
         elif label.startswith("choice"):
             assert own.sensitivity >= (2 if kind == "three" else 1)
             mus[label] = bounded_range_mu(own.epsilon)
