@@ -355,8 +355,8 @@ def test_the_noise_that_is_drawn_is_the_budget_exactly(interactions, kind):
     for (_, label, _), release in found.items():
         own = release.mechanism
         if label == COUNTS:
-            # One record adds 1 to the total, and 1 to one cell of each column.
-            mus[label] = math.sqrt(5) / own.scale
+            # One record adds 1 to the total, 1 to one cell of each column, and 1 to a label.
+            mus[label] = math.sqrt(5 if kind == "numbers" else 6) / own.scale
         elif label in (GRADIENTS, AGAIN):
             engine = model._engine.engines[label == AGAIN]
             mus[label] = engine.descent.max_norm * math.sqrt(N_STEPS) / own.scale
@@ -367,8 +367,7 @@ def test_the_noise_that_is_drawn_is_the_budget_exactly(interactions, kind):
             bound = {"two": 1, "three": math.sqrt(2), "numbers": math.sqrt(1 + 0.3**2 + 0.3**2)}[kind]
             mus[label] = bound / own.scale
         elif label == RANGE:
-            # A choice of range is 0.04 of the budget (tests/solvers).
-            mus[label] = math.sqrt(0.04) * gaussian_mu(0.7, 1e-5)
+            mus[label] = bounded_range_mu(own.epsilon)
         elif label == LOCATION:
             # One record adds weights of 1 to the sums in the range.
             mus[label] = 1 / own.scale

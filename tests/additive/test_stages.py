@@ -117,7 +117,7 @@ COLUMNS = [[50, 30, 20, 0, 5, 9, 9, 9, 9, 9], [90, 10], [5, 5, 5, 5, 80, 1]], (T
 
 def candidates(counts, ordered):
     shares = [smoothed_shares(np.array(own, dtype=float), kind, 1.0) for own, kind in zip(counts, ordered, strict=True)]
-    return Candidates.of(shares, ordered, np.ones(len(shares)))
+    return Candidates.of(shares, ordered, np.ones(len(shares)), 1000.0)
 
 
 def sizes_of(every, loss, codes, scores, targets):

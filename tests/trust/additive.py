@@ -222,8 +222,8 @@ def true_counts(module=_classifier):
     """Centre features by the counts before their noise."""
 
     def raw(true):
-        def release_cells(session, columns, X, names, known=None):
-            cells = true(session, columns, X, names, known)
+        def release_cells(session, columns, X, *rest):
+            cells = true(session, columns, X, *rest)
             codes = columns.codes(X)
             counts = [np.bincount(own, minlength=n + 1)[:n] + 0.0 for own, n in zip(codes, columns.sizes, strict=True)]
             return changed(cells, counts=counts)
@@ -237,11 +237,11 @@ def counts_not_paid():
     """Release the counts as if nothing else were."""
 
     def whole(mechanism):
-        def of_all(cls, epsilon, delta, columns):
-            true = mechanism(epsilon, delta, columns)
-            size = true.releases[0].mechanism.size
-            full = _plans.l2_mechanism(epsilon, delta, 1.0, math.sqrt(3), size)[0] if delta else None
-            full = full or _plans.l1_mechanism(epsilon, 3.0, size)
+        def of_all(cls, epsilon, delta, *rest):
+            true = mechanism(epsilon, delta, *rest)
+            size, moved = true.releases[0].mechanism.size, true.releases[0].mechanism.sensitivity
+            full = _plans.l2_mechanism(epsilon, delta, 1.0, moved, size)[0] if delta else None
+            full = full or _plans.l1_mechanism(epsilon, moved, size)
             return changed(true, releases=(changed(true.releases[0], mechanism=full),))
 
         return classmethod(of_all)
