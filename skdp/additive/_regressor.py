@@ -1,8 +1,8 @@
-r"""Additive regression: a curve for each column, by noisy gradient steps or noisy moments.
+r"""Additive regression: a curve for each column, by noisy gradient steps or noisy means.
 
 The edges of bins (with ``thresholds="quantile"``) and the numbers of records in the cells of each column are released
-first. With ``delta > 0``, noisy sums of clipped gradients follow. With ``delta = 0``, second moments of the public
-features of the cells and of the targets follow. The last release is sums of products of predictions and targets. The
+first. With ``delta > 0``, noisy sums of clipped gradients follow. With ``delta = 0``, sums of the targets in groups of
+cells follow. The last release is sums of products of predictions and targets. The
 model is computed from these releases.
 """
 
@@ -32,9 +32,10 @@ from ..solvers.scaling import Scaling
 from ..solvers.target_range import TargetRange
 from ._base import AdditiveModel, AnyLayout, Parameters, positions
 from ._descent_noise import Moved, without_noise
-from ._engines import GradientEngine, MomentEngine, mechanism_of
+from ._engines import GradientEngine, mechanism_of
 from ._fine import split_for_pairs
 from ._groups import FINE_PAIR_CELLS, Centred, GroupedLayout
+from ._means import MeanEngine
 from ._plans import COUNTS, Before, Reserve, ReservedPart, release_cells
 from ._stages import Curves, SquaredLoss, boosted, planned_curves
 from ._terms import ROUGHNESS, Layout, sums_of_values
@@ -208,7 +209,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     10
     """
 
-    _released = AdditiveModel._released | {"_unit", "_engine_coef", "_targets"}
+    _released = AdditiveModel._released | {"_unit", "_engine_coef", "_targets", "_moved"}
     _public = frozenset({"term_columns_", "_columns", "_layout", "_engine", "_all_terms"})
 
     def __init__(
@@ -263,7 +264,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         columns, layout, before = self._prepared_for(parameters, columns)
         first = TargetRange.of(parameters.epsilon, parameters.delta)
         last = Calibration.of(parameters.epsilon, parameters.delta) if parameters.private else None
-        make = partial(self._engine_for, parameters, layout)
+        make = partial(self._engine_for, parameters, layout, columns)
         guarantee, engine, reserved = self._guarantee(parameters, before, first, last, make)
         return guarantee, Design(targets, columns, layout, engine, reserved, first, last)
 
@@ -280,7 +281,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         return first.and_then(before.and_then(engine.plan(), last)), engine, None
 
     def _prepared_for(self, parameters: Parameters, columns: Columns) -> tuple[Columns, AnyLayout, Before]:
-        if parameters.delta == 0:
+        if parameters.delta == 0 and parameters.private:
             return columns, self._prepared(parameters, columns), Before.of(parameters.epsilon, 0.0, columns)
         cells = split_for_pairs(columns, FINE_PAIR_CELLS)
         layout = GroupedLayout.of(cells, columns, *self._smoothness_and_noise(parameters))
@@ -296,7 +297,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
     ) -> dict[str, Any]:
         layout, engine, last = design.layout, design.engine, design.last
-        targets = design.first.located(session, records.y, design.targets).targets
+        located = design.first.located(session, records.y, design.targets)
+        targets = located.targets
         noise = math.sqrt(coordinate_variance(session.mechanism(COUNTS)))
         cells = release_cells(session, design.columns, records.X, records.shape.names)
         scaled = rowwise(targets.scaled, records.y)
@@ -305,8 +307,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         if design.reserved is not None:
             reserve = Reserve(session, design.reserved)
             engine = planned_curves(reserve, engine, cells.total)
-        if isinstance(engine, MomentEngine):
-            coef, start = engine.run(session, codes, scaled, cells.total)
+        moved = None
+        if isinstance(engine, MeanEngine):
+            mean = float(located.mean_with()[0])
+            coef, start, moved = engine.run(session, codes, scaled, mean)
             tables, intercept = [values[:, 0] for values in engine.layout.values(coef)], float(start[0])
         else:
             assert isinstance(layout, GroupedLayout)
@@ -322,10 +326,11 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             curves = [np.append(values, 0.0) for values in tables]
             predictions = rowwise(partial(sums_of_values, curves, intercept), codes)
             lower, upper = (float(intercept + sum(pick(own) for own in curves)) for pick in (np.min, np.max))
-            # With delta=0, the mean is used instead if the noise hides the curves. Noise shrinks curves, and with them
-            # the window. Therefore lines are rarely far off, and need fewer deviations.
-            trusted, sure_by = (True, 2.0) if parameters.delta > 0 else (False, 1.5)
-            line = last.line(session, predictions, scaled, Window.of(lower, upper), trusted=trusted, sure_by=sure_by)
+            # With delta=0, the mean is used instead if the noise hides the curves.
+            trusted, sure_by = (True, 2.0) if moved is None else (False, 0.5)
+            # Curves from means of targets add up to too much if columns are correlated, also beyond the bounds.
+            window = Window.of(lower, upper) if moved is None else Window.around(lower, upper)
+            line = last.line(session, predictions, scaled, window, trusted=trusted, sure_by=sure_by)
 
         of_columns = layout.values(coef) if isinstance(layout, Layout) else [values[:, None] for values in tables]
         model = Curves(
@@ -349,23 +354,26 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             "_coef": unit * coef,
             "_offset": shifted,
             "_engine_coef": coef,
+            "_moved": moved,
             "_unit": unit,
             "_targets": targets,
         }
 
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()
-        _, layout, before = self._prepared_for(parameters, self._any_columns(parameters))
+        columns, layout, before = self._prepared_for(parameters, self._any_columns(parameters))
         first = TargetRange.of(parameters.epsilon, parameters.delta)
         last = Calibration.of(parameters.epsilon, parameters.delta) if parameters.private else None
-        make = partial(self._engine_for, parameters, layout)
+        make = partial(self._engine_for, parameters, layout, columns)
         return self._guarantee(parameters, before, first, last, make)[0].cost
 
-    def _engine_for(self, parameters: Parameters, layout: AnyLayout, reserved: float) -> GradientEngine | MomentEngine:
+    def _engine_for(
+        self, parameters: Parameters, layout: AnyLayout, columns: Columns, reserved: float
+    ) -> GradientEngine | MeanEngine:
         """Return the engine of the curves, if other releases use this part of the budget."""
         epsilon, delta = parameters.epsilon, parameters.delta
         if isinstance(layout, Layout):
-            return MomentEngine(epsilon, reserved, layout)
+            return MeanEngine.of(epsilon, reserved, layout, columns)
         loss = Huber(_MOST_RESIDUAL)
         clip = _CLIP + _MORE_CLIP / (1 + noise_multiplier(epsilon, delta, 0))
         return GradientEngine(epsilon, delta, reserved, layout, loss, parameters.n_steps, _WALK, clip)
@@ -391,6 +399,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         return lambda codes: abs(self._unit) * moved.in_scores(codes)
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
+        if self._moved is not None:
+            return [self._unit * self._moved]
         spread = self._engine.spread(pseudo, self._engine_coef, self.privacy_, None)
         return [self._unit * one for one in spread]
 
