@@ -34,7 +34,7 @@ MEANS = "targets in groups of cells"
 #: Largest number of groups of ordered cells, of one column and of each column of a pair.
 GROUPS, PAIR_GROUPS = 8, 4
 
-_THEOREM = Theorem("Additive models", 7)
+_THEOREM = Theorem("Additive models", 4)
 
 # Bits to which weights are rounded.
 _BITS = 20

@@ -85,9 +85,9 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, from noisy moments, and much less
-        accurate. If the noise hides the curves, they are then zeros, and the prediction is the noisy mean of the
-        targets. Otherwise, the noise is Gaussian. Choose a value far below one over the expected number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and much less accurate. Its curves are
+        noisy means of the targets in groups of cells, multiplied by one number. If the noise hides the curves, they
+        are zeros. Otherwise, the noise is Gaussian. Choose a value far below one over the expected number of records.
     bounds : tuple (lower, upper)
         Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column, or
         one for each numeric column without `bin_edges`. Values beyond count in the outer bins.
