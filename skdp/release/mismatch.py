@@ -112,8 +112,8 @@ def declared_parts(
     parts = [part]
     if ordered and n_declared >= _MANY_CELLS:
         parts.append(Part(part.what, float(known[-1]), noise[0], LARGEST_SHARE_AT_END, of_others=True))
-    # Most entries of a column may be missing. Two other cells are for entries in no category and for missing ones.
-    if others.size == 2:
+    # Most entries of a column may be missing. Of two other cells, the first is for entries in no category.
+    if others.size >= 2:
         parts.append(Part(part.what, float(others[0]), noise[0], LARGEST_SHARE, of_others=True))
     return parts
 
