@@ -338,6 +338,24 @@ def test_unreadable_numbers_are_found_by_moments(delta):
     assert "too few records for the declared values of the column 'day'. " in message
 
 
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [
+        (DPAdditiveClassifier, {"delta": 1e-6}),
+        (DPAdditiveRegressor, {"delta": 1e-6}),
+        (DPNaiveBayes, {"numeric": "binned", "n_bins": 20}),
+    ],
+)
+def test_bounds_below_most_numbers_are_found_by_the_last_cell(kind, parameters):
+    X, y = patients(20_000)
+    target = Number(0, 1) if kind is DPAdditiveRegressor else SURGERY.target
+    y = X["age"] if kind is DPAdditiveRegressor else y
+    for high, found in ((1, False), (0.5, False), (0.05, True)):
+        schema = Schema({**SURGERY, "age": (0, high)}, target)
+        messages = said(partial(kind(schema=schema, epsilon=2.0, random_state=0, **parameters).fit, X, y))
+        assert any("the column 'age'" in message for message in messages) == found
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_labels_in_the_wrong_case_are_found_by_additive_models(epsilon):
     X, y = patients(20_000)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..schema.columns import Columns
+from ._terms import merged
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -36,11 +37,6 @@ def bins_of(columns: Columns, n_bins: int, counts: list[Array], total: float, no
         bins = merged_evenly(smoothed_shares(declared, True, noise), n_bins) if evident else merged(n_declared, n_bins)
         found.append(np.append(bins, bins[-1] + 1 + np.arange(len(own) - n_declared)))
     return tuple(found)
-
-
-def merged(size: int, most: int) -> Places:
-    """Return the number of the merged cell of each of `size` cells. There are at most `most` merged cells."""
-    return np.arange(size) * min(size, most) // max(size, 1)
 
 
 def merged_evenly(shares: Array, most: int) -> Places:

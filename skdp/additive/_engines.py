@@ -1,4 +1,4 @@
-"""Engines that fit the coefficients: objective perturbation, noisy gradient steps, and noisy moments."""
+"""Engines that fit the coefficients: objective perturbation and noisy gradient steps."""
 
 from __future__ import annotations
 
@@ -27,24 +27,11 @@ from ..solvers.clipped_gradients import Gradients
 from ..solvers.descent import GRADIENTS, SamplingSchedule
 from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, eta, rule_of
 from ..solvers.losses import GradientLoss, LogLoss, MultinomialLogLoss
-from ..solvers.moments import INTERCEPT_CONSTANT as MOMENT_CONSTANT
-from ..solvers.moments import (
-    MOMENTS,
-    RIDGE,
-    Block,
-    Moments,
-    Spectrum,
-    noise_of,
-    released_moments,
-)
-from ..solvers.moments import Geometry as MomentGeometry
-from ..solvers.moments import plan as moments_plan
 from ..solvers.objective_perturbation import KAPPA_BITS, effective_weight, plan, release_minimiser
 from ..solvers.parted_gradients import gradients_over
 from ..solvers.parted_objective import objective_over
 from ..solvers.regularised import Geometry, checked_weight, clipped, linear_rule, noise_multiplier, solve
 from ..solvers.regularised import Parameters as LinearParameters
-from ..solvers.scaling import Scaling
 from ..solvers.threads import blas_threads
 from ._gradients import CellGradients
 from ._groups import Centred, GroupedLayout, spectrum
@@ -323,54 +310,3 @@ class Averaged:
         """Return the effect of a gradient of 1 in all steps, as for one fit."""
         pairs = zip(self.weights, self.engines, strict=True)
         return np.asarray(sum(part * engine.response_along(bends, count) for part, engine in pairs))
-
-
-@dataclass(frozen=True, eq=False)
-class MomentEngine:
-    """Ridge regression from noisy second moments, for ``delta = 0``, described by public values."""
-
-    epsilon: float
-    reserved: float  # The part of the budget that other releases use.
-    layout: Layout
-
-    @cached_property
-    def geometry(self) -> MomentGeometry:
-        norm = self.layout.data_norm
-        constant = MOMENT_CONSTANT * norm
-        return MomentGeometry(self.layout.n_features, 1, norm, constant, 1.0, 1.0)
-
-    @property
-    def constant(self) -> float:
-        """The constant feature."""
-        return self.geometry.constant
-
-    @cached_property
-    def planned(self) -> tuple[PrivacyGuarantee, Block]:
-        guarantee, block = moments_plan(pure_share(self.epsilon, 1 - self.reserved), 0.0, self.geometry)
-        (release,) = guarantee.releases
-        releases = (replace(release, share=1 - self.reserved),)
-        return replace(guarantee, epsilon=self.epsilon, releases=releases), block
-
-    def plan(self) -> PrivacyGuarantee:
-        return self.planned[0]
-
-    def run(self, session: ReleaseSession, codes: Any, targets: Any, count: float) -> tuple[Array, Array]:
-        """Return coefficients and intercepts."""
-        geometry, (own, block) = self.geometry, self.planned
-        box = Scaling.of((np.array(-1.0), np.array(1.0)), "bounds", self.layout.n_features, True)
-        features = rowwise(self.layout.features, codes)
-        moments = Moments(features, targets, box, lambda y: y[:, None], geometry, self.epsilon < math.inf)
-        gram, cross = released_moments(session, block, moments)
-        ridge = RIDGE * noise_of(own.releases[0].mechanism, block, geometry).largest_eigenvalue
-        solution = Spectrum.of(gram).solve(cross, ridge)
-        return solution[:-1].T, geometry.constant * solution[-1]
-
-    def spread(self, pseudo: Pseudo, coef: Array, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
-        """Return the effect of the noise on coefficients (see `term_noise`)."""
-        noise = noise_of(mechanism_of(guarantee, MOMENTS), self.planned[1], self.geometry)
-        size = math.hypot(noise.cross, noise.scale * float(np.linalg.norm(coef)) / math.sqrt(2))
-        gram = pseudo.curvature(weights, self.geometry.constant)
-        if size == 0:
-            # Without noise, there is no ridge either, and the matrix may be singular.
-            return [np.zeros(gram.shape)]
-        return [size * inverse(gram + RIDGE * noise.largest_eigenvalue * np.eye(len(gram)))]

@@ -209,7 +209,7 @@ def release_cells(
         if not ordered or j in columns.declared:
             name = j if names is None else str(names[j])
             n_declared = columns.declared.get(j, len(own))
-            parts += declared_parts(name, own, n_declared, float(found[0]), (noise, noise))
+            parts += declared_parts(name, own, n_declared, float(found[0]), (noise, noise), ordered)
     total, others, gaussian = float(found[0]), float(found[-1]), is_gaussian(mechanism)
     warn_of_mismatch(total, noise, parts, labels=known is not None, gaussian=gaussian, others=others)
     # A number below its own noise has no information, and would make steps that are divided by it far too long.

@@ -1,9 +1,8 @@
 r"""Additive regression: a curve for each column, and tables over several columns.
 
 The numbers of records in the cells of each column are released first. With ``delta > 0``, noisy sums of clipped
-gradients and tables of residuals follow. With ``delta = 0``, second moments of the public features of the cells and of
-the targets follow. Sums of products of predictions and targets correct the curves. The model is computed from these
-releases.
+gradients and tables of residuals follow. With ``delta = 0``, sums of the targets in groups of cells follow. Sums of
+products of predictions and targets correct the curves. The model is computed from these releases.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ from ..solvers.scaling import Scaling
 from ..solvers.target_range import TargetRange
 from ._base import AdditiveModel, Parameters, positions
 from ._descent_noise import without_noise
-from ._engines import AGAIN, Averaged, GradientEngine, MomentEngine
+from ._engines import AGAIN, Averaged, GradientEngine
+from ._means import MeanEngine
 from ._plans import LEAST_REST, Before, Cells, Reserve, release_cells
 from ._stages import Curves, SquaredLoss, Stage, StagePlan, planned, scores_of_stages
 from ._terms import Layout, sums_of_values
@@ -53,13 +53,13 @@ _CLIP, _MORE_CLIP = 0.2, 0.1
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The public scaling and columns of a fit, its first and last release, and the moments for ``delta=0``."""
+    """The public scaling and columns of a fit, its first and last release, and the means for ``delta=0``."""
 
     targets: Scaling
     columns: Columns
     first: TargetRange
     last: Calibration | None
-    moments: MomentEngine | None
+    means: MeanEngine | None
 
 
 class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
@@ -74,9 +74,9 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, from noisy moments, and much less
-        accurate. If the noise hides the curves, they are then zeros, and the prediction is the noisy mean of the
-        targets. Otherwise, the noise is Gaussian. Choose a value far below one over the expected number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and much less accurate. Its curves are
+        noisy means of the targets in groups of cells, multiplied by one number. If the noise hides the curves, they
+        are zeros. Otherwise, the noise is Gaussian. Choose a value far below one over the expected number of records.
     bounds : tuple (lower, upper)
         Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column, or
         one for each numeric column without `bin_edges`. Values beyond count in the outer bins.
@@ -158,10 +158,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     of gradients follow. Features of bins are centred by the released counts, and the gradient of each record is
     clipped. Then follow stages: the exponential mechanism chooses a table from scores with a sensitivity of 1, and
     noisy sums of residuals in its cells are released. What is left of the budget repeats the sums of gradients. With
-    ``delta=0``, noisy second moments of the features of cells follow. These features are public, and have the norm 1
-    for each column. Six sums of products of predictions and targets correct the mean and the size of the curves, for
-    2 % of the budget (15 % with ``delta=0``). The rest is post-processing. The proofs are in :ref:`additive_models`.
-    The guarantee covers neither an error for values that are not finite nor the time that `fit` takes.
+    ``delta=0``, noisy sums of the targets in groups of cells follow. Six sums of products of predictions and targets
+    correct the mean and the size of the curves, for 2 % of the budget (15 % with ``delta=0``). The rest is
+    post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for values that are
+    not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -179,7 +179,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     10
     """
 
-    _released = AdditiveModel._released | {"_targets"}
+    _released = AdditiveModel._released | {"_targets", "_moved"}
     _public = frozenset({"term_columns_", "_columns", "_layout", "_engine", "_all_terms"})
 
     def __init__(
@@ -222,31 +222,33 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         targets = Scaling.of_target(self._declared("bounds_y"), True)
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
         before = Before.of(parameters.epsilon, parameters.delta, columns)
-        guarantee, first, last, moments = self._guarantee_for(parameters, columns, before)
-        return guarantee, Design(targets, columns, first, last, moments)
+        guarantee, first, last, means = self._guarantee_for(parameters, columns, before)
+        return guarantee, Design(targets, columns, first, last, means)
 
     @staticmethod
     def _guarantee_for(
         parameters: Parameters, columns: Columns, before: Before
-    ) -> tuple[PrivacyGuarantee, TargetRange, Calibration | None, MomentEngine | None]:
+    ) -> tuple[PrivacyGuarantee, TargetRange, Calibration | None, MeanEngine | None]:
         first = TargetRange.of(parameters.epsilon, parameters.delta)
         last = Calibration.of(parameters.epsilon, parameters.delta) if parameters.private else None
         share = first.share + (0.0 if last is None else last.release.share)
         if parameters.gaussian:
             return first.and_then(before.and_then(parameters.reserved(before, share).plan(), last)), first, last, None
         layout = Layout.of(columns, parameters.smoothness(sum(columns.sizes)))
-        moments = MomentEngine(parameters.epsilon, before.share + share, layout)
-        return first.and_then(before.and_then(moments.plan(), last)), first, last, moments
+        means = MeanEngine.of(parameters.epsilon, before.share + share, layout, columns)
+        return first.and_then(before.and_then(means.plan(), last)), first, last, means
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
     ) -> dict[str, Any]:
-        last, moments = design.last, design.moments
-        targets = design.first.located(session, records.y, design.targets).targets
+        last = design.last
+        located = design.first.located(session, records.y, design.targets)
+        targets = located.targets
         cells = release_cells(session, design.columns, records.X, records.shape.names)
         scaled = rowwise(targets.scaled, records.y)
-        if moments is not None:
-            model, found = self._by_moments(session, cells, scaled, moments, last)
+        if design.means is not None:
+            mean = float(located.mean_with()[0])
+            model, found = self._by_means(session, cells, scaled, design.means, last, mean)
         else:
             share = design.first.share + (0.0 if last is None else last.release.share)
             model, found = self._by_steps(session, cells, scaled, parameters, last, share)
@@ -267,25 +269,26 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         }
 
     @staticmethod
-    def _by_moments(
-        session: ReleaseSession, cells: Cells, scaled: Any, moments: MomentEngine, last: Calibration | None
+    def _by_means(
+        session: ReleaseSession, cells: Cells, scaled: Any, means: MeanEngine, last: Calibration | None, mean: float
     ) -> tuple[Curves, dict[str, Any]]:
-        """Fit the curves to noisy moments, and correct them."""
-        layout = moments.layout
+        """Fit the curves to noisy means of the targets in groups of cells, and correct them."""
+        layout = means.layout
         codes = rowwise(layout.codes, cells.codes)
-        coef, start = moments.run(session, codes, scaled, cells.total)
+        coef, start, moved = means.run(session, codes, scaled, mean)
         tables = layout.values(coef)
-        # The mean is used instead if the noise hides the curves. Noise shrinks curves, and with them the window.
-        # Therefore lines are rarely far off, and need fewer deviations.
-        line = _line(session, last, codes, [own[:, 0] for own in tables], start[0], scaled, trusted=False, sure_by=1.5)
+        # Curves from means of targets add up to too much if columns are correlated, also beyond the bounds. The mean is
+        # used instead if the noise hides the curves.
+        line = _line(session, last, codes, [own[:, 0] for own in tables], start[0], scaled, trusted=False)
         model = Curves(layout.terms, [line.slope * own for own in tables], line.slope * start + line.shift)
         return model, {
             "_layout": layout,
-            "_engine": moments,
+            "_engine": means,
             "_coef": coef,
+            "_moved": moved,
             "_kept": [],
             "_bend": 1.0,
-            "_target_unit": line.slope,
+            "_unit": line.slope,
         }
 
     @staticmethod
@@ -324,7 +327,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         engine = Averaged((first,))
         coef, start, lone = first.run(session, codes, scaled, count, features)
         tables, intercept = shrunken(engine, coef, float(start[0]), lone)
-        line = _line(session, last, codes, tables, intercept, scaled, trusted=True, sure_by=2.0)
+        line = _line(session, last, codes, tables, intercept, scaled, trusted=True)
         model = curves(tables, intercept, line)
         stages = plan.stages(reserve, model, SquaredLoss(clip=FIRST_CLIP), cells, scaled)
         if parameters.private and reserve.share > LEAST_REST:
@@ -352,8 +355,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         )
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
-        spread = self._engine.spread(pseudo, self._coef, self.privacy_, None)
-        return [self._target_unit * one for one in spread]
+        return [self._unit * self._moved]
 
     def predict(self, X: Any) -> Array:
         """Return the sum of each row's terms and the intercept.
@@ -381,7 +383,6 @@ def _line(
     scaled: Any,
     *,
     trusted: bool,
-    sure_by: float,
 ) -> Line:
     """Release sums of products of predictions and targets, and return the correction of the predictions."""
     if last is None:
@@ -390,7 +391,8 @@ def _line(
     curves = [np.append(values, 0.0) for values in tables]
     predictions = rowwise(partial(sums_of_values, curves, intercept), codes)
     lower, upper = (float(intercept + sum(pick(own) for own in curves)) for pick in (np.min, np.max))
-    return last.line(session, predictions, scaled, Window.of(lower, upper), trusted=trusted, sure_by=sure_by)
+    window, sure_by = (Window.of(lower, upper), 2.0) if trusted else (Window.around(lower, upper), 0.5)
+    return last.line(session, predictions, scaled, window, trusted=trusted, sure_by=sure_by)
 
 
 def _without_stages(stages: list[Stage], scaled: Array, codes: Codes) -> Array:

@@ -111,7 +111,8 @@ def warn_of_declarations(
             name, cells = j if names is None else str(names[j]), sums[:, start : start + size].sum(axis=0)
             of_cell, of_total = noise * math.sqrt(n_classes), deviation * math.sqrt(n_classes)
             n_declared = columns.declared.get(j, size - 1)
-            parts += declared_parts(name, cells, n_declared, float(counts.sum()), (of_cell, of_total))
+            noises = of_cell, of_total
+            parts += declared_parts(name, cells, n_declared, float(counts.sum()), noises, ordered[j])
     spread, gaussian = deviation * math.sqrt(n_classes), is_gaussian(mechanism)
     warn_of_mismatch(float(counts.sum()), spread, parts, labels=True, gaussian=gaussian)
 

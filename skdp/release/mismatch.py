@@ -40,6 +40,10 @@ LEAST_SHARE_OF_LABEL, LEAST_SHARE = 0.02, 0.05
 #: Entries in no category of a column are named if they are more than this share of the records.
 LARGEST_SHARE = 0.5
 
+#: Entries in the last of many cells of an ordered column, where numbers beyond the upper bound count, are named if they
+#: are more than this share of the records.
+LARGEST_SHARE_AT_END, _MANY_CELLS = 8 / 9, 16
+
 #: Declared labels fit if at least this share of the records has one, or if that is not known, this number.
 LEAST_KNOWN, FEWEST = 0.25, 25
 
@@ -93,7 +97,9 @@ def values_of(name: Any) -> str:
     return f"the declared values of the column {name!r}"
 
 
-def declared_parts(name: Any, counts: NDArray, n_declared: int, total: float, noise: tuple[float, float]) -> list[Part]:
+def declared_parts(
+    name: Any, counts: NDArray, n_declared: int, total: float, noise: tuple[float, float], ordered: bool = False
+) -> list[Part]:
     """Return the first `n_declared` of a column's released counts, and the count of entries in no category."""
     # The sum of the first counts is also the total minus the other counts, which has less noise if these are few.
     # `noise` holds the standard deviations of the noise in a count and in the total. If only the others were counted,
@@ -103,10 +109,13 @@ def declared_parts(name: Any, counts: NDArray, n_declared: int, total: float, no
     part = column_part(name, float(known.sum()), of_known)
     if others.size and (of_others < of_known or n_declared == 0):
         part = column_part(name, total - float(others.sum()), of_others)
-    if others.size < 2:
-        return [part]
-    # Most entries of a column may be missing. Two other cells are for entries in no category and for missing ones.
-    return [part, Part(part.what, float(others[0]), noise[0], LARGEST_SHARE, of_others=True)]
+    parts = [part]
+    if ordered and n_declared >= _MANY_CELLS:
+        parts.append(Part(part.what, float(known[-1]), noise[0], LARGEST_SHARE_AT_END, of_others=True))
+    # Most entries of a column may be missing. Of two other cells, the first is for entries in no category.
+    if others.size >= 2:
+        parts.append(Part(part.what, float(others[0]), noise[0], LARGEST_SHARE, of_others=True))
+    return parts
 
 
 def encoded_parts(

@@ -94,8 +94,11 @@ class Window:
     def of(cls, lower: float, upper: float) -> Window:
         """Return the part of an interval within the bounds of targets, or all of the bounds if there is none."""
         lower, upper = max(lower, -1.0), min(upper, 1.0)
-        if not lower <= upper:
-            return cls()
+        return cls.around(lower, upper) if lower <= upper else cls()
+
+    @classmethod
+    def around(cls, lower: float, upper: float) -> Window:
+        """Return an interval that may exceed the bounds of targets."""
         return cls((lower + upper) / 2, max((upper - lower) / 2, _LEAST_HALF))
 
 

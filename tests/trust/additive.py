@@ -1,6 +1,4 @@
-"""Additive models: cells are counted; then steps are taken and tables are released, or an objective is perturbed, or
-moments are released.
-"""
+"""Additive models: cells are counted; then steps are taken and tables are released, or an objective or means are."""
 
 import math
 from dataclasses import replace as changed
@@ -9,13 +7,12 @@ from functools import partial
 import numpy as np
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.additive import _classifier, _engines, _plans, _regressor, _stages
+from skdp.additive import _classifier, _engines, _means, _plans, _regressor, _stages
 from skdp.additive._gradients import CellGradients
 from skdp.mechanisms import ExponentialMechanism, GroupChoices
-from skdp.solvers import moments
 from skdp.solvers.target_range import RANGE
 from tests.trust.choices import choosing, epsilon_of_laws, log_law
-from tests.trust.gradients import clip_of_the_largest, long_weights, one_noise_for_all, steps_and_their_noise
+from tests.trust.gradients import clip_of_the_largest, one_noise_for_all, steps_and_their_noise
 from tests.trust.measured import loss_of
 from tests.trust.perturbation import perturbed
 from tests.trust.subjects import (
@@ -286,12 +283,15 @@ def lengths_forgotten():
     return replaced(CellGradients, "_bounds_of", whole)
 
 
-def half_of_the_moments():
-    return replaced(moments, "moments_l2", lambda true: lambda *args: true(*args) / 2)
+def sensitivity_of_means(change):
+    """Plan the sums of targets in groups of cells with another sensitivity."""
+    return replaced(
+        _means, "l1_mechanism", lambda true: lambda epsilon, moved, size: true(epsilon, change(moved), size)
+    )
 
 
-def half_of_the_sums():
-    return replaced(moments, "moments_l1", lambda true: lambda *args: true(*args) / 2)
+def long_weights_in_groups():
+    return replaced(_means, "weights_in_groups", lambda true: lambda *args: 10 * true(*args))
 
 
 def choice_not_paid():
@@ -424,7 +424,7 @@ SUBJECTS = [
         },
     ),
     Subject(
-        "DPAdditiveRegressor-moments",
+        "DPAdditiveRegressor-means",
         regressor,
         partial(alone, label=1),
         claims=PURE,
@@ -432,9 +432,9 @@ SUBJECTS = [
         floor=0.6,
         runs={(1.0, 0.0): RUNS_AT_1},
         mutants={
-            "half of the sensitivity": half_of_the_moments,
-            "half of the L1 sensitivity": half_of_the_sums,
-            "weights of ten": long_weights,
+            "half of the sensitivity": partial(sensitivity_of_means, lambda moved: moved / 2),
+            "the sensitivity of one column": partial(sensitivity_of_means, lambda moved: 1.0),
+            "weights of ten": long_weights_in_groups,
         },
     ),
 ]
