@@ -600,6 +600,9 @@ def table_values(
     signal = np.maximum(((steps**2 - errors) * weights).sum(axis=0), 0.0)
     kept = signal / (signal + errors)
     values = np.clip(kept * steps, -MOST_STEP, MOST_STEP)
+    if isinstance(loss, SquaredLoss):
+        # The curves have the mean of the targets. Residuals that are clipped have another mean.
+        values -= (weights * values).sum(axis=0)
     return values, kept * loss.damping * noise / curvatures, mean
 
 

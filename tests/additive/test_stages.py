@@ -213,6 +213,17 @@ def test_values_of_noise_alone_are_small():
     assert np.mean(kept) < 0.2 * np.mean([np.mean((own[:, 0] / 100) ** 2) for own in raw])
 
 
+def test_tables_of_numbers_have_mean_0():
+    """The mean of clipped residuals is not the mean of the targets."""
+    rng = np.random.default_rng(0)
+    counts = np.array([100.0, 900.0, 2000.0])
+    for loss, is_centred in ((SquaredLoss(clip=0.3), True), (LabelLoss(1), False)):
+        sums = np.stack([counts * [0.5, 0.3, 0.7], loss.curvature_weight * 0.2 * counts], axis=1)
+        values = table_values(loss, sums + rng.standard_normal(sums.shape), 1.0, 3000.0, 300.0)[0][:, 0]
+        assert (abs(counts @ values) < 0.01 * (counts @ abs(values))) == is_centred
+        assert values[2] > values[0] > values[1]
+
+
 # --- fits -------------------------------------------------------------------------------------------------------------
 
 
