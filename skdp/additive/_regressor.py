@@ -288,7 +288,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             "_moved": moved,
             "_kept": [],
             "_bend": 1.0,
-            "_unit": line.slope,
+            "_target_unit": line.slope,
         }
 
     @staticmethod
@@ -355,7 +355,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         )
 
     def _spread(self, pseudo: Pseudo) -> list[Array]:
-        return [self._unit * self._moved]
+        return [self._target_unit * self._moved]
 
     def predict(self, X: Any) -> Array:
         """Return the sum of each row's terms and the intercept.

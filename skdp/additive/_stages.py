@@ -383,7 +383,7 @@ class Boosting:
             found.append(stage)
             scores = rowwise(partial(_added, term, stage.values), scores, codes)
             if isinstance(scores, PartedArray):
-                (scores,) = kept_in_parts([scores])
+                scores, targets, codes = kept_in_parts([scores, targets, codes])
             spread = curvature
             if isinstance(loss, SquaredLoss):
                 variance = min(max(square / count, _LEAST_VARIANCE), 1.0)

@@ -7,11 +7,13 @@ from sklearn.metrics import r2_score
 
 from skdp import Category, DPAdditiveRegressor, Number, Schema
 from skdp.additive._means import MeanEngine, grouped_cells, weights_in_groups
+from skdp.additive._terms import Layout
 
 
 def engine_of(model, **shape):
     parameters = model._check_parameters()
-    columns, layout, _ = model._prepared_for(parameters, parameters.table(shape["n_features"], model._names()))
+    columns = parameters.table(shape["n_features"], model._names())
+    layout = Layout.of(columns, parameters.smoothness(sum(columns.sizes)))
     return MeanEngine.of(1.0, 0.2, layout, columns), layout
 
 
