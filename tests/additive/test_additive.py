@@ -420,17 +420,6 @@ def test_bands_of_three_classes_are_as_wide_as_the_noise(solver):
         assert np.all(estimate <= bound * (1 + 1e-9))
 
 
-def test_bands_of_regression_from_moments():
-    X, _, score = table(4000)
-
-    def make(seed):
-        common = {**TABLE, "bounds_y": (-5, 5), "epsilon": 300.0, "n_bins": 8, "smoothness": 0.9}
-        return DPAdditiveRegressor(**common, random_state=seed).fit(X, score)
-
-    for actual, estimate in zip(spread_of(make, 40), make(0)._term_noise(X)[0], strict=True):
-        assert 0.5 < np.sqrt(np.mean(actual**2) / np.mean(estimate**2)) < 2
-
-
 # --- accuracy ---------------------------------------------------------------------------------------------------------
 
 
