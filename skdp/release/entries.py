@@ -1,12 +1,12 @@
 r"""Entries and targets outside of their declaration, for estimators with a schema that release no counts of these.
 
-Each column of the schema has a number: 1/2 for each record with an entry outside of the declared categories, and -1/2
-for each other record. Its expectation is positive only if more than half of the entries are outside. A number of a
-column counts as outside if it is missing, unreadable or not below the upper bound. Because some entries belong there,
-such a record adds 1/16, and the expectation is positive only if more than 8/9 of the entries are outside. A target
-beyond its bounds, or a label that is not declared, counts as an entry outside. Records of such labels count in no other
-number. The vector of `d` numbers is a sum over records, of which one moves it by at most :math:`\sqrt d/2` in L2 norm
-(user guide, "Units", theorem 1).
+Each column of the schema has a number: 1/2 for each record with an entry in no category, and -1/2 for each record with
+a declared entry. Its expectation is positive only if more than half of the entries are outside. A number of a column
+counts as outside if it is missing, unreadable or not below the upper bound. Because some entries belong there, such a
+record adds 1/16, and a record with a missing entry of a category adds 1/32. Then the expectation is positive only if
+more than 8/9 or 16/17 of the entries are outside. A target beyond its bounds, or a label that is not declared, counts
+as an entry in no category. Records of such labels count in no other number. The vector of `d` numbers is a sum over
+records, of which one moves it by at most :math:`\sqrt d/2` in L2 norm (user guide, "Units", theorem 1).
 """
 
 from __future__ import annotations
@@ -31,10 +31,8 @@ ENTRIES = "entries outside of their declaration"
 #: Share of the budget, of epsilon or of the square of the GDP parameter, with columns and for the target alone.
 ENTRIES_SHARE, TARGET_SHARE = 0.02, 0.005
 
-_INSIDE = -0.5
-
-#: What an entry outside adds, and one that may belong there.
-OUTSIDE, SELDOM = 0.5, 1 / 16
+# What an entry of the declaration adds, and a target outside of it.
+_INSIDE, _BEYOND = -0.5, 0.5
 
 
 def entries_mechanism(size: int, epsilon: float, delta: float, share: float) -> tuple[Mechanism, PrivacyEvent]:
@@ -55,7 +53,7 @@ def check_entries(
     sums = partial(_sums, list(columns.values()), targets)
     numbers = folded(sums, [X, y]) if isinstance(X, PartedArray) else sums(X, y)
     if targets == () and known is not None:
-        numbers[-1] += OUTSIDE * left_out(known)
+        numbers[-1] += _BEYOND * left_out(known)
     found = session.release(ENTRIES, numbers)
     deviation = math.sqrt(coordinate_variance(mechanism))
     off = found > margin(deviation, FALSE_ALARM / len(found), is_gaussian(mechanism))
@@ -66,18 +64,16 @@ def check_entries(
 
 
 def _sums(columns: list[Any], targets: Any, X: Any, y: Any) -> NDArray[np.float64]:
-    numbers = []
     table = X.tocsc() if issparse(X) else X
-    for intervals, some_belong in columns:
-        outside = np.zeros(X.shape[0], dtype=bool)
-        for place, low, high in intervals:
+    numbers = np.full(len(columns) + (targets is not None), _INSIDE * X.shape[0])
+    for j, intervals in enumerate(columns):
+        for place, low, high, added in intervals:
             entries = table[:, [place]].toarray().ravel() if issparse(table) else table[:, place]
-            outside |= (entries >= low) & (entries <= high)
-        numbers.append(((SELDOM if some_belong else OUTSIDE) - _INSIDE) * np.count_nonzero(outside))
-    if targets is not None:
-        beyond = (y < targets[0]) | (y > targets[1]) if targets else np.zeros(X.shape[0], dtype=bool)
-        numbers.append((OUTSIDE - _INSIDE) * np.count_nonzero(beyond if beyond.ndim == 1 else beyond.all(axis=1)))
-    return np.array(numbers) + _INSIDE * X.shape[0]
+            numbers[j] += (added - _INSIDE) * np.count_nonzero((entries >= low) & (entries < high))
+    if targets:
+        beyond = (y < targets[0]) | (y > targets[1])
+        numbers[-1] += (_BEYOND - _INSIDE) * np.count_nonzero(beyond if beyond.ndim == 1 else beyond.all(axis=1))
+    return numbers
 
 
 def left_out(known: Any) -> float:

@@ -21,6 +21,7 @@ from .declared import (
     edges_of,
     grid_of,
     limits,
+    missing_cell,
     n_values,
     read_cells,
     read_numbers,
@@ -38,6 +39,10 @@ Array = NDArray[np.float64]
 #: - "values": numbers as they are, without categories or missing values;
 #: - "categories": codes of categories, without numbers.
 FORMS = ("linear", "codes", "ends", "cells", "values", "categories")
+
+#: What entries count if most are outside of the declaration: those that are in no category, those of numbers that are
+#: missing or not below the upper bound, and missing ones of categories. Other entries count -1/2.
+OUTSIDE, SELDOM, MISSING = 0.5, 1 / 16, 1 / 32
 
 # Distance of missing numbers from the upper bound, over the distance of the bounds, for "ends".
 _GAP = 0.125
@@ -144,27 +149,30 @@ class Encoding:
             start = end
         return {name: own for name, own in found.items() if own and self.form == "linear"}
 
-    def outside(self) -> dict[str, tuple[list[tuple[int, float, float]], bool]]:
-        """Return for columns the intervals of encoded columns of entries outside, and whether some belong there."""
-        # Entries outside are in no category, or are missing or not below the upper bound of a number, where many may
-        # be. The forms are "linear" and "ends".
-        found: dict[str, tuple[list[tuple[int, float, float]], bool]] = {}
+    def outside(self) -> dict[str, list[tuple[int, float, float, float]]]:
+        """Return for columns the intervals of encoded columns for entries outside, and what each entry counts."""
+        # The intervals of a column are disjoint. The forms are "linear" and "ends".
+        found: dict[str, list[tuple[int, float, float, float]]] = {}
         start, linear = 0, self.form == "linear"
         for name, column in self.schema.items():
-            width = len(self._names_of(name, column))
+            intervals = []
             if isinstance(column, Number):
                 last = 1.0 if linear else limits(column)[1]
+                beyond = float(np.nextafter(last, math.inf))
                 # The upper of two values may be that of most entries.
-                over = [(start, last, math.inf)] if n_values(column) != 2 else []
+                if n_values(column) != 2:
+                    intervals.append((start, last, beyond if column.missing == "cell" else math.inf, SELDOM))
                 if column.missing == "cell":
-                    over.append((start + 1, 1.0, 1.0) if linear else (start, np.nextafter(last, math.inf), math.inf))
-                if over:
-                    found[name] = over, True
-            elif len(cells_of(column)) > len(column.values):
-                place = len(column.values)
-                code = (start + place, 1.0, 1.0) if linear else (start, float(place), float(place))
-                found[name] = [code], column.other != "cell"
-            start += width
+                    missing = (start + 1, 1.0, math.inf) if linear else (start, beyond, math.inf)
+                    intervals.append((*missing, SELDOM))
+            else:
+                for place in range(len(column.values), len(cells_of(column))):
+                    counts = MISSING if place == missing_cell(column) else OUTSIDE
+                    at = (start + place, 1.0) if linear else (start, float(place))
+                    intervals.append((*at, at[1] + 0.5, counts))
+            if intervals:
+                found[name] = intervals
+            start += len(self._names_of(name, column))
         return found
 
     def cell_names(self, edges: Sequence[Array | None]) -> list[list[str]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,15 +95,14 @@ def _warn_of_counts(
     classes: NDArray | None,
     names: NDArray | None,
     first: tuple[Array, float] | None,
-    declared: Mapping[int, int],
+    declared: Collection[int],
     gaussian: bool,
 ) -> None:
     """Warn of declared labels and codes that hardly occur, by the released counts of trees."""
     # A tree counts each record with a declared label once, unless the record has an unknown code at a split. Therefore
     # trees that split by one categorical column only show how many records have its codes. Noise is independent in all
-    # leaves. If class counts were released first, labels were compared by them. In columns in `declared`, the codes
-    # after the declared ones stand for other and missing values. Leaves of declared codes are added up in trees in
-    # which no leaf has codes of both kinds.
+    # leaves. If class counts were released first, labels were compared by them. Columns in `declared` have codes for
+    # other and missing values.
     categorical = set(forest.places if forest.depth else []) - set(declared)
     trees: dict[tuple[int, ...], list[int]] = {}
     for tree, (seen, n_seen) in enumerate(zip(forest.features, forest.n_seen, strict=True)):
@@ -117,18 +116,7 @@ def _warn_of_counts(
     every = found.pop((), None) if first is None else first
     root = math.sqrt(counts.shape[2])
     totals = {columns[0]: (float(own.sum()), spread * root) for columns, (own, spread) in found.items() if columns}
-    known = dict(totals)
-    for j, n_declared in declared.items():
-        apart, held = forest.declared_leaves(j, n_declared)
-        if len(apart):
-            sums, n_held = counts[apart].sum(axis=2), [(forest.reachable()[apart] & own).sum() for own in (held, ~held)]
-            spreads = [noise * root * math.sqrt(n) / len(apart) for n in n_held]
-            known[j] = float((sums * held).sum()) / len(apart), spreads[0]
-            if every is not None and math.hypot(every[1] * root, spreads[1]) < spreads[0]:
-                # The number of all records minus those in the other leaves, because there are few other leaves.
-                others = float((sums * ~held).sum()) / len(apart)
-                known[j] = float(every[0].sum()) - others, math.hypot(every[1] * root, spreads[1])
-    parts = [column_part(j if names is None else str(names[j]), *own) for j, own in known.items()]
+    parts = [column_part(j if names is None else str(names[j]), *own) for j, own in totals.items()]
     if every is not None:
         labels = [] if first or classes is None else label_parts(classes, *every)
         warn_of_mismatch(

@@ -155,6 +155,7 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     (442,)
     """
 
+    _counts_outside = ("entries",)
     _takes_parts = True
     _released = frozenset(
         {

@@ -160,6 +160,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     (150, 3)
     """
 
+    _counts_outside = ("entries",)
     _takes_parts = True
     _released = frozenset(
         {

@@ -66,27 +66,6 @@ class Forest:
             cells = np.stack([cells, cells & split], axis=2).reshape(self.n_trees, -1)
         return cells
 
-    def declared_leaves(self, feature: int, n_declared: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return trees whose leaves separate the first categories of a column, and the leaves of these categories."""
-        # Both follow from the structure, of shapes (n_told,) and (n_told, n_leaves).
-        seen = (self.features == feature) & (np.arange(self.features.shape[1]) < self.n_seen[:, None])
-        trees = np.flatnonzero(seen.any(axis=1))
-        low, high = np.full((len(trees), 1), -np.inf), np.full((len(trees), 1), np.inf)
-        for level in range(self.depth):
-            slots, cuts = self.level(self.slots, level)[trees], self.level(self.thresholds, level)[trees]
-            own = np.isfinite(cuts) & (self.features[trees[:, None], slots] == feature)
-            left, right = np.where(own, np.minimum(high, cuts), high), np.where(own, np.maximum(low, cuts), low)
-            low = np.stack([low, right], axis=2).reshape(len(trees), -1)
-            high = np.stack([left, high], axis=2).reshape(len(trees), -1)
-        places = self.places[feature][trees, :-1]
-        # By place, the number of declared categories before it.
-        declared = np.zeros((len(trees), places.shape[1] + 1), dtype=np.intp)
-        declared[:, 1:] = np.cumsum(np.argsort(places, axis=1) < n_declared, axis=1)
-        ends = [np.clip(np.floor(end) + 1, 0, places.shape[1]).astype(np.intp) for end in (low, high)]
-        held = np.take_along_axis(declared, ends[1], axis=1) - np.take_along_axis(declared, ends[0], axis=1)
-        apart = ~((held > 0) & (held < ends[1] - ends[0]) & self.reachable()[trees]).any(axis=1)
-        return trees[apart], held[apart] > 0
-
     @staticmethod
     def level(nodes: NDArray, level: int) -> NDArray:
         """Return the part of an array of nodes that belongs to a level."""

@@ -460,17 +460,6 @@ def test_bands_are_as_wide_as_the_noise(delta, n_classes):
     assert np.exp(np.mean(np.log(ratios))) < (1.8 if delta == 0 or n_classes == 2 else 3.5)
 
 
-def test_bands_of_regression_from_moments():
-    X, _, score = table(4000)
-
-    def make(seed):
-        common = {**TABLE, "bounds_y": (-5, 5), "epsilon": 300.0, "n_bins": 8}
-        return DPAdditiveRegressor(**common, random_state=seed).fit(X, score)
-
-    for actual, estimate in zip(spread_of(make, 40), make(0)._term_noise(X)[0], strict=True):
-        assert 0.5 < np.sqrt(np.mean(actual**2) / np.mean(estimate**2)) < 2
-
-
 # --- accuracy ---------------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from skdp import BudgetAccountant
 from skdp.additive import DPAdditiveRegressor
 from skdp.exceptions import SchemaMismatchWarning
-from skdp.linear_model import DPSGDRegressor, ExpMechERM, FunctionalMechLinReg
+from skdp.linear_model import DPSGDRegressor, ExpMechERM, FunctionalMechLinReg, _sgd_base
 from skdp.mechanisms import GroupChoices, NoiseSource
 from skdp.neural_network import DPMLPRegressor
 from skdp.preprocessing import BoundsScaler
@@ -329,3 +329,50 @@ def test_the_plan_states_both_releases_and_no_more_than_the_budget(name, delta):
     assert sum(release.share for release in plan.releases) == pytest.approx(1.0)
     assert str(last.privacy_plan(n_features=X.shape[1])) == str(plan)
     assert accountant.total().epsilon <= 1.0
+
+
+# --- descent --------------------------------------------------------------------------------------------------------
+
+
+def started(monkeypatch):
+    """Note the descent, the targets and the start of each course."""
+    seen, path, gradients = [], _sgd_base.Path, _sgd_base.gradients_of
+
+    def note(*args):
+        seen.append(args)
+        return path(*args)
+
+    def clipped(X, values, data_norm, constant, loss, max_norm, *rest):
+        seen.append((values, loss, max_norm))
+        return gradients(X, values, data_norm, constant, loss, max_norm, *rest)
+
+    monkeypatch.setattr(_sgd_base, "Path", note)
+    monkeypatch.setattr(_sgd_base, "gradients_of", clipped)
+    return seen
+
+
+@pytest.mark.parametrize("threshold", [None, 0.5])
+def test_gradients_are_clipped_to_the_planned_norm(threshold, monkeypatch):
+    """In units of a narrow range, a threshold of Huber's loss is larger, and so are gradients."""
+    seen, table = started(monkeypatch), narrow()
+    options = {"loss": "huber", "huber_threshold": threshold, "n_steps": 3, "random_state": 0}
+    model = DPSGDRegressor(epsilon=10.0, delta=1e-6, data_norm=2.0, bounds_y=(-1, 1), **options)
+    model.fit(table.X, table.target)
+    assert model._targets.half < 0.2
+    _, loss, max_norm = seen[0]
+    planned = model.privacy_plan(n_features=table.X.shape[1]).releases[-1].mechanism.sensitivity
+    assert max_norm == pytest.approx(planned)
+    assert threshold is None or loss.threshold > 2
+
+
+def test_a_further_course_starts_where_the_last_one_ended(monkeypatch):
+    seen, table = started(monkeypatch), narrow()
+    model = DPSGDRegressor(epsilon=10.0, delta=1e-6, data_norm=2.0, bounds_y=(-1, 1), n_steps=3, random_state=0)
+    model.partial_fit(table.X, table.target)
+    coef, intercept, first = model.coef_, model.intercept_, model._targets
+    model.partial_fit(table.X, 0.1 - table.target)
+    assert first.upper > 0 > model._targets.upper
+    design, start = seen[-1][:2]
+    weights, constant = _sgd_base.rule_of(start, design.settings)
+    np.testing.assert_allclose(weights[0] * model._targets.half, coef)
+    assert constant[0] * model._targets.half + model._targets.centre == pytest.approx(intercept)

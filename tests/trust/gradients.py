@@ -12,7 +12,7 @@ from skdp import DPMLPClassifier, DPMLPRegressor, DPSGDClassifier, DPSGDRegresso
 from skdp.audit._bounds import proportion_limits
 from skdp.mechanisms import PoissonSampler, SampledGaussianMechanism
 from skdp.neural_network._gradients import Clipping, GradientSums
-from skdp.solvers import calibration
+from skdp.solvers import calibration, target_range
 from skdp.solvers import descent as _descent
 from skdp.solvers.clipped_gradients import ClippedGradients
 from skdp.solvers.descent import COUNT_SHARE, GRADIENTS, SamplingSchedule
@@ -102,6 +102,15 @@ def count_not_paid():
     )
 
 
+def location_not_paid():
+    """Release the location of the targets as if nothing else were."""
+
+    def whole(true):
+        return lambda e, d, share, *rest: (true(e, d, 1.0, *rest)[0], true(e, d, share, *rest)[1])
+
+    return replaced(target_range, "l2_mechanism", whole)
+
+
 def half_sensitivity():
     return replaced(
         SamplingSchedule,
@@ -145,6 +154,8 @@ COURSE = {
     "one noise for all steps": one_noise_for_all,
     "count not paid": (count_not_paid, {"fits": 80}),
 }
+#: A regression releases the number of records with the location of its targets.
+REGRESSION = {"count not paid": (location_not_paid, {"fits": 80})}
 
 
 def norms_of_one_layer():
@@ -262,7 +273,7 @@ SUBJECTS = [
         "DPSGDRegressor",
         partial(sgd, DPSGDRegressor),
         nobody_and([[0.6, 0.8]], [1.0]),
-        mutants={**COURSE, "no clip": long_gradients, "weights of ten": long_weights},
+        mutants={**COURSE, **REGRESSION, "no clip": long_gradients, "weights of ten": long_weights},
         **FULL,
     ),
     Subject(
@@ -292,7 +303,7 @@ SUBJECTS = [
         "DPMLPRegressor",
         partial(network, DPMLPRegressor, clipping="automatic"),
         nobody_and([[0.6, 0.8]], [[1.0, 1.0]]),
-        mutants={**NETWORK, "weights of ten": long_weights},
+        mutants={**NETWORK, **REGRESSION, "weights of ten": long_weights},
         **{**FULL, "floor": 0.85},
     ),
 ]

@@ -19,6 +19,7 @@ from skdp.release import class_sums as _class_sums
 from skdp.release import units as _groups
 from skdp.solvers import moments, target_range
 from tests.trust.subjects import PURE, Subject
+from tests.trust.targets import measure_the_rest
 
 #: How many rows of a group count.
 MOST = 3
@@ -77,8 +78,9 @@ def grouped(name, kind, with_target=True, fits=150, n_columns=2, survives=None, 
         lambda epsilon, delta: own(epsilon=epsilon, delta=delta, rows_per_group=MOST, **parameters),
         partial(group, with_target=with_target, n_columns=n_columns),
         fits=fits,
-        # 150 fits tell the noise to some percent. The choice of the range of targets is not seen.
-        floor=0.85 if kind is not FunctionalMechLinReg else 0.78,
+        # 150 fits tell the noise to some percent.
+        floor=0.85,
+        reading=measure_the_rest,
         runs={},
         mutants={
             "all rows count": all_rows_count,

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from skdp import FunctionalMechLinReg
 from skdp.solvers import target_range
 from tests.trust.choices import choices, half_noise
-from tests.trust.subjects import Subject, replaced
+from tests.trust.subjects import Subject, measure, replaced
 
 CLAIMS = ((1.0, 1e-5), (3.0, 1e-5))
 
@@ -44,6 +44,19 @@ def most_of_the_budget():
 def with_most_of_the_budget(subject, epsilon, delta):
     with most_of_the_budget():
         return choices(subject, epsilon, delta, telling=telling, most=1)
+
+
+@contextmanager
+def little_of_the_budget():
+    parts = dict.fromkeys(("_RANGE_SHARE", "_LOCATION_SHARE"), 1e-4)
+    with patch.multiple(target_range, **parts, _PURE_RANGE_SHARES=(1e-4, 1e-4), _PURE_LOCATION_SHARES=(1e-4, 1e-4)):
+        yield
+
+
+def measure_the_rest(subject, epsilon, delta):
+    """Measure releases after the range, which has next to nothing of the budget, and is audited by itself."""
+    with little_of_the_budget():
+        return measure(subject, epsilon, delta)
 
 
 def half_sensitivity():
