@@ -293,11 +293,12 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
             return self._noise_of(self._layout, codes, self.cell_counts_)
         outputs = np.size(self.intercept_)
         bent, flat = (
-            [np.tile(own[:, None], outputs) for own in self._moved(codes, bends).in_cells()] for bends in (True, False)
+            [np.tile(own[:, None], outputs) for own in self._noise_of_steps(codes, bends).in_cells()]
+            for bends in (True, False)
         )
         return bent, flat
 
-    def _moved(self, codes: Codes, bends: bool) -> Moved:
+    def _noise_of_steps(self, codes: Codes, bends: bool) -> Moved:
         """Return the effect of the noise of gradient steps on the curves, for records in these bins."""
         noise = math.sqrt(coordinate_variance(mechanism_of(self.privacy_, COUNTS)))
         features = Centred.of(self._layout, self._layout.probabilities(self.cell_counts_, noise))
@@ -349,7 +350,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         """Return a function that maps rows to standard deviations of scores, for the curvature at these records."""
         if isinstance(self._layout, Layout):
             return self._noise_of_rows(self._layout, records, self._engine.constant)
-        moved, outputs = self._moved(records, True), np.size(self.intercept_)
+        moved, outputs = self._noise_of_steps(records, True), np.size(self.intercept_)
         return lambda codes: np.tile(moved.in_scores(codes)[:, None], outputs)
 
     def _noise_of_rows(self, layout: Layout, records: Codes, constant: float) -> Callable[[Codes], Array]:

@@ -348,5 +348,6 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         return self.decision_function(X)
 
     def _logits(self, X: Any) -> Array:
-        found: Array = self._link.logits(self.decision_function(X))
+        scores = self.decision_function(X)
+        found: Array = self._link.logits(scores)
         return found

@@ -346,6 +346,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             "_kept": [],
             "_bend": 1.0,
             "_target_unit": line.slope,
+            "_moved": np.empty(0),
         }
 
     def _fixed_cost(self) -> PrivacyCost | None:

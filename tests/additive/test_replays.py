@@ -347,7 +347,7 @@ def test_bins_and_features_follow_from_attributes():
 
     with replaced(_base.Parameters, "layout", lambda true: noted):
         own.fit(X, y)
-    (layout, features), found = seen[0], own._moved(own._curve_codes(X), True).features
+    (layout, features), found = seen[0], own._noise_of_steps(own._curve_codes(X), True).features
     assert found.layout is layout
     for one, other in zip(features.probabilities, found.probabilities, strict=True):
         np.testing.assert_array_equal(one, other)

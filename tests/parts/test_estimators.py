@@ -43,7 +43,8 @@ def assert_same(model, other, tolerance=TOLERANCE):
     """The attributes that come from releases have the same bits, or are equal within the certificate."""
     for name in model._released & vars(model).keys():
         a, b = (np.asarray(_flat(getattr(one, name))) for one in (model, other))
-        if type(model).__name__ in CERTIFIED:
+        # Sums of gradients and of residuals are exact.
+        if type(model).__name__ in CERTIFIED and not (isinstance(model, skdp.DPAdditiveClassifier) and model.delta > 0):
             np.testing.assert_allclose(a, b, rtol=0, atol=tolerance, err_msg=name)
         else:
             assert a.tobytes() == b.tobytes(), name
