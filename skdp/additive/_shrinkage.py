@@ -86,6 +86,9 @@ def shrunk(
         losses.append(free / 2 * (np.log(whole) + squares / whole).sum(axis=1))
         parts.append(np.minimum(reached * np.exp(_GRID)[:, None] / whole, 1.0))
     kept = [weights @ own for weights, own in zip(_posterior(np.array(losses)), parts, strict=True)]
+    if free > 1:
+        # Few of several classes depend on a column, and their curves are larger than the common variance says.
+        kept = [np.sqrt(own) for own in kept]
     shrunk_values = [
         directions.values(own[:, None] * directions.coefficients(table))
         for directions, own, table in zip(every, kept, tables, strict=True)
