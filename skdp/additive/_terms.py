@@ -10,7 +10,7 @@ differ from its neighbours. The user guide explains this choice.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -31,9 +31,6 @@ PAIR_CELLS = 16
 #: With smoothness="auto", the part of single cells in the rows of ordered cells is this number over 1 plus the noise
 #: multiplier.
 ROUGHNESS = 0.5
-
-#: For more features, the eigenvalues of covariances are assumed to be equal, for which the noise is largest.
-MOST_EIGENVALUES = 256
 
 #: Entries of rows are rounded towards 0 to this many bits, so that no norm increases.
 ROW_BITS = 20
@@ -180,38 +177,9 @@ class Layout:
             np.take(term.rows, own, axis=0, out=out[:, where])
         return out
 
-    def spectrum(self, counts: list[Array]) -> Array:
-        """Return eigenvalues of the covariance of features, for independent terms, from released counts."""
-        out = []
-        for _, rows in self.centred_rows(counts):
-            width = rows.shape[1]
-            if width <= MOST_EIGENVALUES:
-                out.append(np.maximum(np.linalg.eigvalsh(rows.T @ rows), 0.0))
-            else:
-                out.append(np.full(width, float((rows**2).sum()) / width))
-        return np.concatenate(out)
-
-    def centred_rows(self, counts: list[Array]) -> Iterator[tuple[Array, Array]]:
-        """Yield, for each term, shares of cells by released counts, and centred rows times the roots of the shares."""
-        for term in self.terms:
-            shares = [
-                np.bincount(own[:-1], _shares(counts[j]), minlength=int(own[-1]))
-                for own, j in zip(term.maps, term.columns, strict=True)
-            ]
-            weights = shares[0] if len(shares) == 1 else np.outer(*shares).ravel()
-            yield (
-                np.asarray(weights, dtype=np.float64),
-                np.sqrt(weights)[:, None] * (term.rows[:-1] - weights @ term.rows[:-1]),
-            )
-
     def values(self, weights: Array) -> list[Array]:
         """Return the value that each cell of each term adds to the predictors, of shape (n_cells, outputs)."""
         return [term.rows[:-1] @ weights[:, where].T for term, where in zip(self.terms, self.slices, strict=True)]
-
-
-def _shares(counts: Array) -> Array:
-    kept = np.maximum(counts, 0.0)
-    return kept / kept.sum() if kept.sum() > 0 else np.full(len(kept), 1 / max(len(kept), 1))
 
 
 def sums_of_values(tables: Sequence[Array], start: float, codes: Codes) -> Array:
