@@ -492,7 +492,8 @@ def test_the_bound_on_scores_is_a_function_of_released_numbers():
         ).fit(X, y)
     (first, none), (second, largest) = seen[0], seen[-1]
     assert first == none == 0
-    assert second >= largest > 0
+    # The last bits of both depend on the processor.
+    assert second * (1 + 2.0**-40) >= largest > 0
 
 
 def test_solutions_by_factorisations_and_by_conjugate_gradients_are_equal(monkeypatch):
