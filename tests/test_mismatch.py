@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 
 from skdp import (
     BudgetAccountant,
@@ -50,6 +50,7 @@ from skdp.release.mismatch import (
     margin,
     warn_of_mismatch,
 )
+from skdp.release.session import ReleaseSession
 from skdp.schema.encoding import MISSING, OUTSIDE, SELDOM
 
 RNG = np.random.default_rng(0)
@@ -263,6 +264,28 @@ def test_entries_outside_are_found_by_their_numbers(kind, parameters, epsilon):
         assert f"too few records for the declared values of the column {name!r}. " in message
     assert model.privacy_plan() == model.privacy_
     assert model.privacy_.releases[0].label == ENTRIES
+
+
+@pytest.mark.parametrize("kind", [DPKMeans, DPPCA, DPRandomTree, DPSGDRegressor])
+def test_entries_in_parts_count_as_in_one_place(kind, monkeypatch):
+    frames = pytest.importorskip("dask.dataframe")
+    X, y = patients(600)
+    schema = Schema(SURGERY, Number(0, 1)) if kind is DPSGDRegressor else SURGERY
+    y = X["age"] if kind is DPSGDRegressor else pd.Series(y)
+    found = []
+
+    def note(session, label, value):
+        if label == ENTRIES:
+            found.append(np.array(value))
+        return release(session, label, value)
+
+    release = ReleaseSession.release
+    monkeypatch.setattr(ReleaseSession, "release", note)
+    parameters = {"n_steps": 2} if kind is DPSGDRegressor else {}
+    model = kind(schema=schema, delta=1e-6, random_state=0, **parameters)
+    for one, other in ((X, y), (frames.from_pandas(X, npartitions=3), frames.from_pandas(y, npartitions=3))):
+        clone(model).fit(*((one, other) if is_classifier(model) or is_regressor(model) else (one,)))
+    np.testing.assert_array_equal(*found)
 
 
 def recorded(mechanism, released, seed=0):

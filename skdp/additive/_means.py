@@ -63,30 +63,29 @@ class MeanEngine:
     reserved: float  # The part of the budget that other releases use.
     layout: Layout
     groups: tuple[NDArray[np.intp], ...]  # The group of each cell of each term.
+    sizes: tuple[int, ...]  # Number of groups of each term. Some may have no cell.
 
     @classmethod
     def of(cls, epsilon: float, reserved: float, layout: Layout, columns: Columns) -> MeanEngine:
-        groups = []
+        groups, sizes = [], []
         for term in layout.terms:
             most = GROUPS if len(term.columns) == 1 else PAIR_GROUPS
-            joint = np.zeros(1, dtype=np.intp)
+            joint, n_groups = np.zeros(1, dtype=np.intp), 1
             for j, size in zip(term.columns, term.shape, strict=True):
                 # Cells of pairs are merged. Those after the declared ones are then groups only if they have no others.
                 n_declared = columns.declared.get(j, size) if size == columns.sizes[j] else size
                 own = grouped_cells(size, columns.ordered[j], n_declared, most)
-                joint = (joint[:, None] * (own.max(initial=-1) + 1) + own).ravel()
+                # The number of declared cells is not known before the names of columns are.
+                limit = min(size, most + 2) if columns.ordered[j] else size
+                joint, n_groups = (joint[:, None] * limit + own).ravel(), n_groups * limit
             groups.append(joint)
-        return cls(epsilon, reserved, layout, tuple(groups))
+            sizes.append(n_groups)
+        return cls(epsilon, reserved, layout, tuple(groups), tuple(sizes))
 
     @property
     def constant(self) -> float:
         """The constant feature."""
         return self.layout.constant
-
-    @cached_property
-    def sizes(self) -> list[int]:
-        """Number of groups of each term."""
-        return [int(own.max(initial=-1)) + 1 for own in self.groups]
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -108,8 +107,10 @@ class MeanEngine:
         coef, moved = np.zeros(self.layout.n_features), np.zeros((self.layout.n_features + 1, ends[-1]))
         curves: dict[int, tuple[Array, Array]] = {}
         start = mean
-        for t, (term, where, groups) in enumerate(zip(self.layout.terms, self.layout.slices, self.groups, strict=True)):
-            own, rows = released[ends[t] : ends[t + 1]], term.rows[:-1]
+        for t, (term, where, every) in enumerate(zip(self.layout.terms, self.layout.slices, self.groups, strict=True)):
+            used, groups = np.unique(every, return_inverse=True)
+            used += ends[t]
+            own, rows = released[used], term.rows[:-1]
             shares = shares_of_cells(groups, own)
             expected = np.zeros(len(groups))
             if len(term.columns) == 2:
@@ -118,8 +119,8 @@ class MeanEngine:
                 expected = np.add.outer(first, second).ravel()
             mean_row = shares @ rows
             beta, effect = posterior(rows - mean_row, groups, shares, own, mean + expected, noise)
-            coef[where], moved[where, ends[t] : ends[t + 1]] = beta, effect
-            moved[-1, ends[t] : ends[t + 1]] = -(mean_row @ effect) / self.constant
+            coef[where], moved[where, used] = beta, effect
+            moved[-1, used] = -(mean_row @ effect) / self.constant
             start -= float(mean_row @ beta)
             if len(term.columns) == 1:
                 curves[term.columns[0]] = (rows - mean_row) @ beta, shares
@@ -143,7 +144,9 @@ def averaged(curve: Array, shares: Array, cells: NDArray[np.int32]) -> Array:
     return out
 
 
-def weights_in_groups(groups: tuple[NDArray[np.intp], ...], sizes: list[int], codes: Codes, targets: NDArray) -> Array:
+def weights_in_groups(
+    groups: tuple[NDArray[np.intp], ...], sizes: tuple[int, ...], codes: Codes, targets: NDArray
+) -> Array:
     """Divide each record between two numbers of its group in each term, and return the sums.
 
     In each term, a record has the weights :math:`1-u` and :math:`u` of one group, or none. :math:`u` is rounded to a

@@ -51,7 +51,8 @@ def check_entries(
     # is None.
     mechanism = session.mechanism(ENTRIES)
     sums = partial(_sums, list(columns.values()), targets)
-    numbers = folded(sums, [X, y]) if isinstance(X, PartedArray) else sums(X, y)
+    arrays = [X] if y is None else [X, y]
+    numbers = folded(sums, arrays) if isinstance(X, PartedArray) else sums(*arrays)
     if targets == () and known is not None:
         numbers[-1] += _BEYOND * left_out(known)
     found = session.release(ENTRIES, numbers)
@@ -63,7 +64,7 @@ def check_entries(
         warn_of_parts([values_of(name) for name, is_off in zip(columns, off.tolist(), strict=False) if is_off])
 
 
-def _sums(columns: list[Any], targets: Any, X: Any, y: Any) -> NDArray[np.float64]:
+def _sums(columns: list[Any], targets: Any, X: Any, y: Any = None) -> NDArray[np.float64]:
     table = X.tocsc() if issparse(X) else X
     numbers = np.full(len(columns) + (targets is not None), _INSIDE * X.shape[0])
     for j, intervals in enumerate(columns):

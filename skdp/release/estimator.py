@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_regressor
 
 from ..checks.data import FLOATS, known_labels, labelled_data, regression_data, single_target, validate_quietly
 from ..checks.params import check_bounds, check_classes, check_integer
@@ -142,6 +143,9 @@ class PrivateEstimator(DPEstimatorMixin):
         numbers = unit.numbers(groups, X)
         relative = relative_weights(sample_weight, getattr(self, "max_weight", None))
         y = self._labels(y, getattr(parameters, "classes", None))
+        if is_regressor(self):
+            # A schema with another target is refused before its labels are read as numbers.
+            self._declared("bounds_y")
         X, y, known, shape = self._read(X, y, parameters)
         shape = replace(shape, in_parts=isinstance(X, PartedArray))
         by_class = class_weights(getattr(self, "class_weight", None), shape.classes)

@@ -469,6 +469,15 @@ def test_the_target_of_the_schema_decides_before_a_charge(name):
         clone(model).set_params(schema=Schema(dict(model.schema)), **given).fit(X, y)
 
 
+@pytest.mark.parametrize("name", ["DPAdditiveRegressor", "DPRandomTreeRegressor", "FunctionalMechLinReg"])
+def test_labels_of_a_regressor_are_refused_as_the_schema_declares_them(name):
+    model = made(name)
+    X, y = table(model)
+    model.set_params(schema=Schema(dict(model.schema), target=Category(["no", "yes"])))
+    with pytest.raises(ValueError, match="is a regressor: use another estimator, such as DPAdditiveClassifier"):
+        model.fit(X, np.where(np.asarray(y) > 0, "no", "yes"))
+
+
 @pytest.mark.parametrize("name", [name for name in KINDS if "bounds_y" in signature(getattr(skdp, name)).parameters])
 def test_the_scale_of_a_target_is_refused_and_not_ignored(name):
     model = made(name, **({"loss": "squared_error"} if name == "ExpMechERM" else {}))
