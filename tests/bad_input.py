@@ -278,7 +278,6 @@ PARAMETERS = {
     "learning_rate_init": Bad((*NO_NUMBERS[1:], None), (0, -1, NAN, INF, 1e300, 10**400)),
     "loss": choice("hinge2"),
     "loss_bound": real(0, INF, 1e6),
-    "margin": Bad((*NO_NUMBERS, None), (-1, NAN, INF, 9, 1e300, 10**400)),
     "max_depth": integer(10**6, 10**400, optional=True, least=0),
     "max_features": integer(10**5, 10**400, optional=True),
     "max_grad_norm": Bad((*NO_NUMBERS[1:], None), (0, -1, NAN, INF, 1e300, 10**400)),

@@ -44,7 +44,7 @@ _MOST_RESIDUAL = 2.0
 # Limit on the total noise in predictions. It is less than for a linear model, which has fewer features.
 _WALK = 0.2
 
-#: The clipping bound of residuals in the first stage.
+#: The clipping bound of residuals in the first of many stages. A table of a named pair has one stage, and the bound 1.
 FIRST_CLIP = 0.3
 
 # The clipping norm, divided by the norm of rows, for much noise, and its increase without noise.
@@ -329,7 +329,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         tables, intercept = shrunken(engine, coef, float(start[0]), lone)
         line = _line(session, last, codes, tables, intercept, scaled, trusted=True)
         model = curves(tables, intercept, line)
-        stages = plan.stages(reserve, model, SquaredLoss(clip=FIRST_CLIP), cells, scaled)
+        clip_of_stages = FIRST_CLIP if parameters.chooses else 1.0
+        stages = plan.stages(reserve, model, SquaredLoss(clip=clip_of_stages), cells, scaled)
         if parameters.private and reserve.share > LEAST_REST:
             # What is left repeats the fit of the curves, given the tables.
             second = planned(reserve, partial(make, AGAIN))

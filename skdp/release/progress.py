@@ -83,7 +83,9 @@ class Progress:
         if label not in names:
             return
         at = names.index(label)
-        self._phases[at : at + 1] = phases
+        # What is left of a reserved phase comes after the phases that are planned.
+        first, left = ([phase for phase in phases if (phase[0] == label) == rest] for rest in (False, True))
+        self._phases[at:] = [*first, *self._phases[at + 1 :], *left]
         if at == self._done:
             self._begin_phase()
 
