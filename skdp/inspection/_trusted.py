@@ -11,7 +11,7 @@ _TYPES: dict[str, str] = {
     "skdp.accounting._relation": "Relation",
     "skdp.accounting._sampled": "SampledGaussianEvent",
     "skdp.additive._classifier": "DPAdditiveClassifier",
-    "skdp.additive._engines": "GradientEngine ObjectiveEngine",
+    "skdp.additive._engines": "Averaged GradientEngine ObjectiveEngine",
     "skdp.additive._groups": "Group GroupedLayout",
     "skdp.additive._means": "MeanEngine",
     "skdp.additive._regressor": "DPAdditiveRegressor",
