@@ -68,7 +68,7 @@ _TYPES: dict[str, str] = {
     "skdp.solvers.descent": "SamplingSchedule",
     "skdp.solvers.linear_descent": "Descent Settings",
     "skdp.solvers.losses": "Huber HuberHinge LogLoss",
-    "skdp.solvers.moments": "Block Geometry Weights",
+    "skdp.solvers.moments": "Block",
     "skdp.solvers.regularised": "Geometry Parameters",
     "skdp.solvers.scaling": "Scaling",
     "skdp.synthetic._axes": "Axes",
