@@ -113,7 +113,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     terms_ : list of ndarray
         Curves: values that the cells of each term add to the score, of shape (n_cells,), or (n_cells, n_cells) for a
         pair. For three classes or more, there is a last axis of length n_classes. Terms of one column have a mean of
-        about 0 over the records, by `cell_counts_`.
+        about 0 over the records, by `cell_counts_`. Scores are larger than log-odds, with a positive `delta` up to
+        twice as large near 0, because gradients are clipped. `predict_proba` undoes this.
     term_names_ : list of str
         Names of the terms.
     term_columns_ : list of tuple of int
