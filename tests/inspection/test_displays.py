@@ -282,7 +282,7 @@ def test_columns_with_a_logarithmic_scale_have_such_an_axis(pyplot, delta):
             assert edges is None
             continue
         # Edges are in the units of the column.
-        inner = edges[:9]
+        inner = edges[:-1] if names[-1] == "missing" else edges
         assert (inner[0], inner[-1]) == pytest.approx((column.low, column.high))
         assert np.all(np.diff(inner) > 0)
         if names[-1] == "missing":
