@@ -133,7 +133,7 @@ def test_noise_in_many_empty_cells_does_not_add_up():
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("n_cells", [1, 2, 21, 256])
 def test_any_counts_give_bins_and_shares(n_cells, ordered):
-    """Whatever noise makes of counts."""
+    """Noise can make counts negative, huge, or equal."""
     rng = np.random.default_rng(0)
     column = np.arange(n_cells + 1.0) if ordered else Categories.codes(n_cells)
     own = Columns((column,), Grid(np.zeros(0), np.ones(0), 4))

@@ -203,7 +203,7 @@ def forced_values(found, which):
 
 @contextlib.contextmanager
 def all_forced(which):
-    """Within it, counts and sums come out as `which` says, whatever they are."""
+    """Replace all released counts and sums by the kind of values that `which` names."""
     release, steps = ReleaseSession.release, ReleaseSession.steps
 
     def of(mechanism, label, value, own):
