@@ -29,8 +29,7 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
     def _rows(self, X: Any) -> NDArray:
         check_is_fitted(self, "cluster_centers_")
         # The distances are doubles, because single precision may not hold the centres.
-        rows: Array = validate_quietly(self, X, dtype=np.float64, reset=False)
-        return rows
+        return validate_quietly(self, X, dtype=np.float64, reset=False)
 
     def predict(self, X: Any) -> NDArray[np.int32]:
         """Return the nearest centre of each row.

@@ -82,8 +82,7 @@ def block_centres(estimator: Any, rows: Array, reference: Array, seed: int) -> A
         centres = np.asarray(prepared(estimator, seed).fit(rows).cluster_centers_, dtype=np.float64)
         if centres.shape != reference.shape or not np.all(np.isfinite(centres)):
             return reference
-        found: Array = centres[linear_sum_assignment(cdist(reference, centres, "sqeuclidean"))[1]]
-        return found
+        return centres[linear_sum_assignment(cdist(reference, centres, "sqeuclidean"))[1]]
 
     found = attempt(matched, seed)
     return reference if found is None else np.asarray(found)
@@ -94,8 +93,7 @@ def clipped_differences(centres: Array, reference: Array, radii: Array) -> NDArr
     difference = centres - reference
     length = np.linalg.norm(difference, axis=1)
     scale = np.ldexp(1.0, SUM_BITS) / np.maximum(length, radii)
-    steps: NDArray[np.int64] = np.rint(difference * scale[:, None]).astype(np.int64)
-    return steps
+    return np.rint(difference * scale[:, None]).astype(np.int64)
 
 
 def block_sum(

@@ -178,8 +178,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
 
     def _deviations(self) -> Array:
         """Return the divisors of whitening."""
-        deviations: Array = np.maximum(np.sqrt(self.explained_variance_), self._least_deviation)
-        return deviations
+        return np.maximum(np.sqrt(self.explained_variance_), self._least_deviation)
 
     def _spectrum(self) -> tuple[Array, float]:
         """Return the variances of the probabilistic model: along the components, and along all other directions."""
@@ -224,8 +223,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
             raise ValueError(f"X must have one column for each of {len(self.components_)} components")
         if self._whiten:
             coordinates = coordinates * self._deviations()
-        rows: NDArray[np.float64] = coordinates @ self.components_ + self.mean_
-        return rows
+        return coordinates @ self.components_ + self.mean_
 
     @available_if(_knows_variances)
     def get_covariance(self) -> NDArray[np.float64]:

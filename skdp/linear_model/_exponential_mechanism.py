@@ -410,8 +410,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         check_is_fitted(self, "coef_")
         if self._loss in CLASSIFICATION:
             return super().predict(X)
-        predicted: Array = self._targets.clipped(linear_scores(self, X)[:, 0])
-        return predicted
+        return self._targets.clipped(linear_scores(self, X)[:, 0])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of a classifier, or the coefficient of determination of a regressor.

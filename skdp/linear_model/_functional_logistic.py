@@ -71,8 +71,7 @@ def encoded_labels(codes: NDArray[np.intp], n_classes: int) -> Array:
     """Return targets of L1 norm 1. Two classes are -1 and 1 in one column; more classes are one-hot."""
     if n_classes == 2:
         return np.where(codes[:, None] == 1, 1.0, -1.0)
-    one_hot: Array = (codes[:, None] == np.arange(n_classes)).astype(np.float64)
-    return one_hot
+    return (codes[:, None] == np.arange(n_classes)).astype(np.float64)
 
 
 def class_sums(gram: Array, cross: Array, constant: float) -> Array:

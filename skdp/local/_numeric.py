@@ -36,8 +36,7 @@ class NumberTransformer(OneToOneFeatureMixin, LocalTransformer):
         """Return the channel of a column."""
 
     def _rows(self, X: Any, *, reset: bool) -> NDArray:
-        rows: NDArray = validate_quietly(self, X, dtype=list(FLOATS), ensure_min_samples=0, reset=reset)
-        return rows
+        return validate_quietly(self, X, dtype=list(FLOATS), ensure_min_samples=0, reset=reset)
 
     def _bounds(self, n_features: int) -> tuple[Array, Array]:
         return columns_of(check_bounds(self._declared("bounds"), "bounds", "the features"), "bounds", n_features)

@@ -146,5 +146,4 @@ def moment_information(means: Array, variances: Array, counts: Array) -> Array:
     """Return the mutual information of Gaussian columns and the class, as if all records together were Gaussian."""
     share = counts / counts.sum()
     whole = share @ (variances + (means - share @ means) ** 2)
-    information: Array = np.maximum(np.log(whole) - share @ np.log(variances), 0.0) / 2
-    return information
+    return np.maximum(np.log(whole) - share @ np.log(variances), 0.0) / 2

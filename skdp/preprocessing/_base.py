@@ -68,8 +68,7 @@ class NumericTransformer(TakesSchema, DiscreetMethods, TransformerMixin, BaseEst
         return tags
 
     def _rows(self, X: Any, *, reset: bool) -> NDArray:
-        rows: NDArray = validate_quietly(self, X, dtype=list(FLOATS), ensure_min_samples=0, reset=reset)
-        return rows
+        return validate_quietly(self, X, dtype=list(FLOATS), ensure_min_samples=0, reset=reset)
 
     def _transformed_rows(self, X: Any, n_columns: int | None = None) -> NDArray:
         """Read transformed rows."""

@@ -121,8 +121,7 @@ def _expected_variances(noisy: Array, error: Array) -> Array:
     noisy = np.clip(noisy, -5 * error, 1 + 5 * error)
     below, above = ndtr(-noisy / error), ndtr((1 - noisy) / error)
     quantiles = noisy + error * ndtri(below + _MIDPOINTS[:, None] * (above - below))
-    expected: Array = np.exp(np.log(np.clip(quantiles, _LEAST_VARIANCE, 1.0)).mean(axis=0))
-    return expected
+    return np.exp(np.log(np.clip(quantiles, _LEAST_VARIANCE, 1.0)).mean(axis=0))
 
 
 class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):

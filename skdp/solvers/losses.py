@@ -200,8 +200,7 @@ class LogLoss(_Margin, ScoreLoss, NetworkLoss):
 
     def cost(self, z: Array, target: Array) -> Array:
         margin = z * target
-        cost: Array = np.log(1 + np.exp(-np.abs(margin))) - np.minimum(margin, 0.0)
-        return cost
+        return np.log(1 + np.exp(-np.abs(margin))) - np.minimum(margin, 0.0)
 
     def cost_and_slope(self, z: Array, target: Array) -> tuple[Array, Array]:
         margin = z * target
@@ -212,13 +211,11 @@ class LogLoss(_Margin, ScoreLoss, NetworkLoss):
 
     def bend(self, z: Array, target: Array) -> Array:
         small = np.exp(-np.abs(z))
-        curved: Array = small / (1 + small) ** 2
-        return curved
+        return small / (1 + small) ** 2
 
     def majorant(self, z: Array, target: Array) -> Array:
         size = np.maximum(np.abs(z), 1e-3)
-        above: Array = np.tanh(size / 2) / (2 * size)
-        return above
+        return np.tanh(size / 2) / (2 * size)
 
 
 class Hinge(GradientLoss):
@@ -397,8 +394,7 @@ class Huber(_ResidualLoss, GradientLoss, NetworkLoss):
     def of(self, residual: Array) -> Array:
         size = np.abs(residual)
         near = np.minimum(size, self.threshold)
-        cost: Array = near * (size - near / 2)
-        return cost
+        return near * (size - near / 2)
 
     def cost_and_slope(self, z: Array, target: Array) -> tuple[Array, Array]:
         residual = z - target
@@ -406,8 +402,7 @@ class Huber(_ResidualLoss, GradientLoss, NetworkLoss):
         return slope * (residual - slope / 2), slope
 
     def majorant(self, z: Array, target: Array) -> Array:
-        above: Array = self.threshold / np.maximum(np.abs(z - target), self.threshold)
-        return above
+        return self.threshold / np.maximum(np.abs(z - target), self.threshold)
 
 
 class SquaredError(Huber):
@@ -434,5 +429,4 @@ class AbsoluteError(_ResidualLoss):
 
     def majorant(self, z: Array, target: Array) -> Array:
         # The second derivative of a function that is rounded off for small residuals.
-        above: Array = 1 / np.maximum(np.abs(z - target), 1e-3)
-        return above
+        return 1 / np.maximum(np.abs(z - target), 1e-3)

@@ -35,8 +35,7 @@ class SparseObjective(Objective):
         return SparseObjective(part, self.codes[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear)
 
     def predictor(self, theta: Array) -> Array:
-        out: Array = self.rows.source @ np.ascontiguousarray(theta.T)
-        return out
+        return self.rows.source @ np.ascontiguousarray(theta.T)
 
     def adjoint(self, weights: Array) -> Array:
         return _weighted_sum(self.rows.source, weights)
@@ -45,8 +44,7 @@ class SparseObjective(Objective):
         def block(rows: Any, w: Array) -> Array:
             if positive:
                 return sparse_gram(with_data(rows, rows.data * by_entry(rows, np.sqrt(np.maximum(w, 0.0)))))
-            weighted: Array = (rows.T @ with_data(rows, rows.data * by_entry(rows, w))).toarray()
-            return weighted
+            return (rows.T @ with_data(rows, rows.data * by_entry(rows, w))).toarray()
 
         return sum_over_rows(block, self.rows.source, weights, block_rows=_BLOCK_ROWS)
 
@@ -81,8 +79,7 @@ class SparseObjective(Objective):
 
 def _weighted_sum(rows: Any, weights: Array) -> Array:
     """Return the sums of sparse rows, weighted by each column of `weights`."""
-    out: Array = (rows.T @ weights).T
-    return out
+    return (rows.T @ weights).T
 
 
 def precise_products(rows: Any, vector: Array) -> tuple[Array, Array]:

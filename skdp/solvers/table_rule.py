@@ -116,8 +116,7 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
         probabilities : ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        probabilities: Array = special.softmax(self._joint_log_scores(X), axis=1)
-        return probabilities
+        return special.softmax(self._joint_log_scores(X), axis=1)
 
     def predict_log_proba(self, X: Any) -> Array:
         """Return logarithms of class probabilities.
@@ -132,8 +131,7 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
         log_probabilities : ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        probabilities: Array = special.log_softmax(self._joint_log_scores(X), axis=1)
-        return probabilities
+        return special.log_softmax(self._joint_log_scores(X), axis=1)
 
 
 def _sparse_evidence(X: Any, encoder: SparseEncoder, by_class: Array, firsts: NDArray[np.intp]) -> Array:

@@ -48,8 +48,7 @@ def onto_simplex(cells: Array, totals: Array) -> Array:
     descending = -np.sort(-cells, axis=-1)
     excess = (np.cumsum(descending, axis=-1) - totals[:, None]) / np.arange(1, cells.shape[-1] + 1)
     last = np.maximum((descending > excess).sum(axis=-1, keepdims=True) - 1, 0)
-    projected: Array = np.maximum(cells - np.take_along_axis(excess, last, axis=-1), 0.0)
-    return projected
+    return np.maximum(cells - np.take_along_axis(excess, last, axis=-1), 0.0)
 
 
 def smoothed(cells: Array, totals: Array, noise: float) -> tuple[Array, Array]:
@@ -76,16 +75,14 @@ def shrunk(cells: Array, counts: Array, noise: Array, alpha: float) -> Array:
     # They carry no evidence, and outweigh the noise.
     added = PRIOR_RECORDS * noise * (counts / counts.sum())[:, None]
     weights = cells + alpha + added
-    table: Array = weights / weights.sum(axis=-1, keepdims=True)
-    return table
+    return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def table_information(tables: Array, counts: Array) -> Array:
     """Return the mutual information of each table's cell and the class."""
     share = (counts / counts.sum())[:, None]
     whole = (share * tables).sum(axis=1, keepdims=True)
-    information: Array = (share * tables * np.log(tables / whole)).sum(axis=(1, 2))
-    return information
+    return (share * tables * np.log(tables / whole)).sum(axis=(1, 2))
 
 
 def exponent(information: Array, dependence: float) -> float:

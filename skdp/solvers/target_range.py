@@ -131,8 +131,7 @@ class Candidates:
         """
         counts = sum_over_rows(partial(_in_cells, self.edges, j), y, block_rows=_ROWS)
         below = np.concatenate([[0.0], np.cumsum(counts)])
-        scores: Array = _UNITS * (below[self.last] - below[self.first]) - self.penalties
-        return scores
+        return _UNITS * (below[self.last] - below[self.first]) - self.penalties
 
     def chosen(self, position: float) -> Pair:
         """Return the ends of a chosen interval."""

@@ -153,8 +153,7 @@ class HistogramModel(HistogramBase):
 
     def _rows(self, X: Any) -> NDArray:
         check_is_fitted(self, "estimator_")
-        rows: NDArray = validate_quietly(self, X, dtype=list(NUMBERS), reset=False)
-        return rows
+        return validate_quietly(self, X, dtype=list(NUMBERS), reset=False)
 
     def predict(self, X: Any) -> NDArray:
         """Return the predictions of the fitted model.
@@ -170,8 +169,7 @@ class HistogramModel(HistogramBase):
             Predictions.
         """
         rows = self._rows(X)
-        predictions: NDArray = self.estimator_.predict(rows)
-        return predictions
+        return self.estimator_.predict(rows)
 
 
 def encoded(axes: Axes, model: Any) -> Any:
@@ -378,8 +376,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
             In the order of ``classes_``.
         """
         rows = self._rows(X)
-        probabilities: Array = self.estimator_.predict_proba(rows)
-        return probabilities
+        return self.estimator_.predict_proba(rows)
 
     @available_if(_has("predict_proba"))
     def predict_log_proba(self, X: Any) -> Array:
@@ -414,8 +411,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
             Decision values.
         """
         rows = self._rows(X)
-        values: Array = self.estimator_.decision_function(rows)
-        return values
+        return self.estimator_.decision_function(rows)
 
 
 class HistogramRegressor(RegressorMixin, HistogramModel):

@@ -205,5 +205,4 @@ class NoisyHistogram(HistogramBase):
         weights = self.weights_.sum(axis=-1) if axes.n_targets else self.weights_
         logarithms = np.log((weights + 1 / weights.size) / (weights.sum() + 1) / axes.volumes()).ravel()
         place, inside = axes.places(X)
-        density: Array = np.where(inside, logarithms[place // max(axes.n_targets, 1)], logarithms.min())
-        return density
+        return np.where(inside, logarithms[place // max(axes.n_targets, 1)], logarithms.min())

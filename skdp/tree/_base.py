@@ -33,8 +33,7 @@ class TreeModel(DiscreetMethods):
 
     def _rows(self, X: Any) -> NDArray:
         check_is_fitted(self, "privacy_")
-        rows: NDArray = validate_quietly(self, X, reset=False, dtype=[np.float64, np.float32])
-        return rows
+        return validate_quietly(self, X, reset=False, dtype=[np.float64, np.float32])
 
     def apply(self, X: Any) -> NDArray[np.intp]:
         """Return the leaf that each row reaches in each tree.
@@ -109,5 +108,4 @@ class TreeClassifier(TreeModel):
         """
         proba = self.predict_proba(X)
         codes = proba[:, 1] > proba[:, 0] if proba.shape[1] == 2 else proba.argmax(axis=1)
-        labels: NDArray = self.classes_.take(codes)
-        return labels
+        return self.classes_.take(codes)

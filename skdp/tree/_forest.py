@@ -261,8 +261,7 @@ class RandomTrees(TreeModel, PrivateEstimator):
         They are computed from the released counts or sums in the leaves. The share of noise and sampling is subtracted.
         """
         check_is_fitted(self, "privacy_")
-        found: Array = self._importances(self._decreases)
-        return found
+        return self._importances(self._decreases)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()

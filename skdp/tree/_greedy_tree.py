@@ -538,8 +538,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
             In the order of ``classes_``.
         """
         leaves = self.apply(X)[:, 0]
-        proba: Array = self.leaf_proba_[0].take(leaves, axis=0)
-        return proba
+        return self.leaf_proba_[0].take(leaves, axis=0)
 
     def predict(self, X: Any) -> NDArray:
         """Return the most likely labels.
@@ -555,5 +554,4 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
             From ``classes_``.
         """
         leaves = self.apply(X)[:, 0]
-        labels: NDArray = self.classes_[self.leaf_proba_[0].argmax(axis=1)][leaves]
-        return labels
+        return self.classes_[self.leaf_proba_[0].argmax(axis=1)][leaves]

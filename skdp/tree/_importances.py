@@ -64,5 +64,4 @@ def impurity_decreases(
     seen = np.zeros(n_features)
     for own, n_seen in zip(forest.features, forest.n_seen, strict=True):
         seen[own[:n_seen]] += 1
-    result: Array = decreases / np.maximum(seen, 1.0)
-    return result
+    return decreases / np.maximum(seen, 1.0)
