@@ -15,13 +15,13 @@ from .values import as_float, shown
 _MOST_LABEL = 2.0**53
 
 # Norms whose squares are finite and normal.
-_LEAST, _MOST = 1e-100, 1e100
+LEAST, MOST = 1e-100, 1e100
 
 # A larger number of jobs is assumed to be a mistake.
 _MOST_JOBS = 10**4
 
 
-def check_positive(value: object, name: str, *, least: float = _LEAST, most: float = _MOST) -> float:
+def check_positive(value: object, name: str, *, least: float = LEAST, most: float = MOST) -> float:
     """Return a finite positive real number in [`least`, `most`] as a float."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a real number, got {shown(value)}")
@@ -55,7 +55,7 @@ def check_integer(value: object, name: str, *, least: int, most: int | None = No
     return number
 
 
-def check_zero_or_positive(value: object, name: str, *, most: float = _MOST) -> float:
+def check_zero_or_positive(value: object, name: str, *, most: float = MOST) -> float:
     """Return 0, or a finite positive real number of at most `most`, as a float."""
     if check_positive(value, name, least=0.0, most=most) == 0:
         return 0.0
@@ -182,11 +182,11 @@ def check_bounds(value: Any, name: str, hint: str) -> tuple[NDArray[np.float64],
         raise ValueError(f"{name} must be a pair (lower, upper) of numbers, or of sequences with one number per column")
     with np.errstate(over="ignore", invalid="ignore"):
         width = upper - lower
-        good = (width >= _LEAST) & (np.maximum(np.abs(lower), np.abs(upper)) <= _MOST)
+        good = (width >= LEAST) & (np.maximum(np.abs(lower), np.abs(upper)) <= MOST)
     if not np.all(good):
         raise ValueError(
-            f"{name} must have each lower bound below its upper bound, by {_LEAST:g} at least, and both in "
-            f"[{-_MOST:g}, {_MOST:g}]"
+            f"{name} must have each lower bound below its upper bound, by {LEAST:g} at least, and both in "
+            f"[{-MOST:g}, {MOST:g}]"
         )
     return lower, upper
 

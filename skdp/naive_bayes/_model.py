@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks.parameters import Checked
 from ..mechanisms import Mechanism, is_gaussian
 from ..release.class_sums import noise_scale
 from ..release.mismatch import declared_parts, label_parts, warn_of_mismatch
 from ..solvers.tables import exponent, table_information, table_probabilities
-from ._layout import Layout
+from ._sums import Layout
 
 Array = NDArray[np.float64]
 
@@ -31,15 +32,6 @@ _LEAST_VARIANCE = 1e-12
 _TINY = float(np.finfo(float).tiny)
 
 
-@dataclass(frozen=True)
-class Options:
-    """The checked public options of the estimate."""
-
-    alpha: float
-    var_smoothing: float
-    dependence: float
-
-
 @dataclass(frozen=True, eq=False)
 class Model:
     """The model, with numeric columns in scaled units. Tables are in the order of the columns."""
@@ -51,7 +43,7 @@ class Model:
     exponent: float
 
 
-def estimate(sums: Array, layout: Layout, noise: float, weight: float, options: Options) -> Model:
+def estimate(sums: Array, layout: Layout, noise: float, weight: float, parameters: Checked) -> Model:
     """Return the model for released sums, of shape (n_classes, width)."""
     # `noise` is the standard deviation of the noise in each number, and `weight` the weight of the second moments.
     counts = class_counts(sums, layout, noise)
@@ -67,15 +59,15 @@ def estimate(sums: Array, layout: Layout, noise: float, weight: float, options: 
             if len(group) == 0:
                 continue
             cells = sums[:, starts[group][:, None] + np.arange(size)].swapaxes(0, 1)
-            probabilities = table_probabilities(cells, counts, noise, bins, options.alpha)
+            probabilities = table_probabilities(cells, counts, noise, bins, parameters.alpha)
             information.append(table_information(probabilities, counts))
             for table, value in zip(group, np.log(probabilities), strict=True):
                 tables[table] = value
     n_counts = layout.width - 2 * layout.n_moments
     first, second = np.split(sums[:, n_counts:], 2, axis=1)
-    means, variances = moments(first, second / weight, counts, noise, noise / weight, options.var_smoothing)
+    means, variances = moments(first, second / weight, counts, noise, noise / weight, parameters.var_smoothing)
     information.append(moment_information(means, variances, counts))
-    return Model(counts, tables, means, variances, exponent(np.concatenate(information), options.dependence))
+    return Model(counts, tables, means, variances, exponent(np.concatenate(information), parameters.dependence))
 
 
 def class_counts(sums: Array, layout: Layout, noise: float) -> Array:
@@ -125,20 +117,20 @@ def moments(
     share = n / counts.sum()
     mean = np.clip(first / n, -1.0, 1.0)
     pooled = (share * mean).sum(axis=0)
-    kept = SPREAD_OF_MEANS / (SPREAD_OF_MEANS + (noise / n) ** 2)
-    mean = kept * mean + (1 - kept) * pooled
+    weight = SPREAD_OF_MEANS / (SPREAD_OF_MEANS + (noise / n) ** 2)
+    mean = weight * mean + (1 - weight) * pooled
     variance = np.clip(second / n + 0.5 - mean**2, _LEAST_VARIANCE, 1.0)
     error = second_noise / n
-    kept = SPREAD_OF_VARIANCES / (SPREAD_OF_VARIANCES + error**2)
+    weight = SPREAD_OF_VARIANCES / (SPREAD_OF_VARIANCES + error**2)
     # A difference of variances changes the scores of all rows near the mean. Noise and sampling must not explain it.
     # The fourth moment of values in [-1, 1] is at most their second moment, so that heavy tails are covered.
     by_chance = np.hypot(APART * np.hypot(error, 2 * mean * noise / n), SAMPLING * np.sqrt((variance + mean**2) / n))
     difference = np.abs(variance - (share * variance).sum(axis=0))
-    kept = kept * (1 - (by_chance / np.maximum(difference, by_chance + _TINY)) ** 2)
+    weight = weight * (1 - (by_chance / np.maximum(difference, by_chance + _TINY)) ** 2)
     # A variance that is too small harms more than one that is too large. Therefore the noise is added.
     variance += np.minimum(error, 1.0)
     pooled = (share * variance).sum(axis=0)
-    variance = kept * variance + (1 - kept) * pooled
+    variance = weight * variance + (1 - weight) * pooled
     return mean, variance + smoothing
 
 

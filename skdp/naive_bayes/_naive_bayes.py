@@ -6,44 +6,27 @@ features. A record affects only the row of its own class. The model is computed 
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon, gaussian_mu
+from ..accounting import GaussianEvent, PrivacyCost, PureEvent, gaussian_mu
 from ..checks.data import NUMBERS
-from ..checks.params import check_choice, check_positive
+from ..checks.parameters import Checked, Integer, OneOf, Real, Rules, anything
 from ..release.class_sums import moment_weight, noise_scale
 from ..release.estimator import GroupsMixin, LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.units import Unit
-from ..schema.columns import Columns, ColumnSpec, check_columns
-from ..schema.grid import check_n_bins
+from ..schema.columns import COLUMN_RULES, Columns, check_columns
+from ..schema.grid import MOST_CELLS
 from ..solvers.table_rule import NaiveBayesPrediction, by_column, check_priors
-from ._layout import Layout
-from ._model import Options, estimate, moment_information, warn_of_declarations
-from ._sparse import sparse_gaussian_evidence
-from ._sums import SUMS, plan, sums_by_class
+from ._model import estimate, moment_information, warn_of_declarations
+from ._sums import SUMS, Layout, plan, sparse_gaussian_evidence, sums_by_class
 
 Array = NDArray[np.float64]
-
-NUMERIC = ("binned", "gaussian")
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """The checked parameters of a fit, all public."""
-
-    epsilon: float
-    delta: float
-    columns: ColumnSpec
-    options: Options
-    unit: Unit
 
 
 class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMixin, BaseEstimator):
@@ -167,6 +150,16 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     (150, 3)
     """
 
+    _parameter_rules: ClassVar[Rules] = {
+        **COLUMN_RULES,
+        "numeric": OneOf(("binned", "gaussian")),
+        "n_bins": Integer(2, MOST_CELLS),
+        "bin_edges": anything,
+        "alpha": Real(1e-10),
+        "var_smoothing": Real(0.0),
+        "dependence": Real(0.0, 1.0),
+        "priors": anything,
+    }
     _counts_outside = ("target",)
     _takes_parts = True
     _released = frozenset({"class_count_", "class_prior_", "feature_log_prob_", "theta_", "var_", "exponent_"})
@@ -218,21 +211,21 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         self.accountant = accountant
         self.random_state = random_state
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Layout]:
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Layout]:
         check_priors(self.priors, shape.n_classes)
         columns = parameters.columns.resolve(shape.n_features, shape.names, named=shape.is_read)
         layout = Layout(columns, shape.n_classes)
-        return plan(parameters.epsilon, parameters.delta, layout, parameters.unit), layout
+        return plan(parameters.epsilon, parameters.delta, layout, Unit(parameters.rows_per_group)), layout
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, layout: Layout
+        self, session: ReleaseSession, records: Records, parameters: Checked, layout: Layout
     ) -> dict[str, Any]:
         columns, shape = layout.columns, records.shape
         mechanism = session.mechanism(SUMS)
         noise = noise_scale(mechanism)
         sums = session.release(SUMS, sums_by_class(records.X, records.y, layout, mechanism))
         warn_of_declarations(sums, layout, mechanism, shape.classes, shape.names)
-        model = estimate(sums, layout, noise, moment_weight(mechanism), parameters.options)
+        model = estimate(sums, layout, noise, moment_weight(mechanism), parameters)
         priors = check_priors(self.priors, shape.n_classes)
         if priors is None and isinstance(self.class_weight, str):
             # With balanced weights, all labels have the same weight, and the records of a label stay as they are.
@@ -260,30 +253,18 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         # The numbers of columns and of labels change dimensions only.
         parameters = self._check_parameters()
         epsilon, delta = parameters.epsilon, parameters.delta
-        event: PrivacyEvent = PureEvent(epsilon)
-        if delta > 0 and epsilon < math.inf:
-            event = GaussianEvent(gaussian_mu(epsilon, delta))
+        gaussian = delta > 0 and parameters.private
+        event = GaussianEvent(gaussian_mu(epsilon, delta)) if gaussian else PureEvent(epsilon)
         return PrivacyCost(epsilon, delta, (event,))
 
-    def _check_parameters(self) -> Parameters:
-        n_bins = check_n_bins(self.n_bins)
-        binned = check_choice(self.numeric, "numeric", NUMERIC) == "binned"
-        return Parameters(
-            epsilon=check_epsilon(self.epsilon),
-            delta=check_delta(self.delta),
-            columns=check_columns(self, n_bins=n_bins if binned else 0),
-            options=Options(
-                alpha=check_positive(self.alpha, "alpha", least=1e-10),
-                var_smoothing=check_positive(self.var_smoothing, "var_smoothing", least=0.0),
-                dependence=check_positive(self.dependence, "dependence", least=0.0, most=1.0),
-            ),
-            unit=Unit.of(self._declared("rows_per_group")),
-        )
+    def _check_together(self, parameters: Checked) -> None:
+        binned = parameters.numeric == "binned"
+        parameters.columns = check_columns(self, n_bins=parameters.n_bins if binned else 0)
 
     def _number_information(self) -> Array:
-        found, g = np.zeros(self._columns.n_features), self._columns.unbinned
-        found[g] = moment_information(self.theta_[:, g], self.var_[:, g], self.class_prior_)
-        return found
+        information, g = np.zeros(self._columns.n_features), self._columns.unbinned
+        information[g] = moment_information(self.theta_[:, g], self.var_[:, g], self.class_prior_)
+        return information
 
     def _number_evidence(self, X: Any) -> Array:
         if issparse(X):

@@ -6,7 +6,8 @@ the fitted attributes. `privacy_plan` calls the same `_plan`, so that the two ca
 
 An estimator defines
 
-- `_check_parameters`: check its parameters as far as possible without data, and return them;
+- `_parameter_rules`: the values that each parameter may have;
+- `_check_together`, if there are rules about several parameters, or about what a schema declares;
 - `_plan`: from these and a `Shape`, return the guarantee and other results of public facts;
 - `_stated`, if it may continue an earlier fit;
 - `_rehearse`, if errors after the charge can be found without the records;
@@ -27,8 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
+from ..accounting import check_delta, check_epsilon
 from ..checks.data import FLOATS, known_labels, labelled_data, regression_data, single_target, validate_quietly
-from ..checks.params import check_bounds, check_classes, check_integer
+from ..checks.parameters import Bounds, By, Checked, Integer, Or, Real, Rules, anything, check_parameters
+from ..checks.params import check_bounds, check_classes, check_data_norm, check_integer
 from ..checks.warn import warn
 from ..exceptions import BudgetWarning
 from ..mechanisms import NoiseSource
@@ -38,12 +41,15 @@ from .entries import check_entries
 from .mixin import DPEstimatorMixin
 from .progress import Phases, Progress, with_callbacks
 from .session import PrivacyGuarantee, ReleaseSession, Reserved, check_accountant, phases_of
-from .units import ONE_RECORD, Unit, rows_at
-from .weights import chances, class_weights, relative_weights
+from .units import MOST_ROWS_PER_GROUP, Unit, rows_at
+from .weights import chances, check_class_weight, class_weights, relative_weights
 
 #: Classes that were remarked on because of delta=0, and the ratio of noise scales from which they are.
 _REMARKED: set[type] = set()
 _FAR_MORE = 2.0
+
+# Parameters that a schema may declare.
+_DECLARED = frozenset({"bounds", "bounds_y", "classes", "data_norm", "rows_per_group"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +90,23 @@ class PrivateEstimator(DPEstimatorMixin):
     #: Whether ``class_weight="balanced"`` is applied to released numbers, so that no records are left out.
     _balances_itself: ClassVar[bool] = False
 
+    #: Rules of parameters that many estimators have. A subclass adds those of its other parameters.
+    _parameter_rules: ClassVar[Rules] = {
+        "epsilon": By(check_epsilon),
+        "delta": By(check_delta),
+        "data_norm": By(check_data_norm),
+        "bounds": Bounds("the features"),
+        "bounds_y": Bounds("the targets"),
+        "classes": By(check_classes),
+        "rows_per_group": Or(None, Integer(1, MOST_ROWS_PER_GROUP)),
+        "class_weight": By(check_class_weight),
+        "max_weight": Or(None, Real()),
+        "schema": anything,
+        "accountant": By(check_accountant),
+        "random_state": anything,
+        "verbose": Integer(0),
+    }
+
     accountant: Any
     random_state: Any
 
@@ -93,9 +116,14 @@ class PrivateEstimator(DPEstimatorMixin):
             if name in vars(cls):
                 setattr(cls, name, with_counts(vars(cls)[name]))
 
-    @abstractmethod
     def _check_parameters(self) -> Any:
-        """Check parameters that do not depend on the data's shape, and return them."""
+        """Check parameters as far as possible without data, and return them."""
+        parameters = check_parameters(self, _DECLARED)
+        self._check_together(parameters)
+        return parameters
+
+    def _check_together(self, parameters: Checked) -> None:
+        """Check rules about several parameters, and store what the declarations about columns mean."""
 
     @abstractmethod
     def _plan(self, parameters: Any, shape: Shape) -> tuple[PrivacyGuarantee, Any]:
@@ -139,7 +167,7 @@ class PrivateEstimator(DPEstimatorMixin):
                 "different weights. Pass a dict of weights. The budget was not charged"
             )
         source = NoiseSource(self.random_state)
-        unit: Unit = getattr(parameters, "unit", ONE_RECORD)
+        unit = getattr(parameters, "unit", None) or Unit(getattr(parameters, "rows_per_group", None))
         numbers = unit.numbers(groups, X)
         relative = relative_weights(sample_weight, getattr(self, "max_weight", None))
         y = self._labels(y, getattr(parameters, "classes", None))

@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from ..accounting import Relation
 from ..checks.data import is_sequence, label_key
 from ..checks.params import check_integer
-from ..checks.values import shown
 from ..mechanisms import BitStream, NoiseSource
 from ..parts.arrays import PartedArray, chosen, rowwise
 from .session import PrivacyGuarantee
 from .weights import kept
 
-_MOST_ROWS = 10**6
+#: Largest number of rows of a group that may count.
+MOST_ROWS_PER_GROUP = 10**6
 
 _MISSING = "groups holds missing values. Leave out records whose group is unknown"
 
@@ -50,10 +50,7 @@ class Unit:
         """Check the parameter `rows_per_group`, an integer or None, and return the unit."""
         if rows_per_group is None:
             return cls()
-        rows = check_integer(rows_per_group, "rows_per_group", least=1)
-        if rows > _MOST_ROWS:
-            raise ValueError(f"rows_per_group must be at most {_MOST_ROWS}, got {shown(rows_per_group)}")
-        return cls(rows)
+        return cls(check_integer(rows_per_group, "rows_per_group", least=1, most=MOST_ROWS_PER_GROUP))
 
     @property
     def rows(self) -> int:

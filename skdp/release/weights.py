@@ -68,13 +68,14 @@ def _relative(bound: float, sample_weight: Any) -> Array:
     return np.minimum(weights, bound) / bound
 
 
-def check_class_weight(class_weight: Any) -> None:
-    """Refuse weights of labels of another type."""
+def check_class_weight(class_weight: Any) -> Any:
+    """Return weights of labels, or refuse those of another type."""
     balanced = isinstance(class_weight, str) and class_weight == "balanced"
     if not (balanced or class_weight is None or isinstance(class_weight, Mapping)):
         raise TypeError(
             f"class_weight must be a dict of weights by label, 'balanced' or None, got {shown(class_weight)}"
         )
+    return class_weight
 
 
 def class_weights(class_weight: Any, classes: NDArray | None) -> Array | None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks.data import FLOATS, check_quietly
+from ..checks.parameters import anything
 from ..checks.params import check_bounds, increasing_edges, is_list
 from .bins import Bins, bin_names
 from .categories import Categories, cells_of_codes, check_list
@@ -247,6 +248,10 @@ class ColumnSpec:
             for numbers in (self.declared, self.n_values)
         ]
         return Columns(tuple(kinds), grid, self.n_bins, tuple(categorical), tuple(uneven), pairs, *by_place)
+
+
+#: Parameters that `check_columns` checks together.
+COLUMN_RULES = dict.fromkeys(("bounds", "categorical_features", "n_categories"), anything)
 
 
 def check_columns(

@@ -18,8 +18,7 @@ from skdp import BudgetAccountant, DPNaiveBayes
 from skdp.accounting import gaussian_mu
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, NoiseSource
 from skdp.naive_bayes import _model, _sums
-from skdp.naive_bayes._layout import Layout
-from skdp.naive_bayes._sums import plan, sums_by_class
+from skdp.naive_bayes._sums import Layout, plan, sums_by_class
 from skdp.release.class_sums import moment_weight, noise_scale
 from skdp.release.session import ReleaseSession
 from skdp.schema.columns import Encoder, check_columns
