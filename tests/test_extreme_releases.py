@@ -28,7 +28,7 @@ from skdp.mechanisms import (
     StabilityCounts,
     TangentPlaneMechanism,
 )
-from skdp.mechanisms._rounded import RoundedMechanism
+from skdp.mechanisms.gaussian import RoundedMechanism
 from skdp.preprocessing import private_bounds, private_quantiles
 from skdp.release import mixin
 from skdp.release.session import ReleaseSession

@@ -28,7 +28,7 @@ from skdp.mechanisms import (
     tangent_planes,
 )
 from skdp.mechanisms._base import from_lattice, lattice_step, to_lattice
-from skdp.mechanisms._rounded import RoundedMechanism
+from skdp.mechanisms.gaussian import RoundedMechanism
 from skdp.preprocessing import DPStandardScaler, _standard_scaler
 from skdp.release.session import ReleaseSession
 from tests.bit_attacks import NumPySampler, attack, most_right, read

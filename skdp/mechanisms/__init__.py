@@ -1,4 +1,4 @@
-"""Private mechanisms, each in a file with its theorem. This is the only package that draws noise."""
+"""Private mechanisms, each in the file of its theorem. This is the only package that draws noise."""
 
 from ._base import Mechanism, NoNoise
 from ._bits import GENERATORS, BitStream, NoiseSource, OneStream, global_generators
@@ -24,18 +24,13 @@ from .channels import (
     UnaryChannel,
     WindowChannel,
 )
-from .choices import BestChoices, GroupChoices
-from .discrete_gaussian import discrete_gaussian
-from .discrete_laplace import DiscreteLaplaceMechanism, discrete_laplace
-from .exponential import ExponentialMechanism
-from .gamma import GammaMechanism, rounded_gamma_vector
-from .gaussian import GaussianMechanism, rounded_normal
+from .discrete import DiscreteLaplaceMechanism, discrete_gaussian, discrete_laplace
+from .gaussian import GammaMechanism, GaussianMechanism, rounded_gamma_vector, rounded_normal
 from .local import LocalMechanism
-from .permute_and_flip import PermuteAndFlip
-from .poisson import LEAST_RATE, PoissonSampler
 from .quantiles import ExactQuantiles, GridQuantiles, even_levels, quantile_depth, quantile_scores, weight_penalties
 from .runs import BestOfRuns, draw_parts, number_of_runs
-from .sampled_gaussian import SampledGaussianMechanism
+from .sampled_gaussian import LEAST_RATE, PoissonSampler, SampledGaussianMechanism
+from .selection import BestChoices, ExponentialMechanism, GroupChoices, PermuteAndFlip
 from .stability import StabilityCounts, StabilityThreshold
 from .tangent_planes import MOST_PARAMETERS, TangentPlaneMechanism
 

@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
 from ._base import Mechanism, NoNoise
-from .discrete_laplace import DiscreteLaplaceMechanism
-from .gamma import GammaMechanism
-from .gaussian import GaussianMechanism
+from .discrete import DiscreteLaplaceMechanism
+from .gaussian import GammaMechanism, GaussianMechanism
 from .quantiles import ExactQuantiles, GridQuantiles, quantile_depth
 
 #: Rounding of the totals adds less than 2**-13 to the sensitivity.

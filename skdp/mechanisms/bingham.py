@@ -4,7 +4,7 @@ Theorem. Let a record add :math:`h(v) \ge 0` to the score :math:`v^\top S v` of 
 :math:`\Delta`; for second moments of rows of norm at most :math:`R`, :math:`h(v) = (x^\top v)^2 \le R^2 = \Delta`.
 Drawing :math:`v` with density proportional to :math:`e^{(\varepsilon/\Delta)\, v^\top S v}` is
 :math:`\varepsilon`-DP and :math:`\varepsilon`-bounded-range (Chaudhuri, Sarwate and Sinha 2013). The proof is in
-:mod:`skdp.mechanisms.exponential`, and holds for densities as well. All scores move in one direction. Therefore the
+:mod:`skdp.mechanisms.selection`, and holds for densities as well. All scores move in one direction. Therefore the
 exponent is twice that of the textbook form, which is for replaced records.
 
 That density is a Bingham distribution. It is sampled by rejection from an angular central Gaussian envelope (Kent,
@@ -19,8 +19,8 @@ has :math:`\mathrm{tr}\,Q^{-1} = 1`.
 
 Doubles. The law of the accepted direction depends on the matrix :math:`M` only, which is defined as the computed matrix
 of doubles. All later steps are exact: the normals are ideal and can be computed to any precision, acceptance is decided
-exactly, and :math:`v` is rounded to a lattice exactly (see :mod:`skdp.mechanisms._lazy`). The remaining error is that
-:math:`-\frac12 v^\top (M M^\top)^{-1} v` differs from the exponent for the exact :math:`S`, by at most about
+exactly, and :math:`v` is rounded to a lattice exactly (see :mod:`skdp.mechanisms._normals`). The remaining error is
+that :math:`-\frac12 v^\top (M M^\top)^{-1} v` differs from the exponent for the exact :math:`S`, by at most about
 :math:`10\, m\, 2^{-52} \|A\|`. One part in 1024 of the exponent is left unused to cover this error.
 """
 
@@ -37,8 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 from ._base import Mechanism, from_lattice
 from ._bits import BitStream
 from ._exact import ELEMENTARY, digits_for, extend, filtered_bernoulli_exp
-from ._intervals import Interval, pad, product, squared
-from ._normals import LazyNormals
+from ._normals import Interval, LazyNormals, pad, product, squared
 
 #: Directions are rounded to multiples of ``2**-LATTICE_BITS``.
 LATTICE_BITS = 24

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._bits import BitStream
-from ._coins import MOST_EPSILON, ONE, coins, least_flip, mixture_weight, uniform_integers, walsh_transform
-from .discrete_laplace import DiscreteLaplaceMechanism, discrete_laplace
+from ._exact import MOST_EPSILON, ONE, coins, least_flip, mixture_weight, uniform_integers, walsh_transform
+from .discrete import DiscreteLaplaceMechanism, discrete_laplace
 
 Integers = NDArray[np.int64]
 

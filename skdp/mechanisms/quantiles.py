@@ -7,7 +7,7 @@ Choosing :math:`o` with probability proportional to
 :math:`\varepsilon`-bounded-range. For the median, the exponent is :math:`-\varepsilon\,|r(o) - n/2|`.
 
 Proof. One more record raises :math:`k n` by :math:`k`, and :math:`m r(o)` by 0 or :math:`m`. Therefore every score
-moves by at most :math:`\max(k, m - k)`, up or down (see :mod:`skdp.mechanisms.exponential`). The scores are integers,
+moves by at most :math:`\max(k, m - k)`, up or down (see :mod:`skdp.mechanisms.selection`). The scores are integers,
 and are computed exactly. Public weights, by which probabilities are multiplied, do not change this.
 
 Further quantiles are drawn on both sides of an earlier one, each with its level among the records of its side. The
@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._base import Mechanism, NoNoise
 from ._bits import BitStream
-from .exponential import ExponentialMechanism
+from .selection import ExponentialMechanism
 
 Levels = tuple[int, ...]
 

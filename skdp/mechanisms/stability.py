@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._base import Mechanism
 from ._bits import BitStream
-from .discrete_laplace import DiscreteLaplaceMechanism, discrete_laplace
+from .discrete import DiscreteLaplaceMechanism, discrete_laplace
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@ r"""The exponential mechanism over a ball with a convex sum of losses as its sco
 Theorem. Let a record add :math:`h(w)` to a score, with :math:`\sup_w h - \inf_w h \le \Delta` over a ball :math:`W`.
 Drawing :math:`w \in W` with density proportional to :math:`e^{-(\varepsilon/\Delta) F(w)}`, where :math:`F` is the sum
 over all records, is :math:`\varepsilon`-DP and :math:`\varepsilon`-bounded-range. The proof is in
-:mod:`skdp.mechanisms.exponential`, and holds for densities as well. The exponent has no factor of 2, because a record
+:mod:`skdp.mechanisms.selection`, and holds for densities as well. The exponent has no factor of 2, because a record
 is added or removed, not replaced.
 
 The sampler. A convex function lies above its tangent planes. On a box, the plane at the centre gives an envelope that

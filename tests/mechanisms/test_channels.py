@@ -21,7 +21,7 @@ from skdp.mechanisms import (
     UnaryChannel,
     WindowChannel,
 )
-from skdp.mechanisms._coins import coins, exp_below, least_flip, mixture_weight, uniform_integers, walsh_transform
+from skdp.mechanisms._exact import coins, exp_below, least_flip, mixture_weight, uniform_integers, walsh_transform
 from tests.mechanisms.streams import Replay, stream
 from tests.statistics import accept, binomial, chi_square, chi_square_integers, reject
 

@@ -80,7 +80,7 @@ def test_the_exponent_that_the_fallback_sees_is_the_stated_one(monkeypatch):
         return right(gamma, error, exact, bits)
 
     # The package has a function of the module's name.
-    monkeypatch.setattr(sys.modules["skdp.mechanisms.discrete_gaussian"], "bernoulli_exp", spy)
+    monkeypatch.setattr(sys.modules["skdp.mechanisms.discrete"], "bernoulli_exp", spy)
     for sigma in (0.3, 1.7, 1e3, 2.0**40 + 0.5):
         seen.clear()
         discrete_gaussian(sigma, 100, stream(f"spy {sigma}"))

@@ -78,9 +78,9 @@ def test_rows_are_drawn_alike_and_independently():
 
 def test_chunks_join_without_a_seam(monkeypatch):
     """Samples drawn three at a time have the law of samples drawn all at once."""
-    from skdp.mechanisms import poisson
+    from skdp.mechanisms import sampled_gaussian
 
-    monkeypatch.setattr(poisson, "_CHUNK_ROWS", 10)
+    monkeypatch.setattr(sampled_gaussian, "_CHUNK_ROWS", 10)
     counts = np.bincount(sizes(0.3, 11, 20_000, "chunks"), minlength=12)
     law = stats.binom.pmf(np.arange(12), 11, 0.3)
     accept(chi_square(counts, law / law.sum()), "sizes")

@@ -9,7 +9,7 @@ import pytest
 
 from skdp import DPMLPClassifier
 from skdp.mechanisms import NoiseSource
-from skdp.mechanisms.poisson import PoissonSampler
+from skdp.mechanisms.sampled_gaussian import PoissonSampler
 from skdp.neural_network import _mlp
 from skdp.neural_network._gradients import GradientSums
 from skdp.release.session import ReleaseSession
