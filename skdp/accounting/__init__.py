@@ -1,7 +1,26 @@
 """Privacy budgets, the costs of releases, and the calibration of noise."""
 
 from ._accountant import BudgetAccountant
-from ._budget import GROUP_SUPPORT_HINT, Budget, check_delta, check_epsilon, check_same_unit, warn_of_delta
+from ._budget import (
+    GROUP_SUPPORT_HINT,
+    Budget,
+    Relation,
+    check_delta,
+    check_epsilon,
+    check_same_unit,
+    largest_epsilon,
+    warn_of_delta,
+)
+from ._curves import (
+    bounded_range_epsilon,
+    bounded_range_mu,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    gaussian_noise_multiplier,
+    pure_dp_mu,
+    renyi_budget,
+)
 from ._events import (
     ApproximateEvent,
     BoundedRangeEvent,
@@ -11,16 +30,6 @@ from ._events import (
     PrivacyEvent,
     PureEvent,
 )
-from ._gaussian import (
-    bounded_range_epsilon,
-    bounded_range_mu,
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_mu,
-    gaussian_noise_multiplier,
-    pure_dp_mu,
-)
-from ._largest import largest_epsilon
 from ._loss_distribution import PrivacyLossDistribution
 from ._nested import ParallelEvent, RepeatedSelectionEvent, renyi_epsilon, runs_parameter
 from ._objective import (
@@ -32,12 +41,9 @@ from ._objective import (
     multinomial_log_loss,
     multinomial_price,
 )
-from ._parallel import Part, Parts
 from ._record import Record, RecordedRelease
-from ._relation import Relation
-from ._renyi import renyi_budget
 from ._sampled import SampledGaussianEvent, sampled_gaussian_mu
-from ._state import largest_share
+from ._state import Part, Parts, largest_share
 from ._view import running_totals
 
 __all__ = [

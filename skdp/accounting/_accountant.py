@@ -18,16 +18,12 @@ from ..checks.silence import discreet
 from ..checks.values import shown
 from ..checks.warn import warn
 from ..exceptions import BudgetError, BudgetWarning, LedgerError, passing
-from ._budget import UNITS, Budget, check_delta, check_epsilon, check_same_unit, warn_of_delta
-from ._composition import RULES, Composition
+from ._budget import UNITS, Budget, Relation, check_delta, check_epsilon, check_same_unit, warn_of_delta
+from ._composition import RULES, Composition, DeclaredPlan, as_costs
 from ._events import PrivacyCost
-from ._ledger import Ledger, MemoryLedger
-from ._parallel import Parts, assign, check_names
-from ._plan import DeclaredPlan, as_costs
-from ._record import Record, RecordedRelease, check_record, rule_from_json, rule_to_json
-from ._relation import Relation
+from ._record import Ledger, MemoryLedger, Record, RecordedRelease, check_record, rule_from_json, rule_to_json
 from ._sqlite import Seen, SQLiteLedger, open_or_create, resolve, temporary
-from ._state import PartKey, State
+from ._state import PartKey, Parts, State, assign, check_names
 from ._view import LedgerView, Rule
 
 

@@ -1,16 +1,61 @@
-"""Privacy budgets, which are pairs of epsilon and delta, and checks of their values."""
+"""Privacy budgets, neighbouring relations, and the largest epsilon at which a budget admits a fit."""
 
 from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from ..checks.values import as_float, shown
 from ..checks.warn import warn
 from ..exceptions import BudgetError, PrivacyAssumptionWarning
-from ._gaussian import LEAST_DELTA
+from ._curves import LEAST_DELTA
+
+
+class Relation(StrEnum):
+    """The neighbouring relation of a guarantee or a charge.
+
+    The values are text, for ledgers and JSON. Charges with different relations add up to a statement about the
+    *contents* of one record. A release with the relation ``ADD_OR_REMOVE_RECORD`` compares the data with and without
+    the record. A release with the relation ``REPLACE_RECORD`` compares the record with any other row in its place. A
+    charge about groups adds up with other charges about groups only.
+
+    Examples
+    --------
+    >>> from skdp import BudgetAccountant
+    >>> from skdp.accounting import PrivacyCost, Relation
+    >>> budget = BudgetAccountant(epsilon=1.0)
+    >>> budget.charge(PrivacyCost.of_pair(0.5, 0.0), relation=Relation.REPLACE_RECORD)
+    >>> print(budget.records[0].relation)
+    replace one record; their number is public
+    """
+
+    ADD_OR_REMOVE_RECORD = "add or remove one record"
+    ADD_OR_REMOVE_GROUP = "add or remove all records of one group"
+    REPLACE_RECORD = "replace one record; their number is public"
+
+    @property
+    def unit(self) -> str:
+        """Unit of the relation: "record" or "group"."""
+        return "group" if self is Relation.ADD_OR_REMOVE_GROUP else "record"
+
+    @classmethod
+    def of_unit(cls, unit: str) -> Relation:
+        """Return the relation that adds or removes one unit.
+
+        Parameters
+        ----------
+        unit : {"record", "group"}
+            The unit.
+
+        Returns
+        -------
+        relation : Relation
+        """
+        return cls.ADD_OR_REMOVE_GROUP if unit == "group" else cls.ADD_OR_REMOVE_RECORD
+
 
 #: The possible units of privacy: one record, or all records of one group.
 UNITS = ("record", "group")
@@ -184,3 +229,70 @@ def check_same_unit(charged: str, counted: str, who: str = "") -> None:
     if counted == "record":
         raise BudgetError(message + 'Fits with rows_per_group need BudgetAccountant(..., unit="group")')
     raise BudgetError(message + GROUP_SUPPORT_HINT)
+
+
+#: The answer is this close to the largest epsilon, relative to it.
+_TOLERANCE = 2e-4
+
+#: Above these, a power law of the cost is not trusted.
+_SLOPES = (0.8, 3.0)
+
+
+def largest_epsilon(portion: Callable[[float], float | None], ceiling: float, first: float) -> float | None:
+    """Return approximately the largest admitted epsilon.
+
+    Parameters
+    ----------
+    portion : callable
+        Portion of the remaining budget that a fit with this epsilon uses. It is at most 1 if the fit is admitted,
+        infinite if it is refused, and NaN if it is admitted but the portion is not known. None if no cost is known for
+        this epsilon, for instance because it is too small to be divided among the releases of a fit.
+    ceiling : float
+        Ceiling on epsilon. A fit with a larger epsilon can be admitted if its delta is smaller than that of the budget.
+    first : float
+        First value to try, so that a simple answer is exact.
+
+    Returns
+    -------
+    epsilon : float or None
+        An admitted epsilon, 0 if none is admitted, and None if no cost is known.
+    """
+    if ceiling == math.inf:
+        return ceiling
+    low, high = MIN_EPSILON, math.inf
+    known: list[tuple[float, float]] = []
+    best, refused = 0.0, False
+    guess = min(max(first, MIN_EPSILON), MAX_EPSILON)
+    while high > low * (1 + _TOLERANCE):
+        used = portion(guess)
+        if used == math.inf:
+            high, refused = guess, True
+        else:
+            low = guess
+            if used is not None:
+                best = guess
+                known = [*known[-1:], (guess, used)]
+        if low >= MAX_EPSILON:
+            break
+        guess = _next(known, low, high)
+    return best if best or refused else None
+
+
+def _next(known: list[tuple[float, float]], low: float, high: float) -> float:
+    """Return the next value to try: where a power law would use all of the rest, or the middle."""
+    middle = math.sqrt(low * high) if high < math.inf else 2 * low
+    if not known or known[-1][0] < low:
+        # Half of a value that is too large is often too small.
+        return float(f"{max(middle, high / 2 if high < math.inf else middle):.9g}")
+    epsilon, used = known[-1]
+    if not 0 < used <= 1:
+        return float(f"{middle:.9g}")
+    slope = 2.0
+    if len(known) == 2 and 0 < known[0][1] < used and known[0][0] < epsilon:
+        slope = math.log(used / known[0][1]) / math.log(epsilon / known[0][0])
+    slope = min(max(slope, _SLOPES[0]), _SLOPES[1])
+    guess = epsilon * max(used ** (-1 / slope) * (1 - _TOLERANCE / 4), 1 + 0.9 * _TOLERANCE)
+    creeps = len(known) == 2 and epsilon < known[0][0] * (1 + _TOLERANCE)
+    if creeps or not low < guess < high / (1 + _TOLERANCE / 4):
+        guess = middle
+    return float(f"{guess:.9g}")

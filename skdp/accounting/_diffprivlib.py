@@ -13,9 +13,8 @@ from functools import lru_cache
 from types import FrameType
 from typing import Any
 
-from ._budget import Budget, check_delta, check_epsilon
+from ._budget import Budget, Relation, check_delta, check_epsilon
 from ._events import PrivacyCost
-from ._relation import Relation
 
 
 def adapt(accountant: Any) -> Any:

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks.values import shown
-from ._gaussian import bounded_range_mu, gaussian_delta, pure_dp_mu
+from ._curves import bounded_range_mu, gaussian_delta, pure_dp_mu, renyi_budget
 from ._loss_distribution import PrivacyLossDistribution, Profiles
 from ._objective import ObjectiveCurve
-from ._renyi import renyi_budget
 
 #: Accepted relative error between the stated guarantee of a cost and the proved guarantee of its events.
 _ROUNDING = 1e-6

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
+from ._curves import pure_dp_mu
 from ._events import PrivacyEvent, PureEvent, compose_events, pair_profile
-from ._gaussian import pure_dp_mu
 from ._loss_distribution import PrivacyLossDistribution, Profiles
 
 #: Lattice on which the profiles of several lists are compared.

@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from ..checks.values import shown
+from ._curves import NEGLIGIBLE_DELTA, gaussian_delta, gaussian_mu
 from ._events import GaussianEvent, PrivacyEvent, compose_events
-from ._gaussian import NEGLIGIBLE_DELTA, gaussian_delta, gaussian_mu
 from ._loss_distribution import NEGLIGIBLE, PrivacyLossDistribution, Profiles
 
 # Steps of the lattice of losses per standard deviation of the loss of one step. The resulting noise is within a few

@@ -41,14 +41,15 @@ from typing import Any, TypeVar
 
 from ..checks.values import shown
 from ..exceptions import LedgerError
-from ._ledger import gate, uninterrupted
 from ._record import (
     COLUMNS,
     Record,
+    gate,
     record_from_row,
     record_to_row,
     state_from_json,
     state_to_json,
+    uninterrupted,
 )
 from ._state import State
 

@@ -13,13 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import LedgerError
-from ._budget import Budget
-from ._composition import Composition
+from ._budget import Budget, Relation
+from ._composition import Composition, DeclaredPlan
 from ._events import PrivacyCost
-from ._ledger import Ledger
-from ._plan import DeclaredPlan
-from ._record import Record, record_to_data, to_json
-from ._relation import Relation
+from ._record import Ledger, Record, record_to_data, to_json
 from ._sqlite import SQLiteLedger
 from ._state import PartKey
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from ..exceptions import PrivacyAssumptionWarning
 from ..parts.arrays import PartedArray, mapped, rowwise
-from ..parts.collections import is_collection
+from ..parts.objects import is_collection
 from .silence import silence
 from .sparse import HOW_TO_DENSE, canonical_rows, check_dimensions, dense_rows, is_sparse, ordered_by_row
 from .values import shown

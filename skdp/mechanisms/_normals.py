@@ -18,10 +18,10 @@ drawn. If doubles do not decide whether the point is below the curve (once in :m
 bits of the same x and y are drawn, until decimal arithmetic decides. Therefore the law is exact, and every normal can
 be computed to any precision, because its bits beyond the drawn ones are independent and fair.
 
-Noise is rounded to a lattice exactly. A real random variable is a function of uniforms with infinitely many bits. The first 53 bits of each uniform are drawn,
-and the function is evaluated in double precision with an error bound. If the bound leaves no doubt, the nearest lattice
-point is taken. Otherwise, further bits *of the same uniforms* are drawn, and the function is evaluated in decimal
-interval arithmetic until both ends round to the same point.
+Noise is rounded to a lattice exactly. A real random variable is a function of uniforms with infinitely many bits. The
+first 53 bits of each uniform are drawn, and the function is evaluated in double precision with an error bound. If the
+bound leaves no doubt, the nearest lattice point is taken. Otherwise, further bits *of the same uniforms* are drawn, and
+the function is evaluated in decimal interval arithmetic until both ends round to the same point.
 
 The result has exactly the law of ideal noise, rounded. Rounding is post-processing. Therefore a theorem about
 continuous noise holds without a change for the output of a computer. There are no low-order bits to read (Mironov

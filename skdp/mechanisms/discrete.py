@@ -1,13 +1,13 @@
 r"""Discrete noise for queries with values in a lattice: Laplace for L1 sensitivity, Gaussian for L2 sensitivity.
 
-Discrete Laplace noise. Theorem (Ghosh, Roughgarden and Sundararajan 2012). If neighbouring data sets change :math:`f \in \mathbb{Z}^p` by
-at most :math:`\Delta` in L1 norm, then :math:`f + K` with independent :math:`P(K_j = k) \propto e^{-|k|/t}` and
-:math:`t \ge \Delta/\varepsilon` is :math:`\varepsilon`-DP. Proof: the ratio of the two probabilities of an output
-:math:`o` is :math:`\prod_j e^{(|o_j - f'_j| - |o_j - f_j|)/t} \le e^{\|f - f'\|_1/t}`.
+Discrete Laplace noise. Theorem (Ghosh, Roughgarden and Sundararajan 2012). If neighbouring data sets change :math:`f
+\in \mathbb{Z}^p` by at most :math:`\Delta` in L1 norm, then :math:`f + K` with independent :math:`P(K_j = k) \propto
+e^{-|k|/t}` and :math:`t \ge \Delta/\varepsilon` is :math:`\varepsilon`-DP. Proof: the ratio of the two probabilities of
+an output :math:`o` is :math:`\prod_j e^{(|o_j - f'_j| - |o_j - f_j|)/t} \le e^{\|f - f'\|_1/t}`.
 
-Discrete Gaussian noise. Theorem (Canonne, Kamath and Steinke 2020, theorem 4). If neighbouring data sets change :math:`f \in \mathbb{Z}^p` by
-at most :math:`\Delta` in L2 norm, then :math:`f + K` with independent :math:`P(K_j = k) \propto e^{-k^2/2\sigma^2}` is
-:math:`\Delta^2/2\sigma^2`-zCDP, as with continuous noise.
+Discrete Gaussian noise. Theorem (Canonne, Kamath and Steinke 2020, theorem 4). If neighbouring data sets change
+:math:`f \in \mathbb{Z}^p` by at most :math:`\Delta` in L2 norm, then :math:`f + K` with independent :math:`P(K_j = k)
+\propto e^{-k^2/2\sigma^2}` is :math:`\Delta^2/2\sigma^2`-zCDP, as with continuous noise.
 
 It is *not* exactly :math:`\Delta/\sigma`-GDP, because its :math:`\delta(\varepsilon)` may exceed the continuous one by
 a relative :math:`O(\sigma^{-2})`. A release that is charged as Gaussian uses :mod:`skdp.mechanisms.gaussian`, which

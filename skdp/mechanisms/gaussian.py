@@ -5,15 +5,15 @@ a power of two far below the scale of the noise. Rounding :math:`f` moves each o
 :math:`g\sqrt{p}/2`. Therefore the sensitivity of the rounded value is :math:`\Delta + g\sqrt{p}`. Rounding the sum of a
 lattice point and :math:`Z` is post-processing. Both integers are exact, and so is the theorem about :math:`Z`.
 
-Gaussian mechanism. Theorem (Balle and Wang 2018, theorem 8; Dong, Roth and Su 2022, theorem 2.7). If neighbouring data sets change
-:math:`f \in \mathbb{R}^p` by at most :math:`\Delta` in L2 norm, then :math:`f + N(0, \sigma^2 I)` is exactly
-:math:`\mu`-GDP for :math:`\mu = \Delta/\sigma`, and :math:`(\varepsilon, \delta_G(\varepsilon; \mu))`-DP for every
-:math:`\varepsilon` (see :mod:`skdp.accounting`).
+Gaussian mechanism. Theorem (Balle and Wang 2018, theorem 8; Dong, Roth and Su 2022, theorem 2.7). If neighbouring data
+sets change :math:`f \in \mathbb{R}^p` by at most :math:`\Delta` in L2 norm, then :math:`f + N(0, \sigma^2 I)` is
+exactly :math:`\mu`-GDP for :math:`\mu = \Delta/\sigma`, and :math:`(\varepsilon, \delta_G(\varepsilon; \mu))`-DP for
+every :math:`\varepsilon` (see :mod:`skdp.accounting`).
 
-L2 mechanism, without delta. Theorem (Chaudhuri, Monteleoni and Sarwate 2011; Hardt and Talwar 2010). If neighbouring data sets change
-:math:`f \in \mathbb{R}^p` by at most :math:`\Delta` in L2 norm, then :math:`f + z` with density proportional to
-:math:`e^{-\varepsilon\|z\|_2/\Delta}` is :math:`\varepsilon`-DP. Proof: the normaliser does not depend on :math:`f`,
-and :math:`\|o - f'\| - \|o - f\| \le \|f - f'\|`.
+L2 mechanism, without delta. Theorem (Chaudhuri, Monteleoni and Sarwate 2011; Hardt and Talwar 2010). If neighbouring
+data sets change :math:`f \in \mathbb{R}^p` by at most :math:`\Delta` in L2 norm, then :math:`f + z` with density
+proportional to :math:`e^{-\varepsilon\|z\|_2/\Delta}` is :math:`\varepsilon`-DP. Proof: the normaliser does not depend
+on :math:`f`, and :math:`\|o - f'\| - \|o - f\| \le \|f - f'\|`.
 
 The norm of the noise is Gamma(:math:`p`) distributed, which gives the class its name. Each coordinate has variance
 :math:`(p+1)\Delta^2/\varepsilon^2`. Independent Laplace noise for the same query needs twice the variance for large

@@ -1,8 +1,9 @@
 r"""Repeated sums over Poisson samples with Gaussian noise: the mechanism of noisy gradient descent.
 
-Each row is in a sample with the same probability, independently of all others. Membership of rows in samples is a sequence of Bernoulli(q) trials, row after row and sample after sample. The failures
-between two successes are geometric, with :math:`P(G \ge k) = (1-q)^k`. Therefore :math:`G = k` exactly when
-:math:`(1-q)^{k+1} \le U < (1-q)^k` for a uniform :math:`U`. The work is proportional to the number of drawn rows.
+Each row is in a sample with the same probability, independently of all others. Membership of rows in samples is a
+sequence of Bernoulli(q) trials, row after row and sample after sample. The failures between two successes are
+geometric, with :math:`P(G \ge k) = (1-q)^k`. Therefore :math:`G = k` exactly when :math:`(1-q)^{k+1} \le U < (1-q)^k`
+for a uniform :math:`U`. The work is proportional to the number of drawn rows.
 
 :math:`U` is computed as precisely as the decision needs. Its first 16 bits are enough for most decisions, by a table.
 Otherwise, 48 more bits decide in doubles with an error bound, and rarely, further bits decide in decimal arithmetic.

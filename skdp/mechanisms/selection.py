@@ -1,8 +1,8 @@
 r"""Choices by scores: the exponential mechanism, permute-and-flip, and one choice for each of several groups.
 
-Exponential mechanism. Theorem. Let :math:`h(o) = q(D', o) - q(D, o)` and let :math:`\rho` be the largest :math:`\max_o h - \min_o h` over
-neighbours. Drawing :math:`o` with probability proportional to :math:`e^{\varepsilon q(D, o)/\rho}` is
-:math:`\varepsilon`-DP, and :math:`\varepsilon`-bounded-range, hence :math:`\varepsilon^2/8`-zCDP (Cesar and Rogers
+Exponential mechanism. Theorem. Let :math:`h(o) = q(D', o) - q(D, o)` and let :math:`\rho` be the largest :math:`\max_o
+h - \min_o h` over neighbours. Drawing :math:`o` with probability proportional to :math:`e^{\varepsilon q(D, o)/\rho}`
+is :math:`\varepsilon`-DP, and :math:`\varepsilon`-bounded-range, hence :math:`\varepsilon^2/8`-zCDP (Cesar and Rogers
 2021).
 
 Proof. :math:`P_{D'}(o)/P_D(o) = e^{\varepsilon h(o)/\rho} / \mathbb{E}_{P_D}[e^{\varepsilon h/\rho}]`, and the
@@ -27,10 +27,10 @@ distance is at most :math:`e^\varepsilon`.
 
 The mechanism is not bounded-range. The only zCDP bound is the generic one of an :math:`\varepsilon`-DP mechanism.
 
-Groups. Theorem. Let every record belong to one of several groups, by a rule that is public or was released, and let the scores
-of a group's candidates depend on its records only. A choice by the exponential mechanism, or by permute-and-flip, in
-each group, with parameter :math:`\varepsilon`, is together :math:`\varepsilon`-DP, and with the exponential mechanism
-:math:`\varepsilon`-bounded-range.
+Groups. Theorem. Let every record belong to one of several groups, by a rule that is public or was released, and let the
+scores of a group's candidates depend on its records only. A choice by the exponential mechanism, or by
+permute-and-flip, in each group, with parameter :math:`\varepsilon`, is together :math:`\varepsilon`-DP, and with the
+exponential mechanism :math:`\varepsilon`-bounded-range.
 
 Proof. Choices are independent. One record changes the law of one of them only, and the other factors of the joint
 probability cancel in the ratio.

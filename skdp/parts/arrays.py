@@ -2,10 +2,13 @@
 
 A `PartedArray` has columns and a type, but no rows. Code that needs the rows raises an error. Only `folded` reads rows.
 It returns an exact sum over the parts, and runs after the accountant has admitted the fit.
+
+A job that holds a secret, or an object that could draw noise or charge a budget, is not pickled but raises an error.
 """
 
 from __future__ import annotations
 
+import io
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,7 +21,6 @@ from numpy.typing import NDArray
 from sklearn import get_config
 
 from ..exceptions import PartitionError
-from .pickling import dumps
 from .tasks import GIVEN, PART, Failure, Identity, Node, Outcome, Task, arithmetic
 
 _ELSEWHERE = "the rows are divided into partitions, but this operation needs all rows in one place"
@@ -264,3 +266,34 @@ def _parts_of(arrays: Sequence[Any]) -> Parts:
     if not all(isinstance(array, PartedArray) and array.parts is parts for array in arrays):
         raise TypeError("all arrays must have the same partitions")
     return parts
+
+
+# Classes of noise, seeds, budgets and sessions are in these packages.
+_CLIENT_ONLY = ("skdp.mechanisms.", "skdp.accounting.", "skdp.release.", "numpy.random.", "random.")
+
+# Attributes of estimators. None and the seed 0, which replaces a seed, are no secrets.
+_SECRETS = ("accountant", "random_state")
+
+
+def dumps(job: Any) -> bytes:
+    """Pickle a job, including nested functions."""
+    import cloudpickle
+
+    class Pickler(cloudpickle.Pickler):
+        def reducer_override(self, obj: Any) -> Any:
+            if _is_secret(obj):
+                raise TypeError(f"an object of type {type(obj).__name__} must not leave the client")
+            return super().reducer_override(obj)
+
+    file = io.BytesIO()
+    Pickler(file).dump(job)
+    return file.getvalue()
+
+
+def _is_secret(obj: Any) -> bool:
+    if any(f"{base.__module__}.".startswith(_CLIENT_ONLY) for base in type(obj).__mro__):
+        return True
+    # A class is pickled by its name.
+    own = {} if isinstance(obj, type) else getattr(obj, "__dict__", {})
+    held = [own[name] for name in _SECRETS if own.get(name) is not None]
+    return any(not (isinstance(value, int) and value == 0) for value in held)

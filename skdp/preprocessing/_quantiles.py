@@ -16,7 +16,7 @@ from ..checks.warn import warn
 from ..exceptions import ResolutionWarning
 from ..mechanisms import NoiseSource, quantile_mechanism
 from ..parts.arrays import rowwise, unchecked
-from ..parts.collections import in_parts
+from ..parts.objects import in_parts
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit

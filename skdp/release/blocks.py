@@ -28,8 +28,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from ..checks.silence import parts_of, quieten, silence
 from ..checks.values import shown
 from ..mechanisms import BitStream, global_generators
-from ..parts.arrays import PartedArray, divided, folded
-from ..parts.pickling import dumps
+from ..parts.arrays import PartedArray, divided, dumps, folded
 from .progress import Progress
 
 #: Computes a result from rows, targets and a seed. The targets may be None.

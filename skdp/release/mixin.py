@@ -25,7 +25,7 @@ from ..checks.silence import DiscreetMethods
 from ..checks.sparse import is_sparse, refuse_wide
 from ..checks.warn import warn
 from ..exceptions import BudgetError, BudgetWarning, NotEnoughDataError
-from ..parts.collections import is_collection, lowered
+from ..parts.objects import is_collection, lowered
 from ..schema.mixin import TakesSchema
 from .session import PrivacyGuarantee
 

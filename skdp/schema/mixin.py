@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..checks.params import check_classes
 from ..parts.arrays import rowwise
-from ..parts.collections import is_collection
+from ..parts.objects import is_collection
 from .columns import check_edges
 from .declared import Category
 from .encoding import Encoding, even_edges

@@ -1,16 +1,30 @@
 """Clipping, queries and their sensitivities, with derivations. Nothing in this package is random."""
 
-from ._blocks import blocks_l1, blocks_l2
-from ._cells import CELLS_STEP, SUM_BITS, RowLattice, cell_sums, cells_l1, cells_l2, nearest
-from ._class_sums import class_sums_l1, class_sums_l2
+from ._cells import (
+    CELLS_STEP,
+    PARTS,
+    SUM_BITS,
+    RowLattice,
+    blocks_l1,
+    blocks_l2,
+    cell_counts,
+    cell_sums,
+    cells_l1,
+    cells_l2,
+    class_sums_l1,
+    class_sums_l2,
+    largest_products,
+    nearest,
+    spread_counts,
+)
 from ._clipping import ClippedRows, augmented_norm, clip_rows, squared_norms
 from ._fixed_point import BITS, ExactTotal, bits_left, round_to, step_of, truncate
-from ._groups import group_sensitivity
-from ._histograms import PARTS, cell_counts, spread_counts
-from ._largest import largest_products
-from ._minimizer import minimizer_sensitivity, solver_slack_sensitivity
+from ._general import group_sensitivity, minimizer_sensitivity, solver_slack_sensitivity
 from ._moments import (
     PRODUCT_BLOCKS,
+    centred_moments_l2,
+    energies_l1,
+    energies_l2,
     entry_step,
     exact_moments,
     exact_sum,
@@ -19,6 +33,7 @@ from ._moments import (
     pack_symmetric,
     plain_moments,
     rounded_norm,
+    row_sum_l2,
     unpack_symmetric,
 )
 from ._polynomials import (
@@ -34,13 +49,17 @@ from ._polynomials import (
 )
 from ._rows import (
     BLOCK_ROWS,
+    EXACT_ROWS,
+    by_entry,
     exact_row_products,
     row_products,
     short_blocks,
+    sparse_gram,
+    sparse_squared_norms,
     sum_over_rows,
+    with_constant,
+    with_data,
 )
-from ._sparse import EXACT_ROWS, by_entry, sparse_gram, sparse_squared_norms, with_constant, with_data
-from ._variances import centred_moments_l2, energies_l1, energies_l2, row_sum_l2
 
 __all__ = [
     "BITS",

@@ -1,9 +1,23 @@
-r"""Sums over the cells of public centres: their sensitivity, and their exact values.
+r"""Sums over the cells of public centres, of public grids, over classes and over blocks of records.
 
-Rows and centres are counted in steps of a lattice. With few enough bits, squared distances are integers below
-:math:`2^{53}`, so that a matrix product computes them exactly. The cell of a record then depends on the record and on
-the centres only. In floating point, the cell of a record half way between two centres would depend on its position in a
-block of rows, and the removal of one record could move others.
+Cells of public centres. Rows and centres are counted in steps of a lattice. With few enough bits, squared distances are
+integers below :math:`2^{53}`, so that a matrix product computes them exactly. The cell of a record then depends on the
+record and on the centres only. In floating point, the cell of a record half way between two centres would depend on its
+position in a block of rows, and the removal of one record could move others.
+
+Histograms on public grids. One record adds 1 to one cell of each column.
+
+Sums by class. A record adds to the row of its own class only. There it adds 1 to one cell of each table (a one-hot
+vector), and :math:`(v, a(w - 1/2))` for each numeric feature, where :math:`v \in [-1, 1]` is the scaled value and
+:math:`w \in [0, 1]` its square, each rounded to a lattice inside these intervals. The other rows do not move, so that
+the number of classes does not appear.
+
+Sample and aggregate. Each record is drawn into one of :math:`q` blocks, independently of all other records. Couple the
+draws for :math:`D` and :math:`D' = D \cup \{z\}`, so that the blocks are the same, except that :math:`z` is in one of
+them. If each block is processed separately, only the result of that block changes, and it may move from any point of
+its range to any other. Therefore the change of a sum is the *diameter* of the range of one block's result, not its
+radius. The guarantee holds for every draw of the blocks. It also holds on average over them, because the law of the
+draws does not depend on the data.
 """
 
 from __future__ import annotations
@@ -12,13 +26,105 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse import issparse
 
-from ._largest import largest_products
-from ._rows import short_blocks, sum_over_rows
+from ._rows import row_products, short_blocks, sum_over_rows
+
+# From so many products on, it takes less time to convert rows to single precision first.
+_FEWEST = 16
+
+# Lengths are at least so large that numbers which are too small for a type do no harm.
+_SHORTEST = {np.float32: 2.0**-50, np.float64: 2.0**-450}
+
+
+def largest_products(X: Any, matrix: NDArray[np.float64], constants: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return ``(row_products(X, matrix) + constants).argmax(axis=1)`` in less time.
+
+    A product of matrices is faster than `row_products`, above all in single precision, but its last bits can depend on
+    all rows. If one sum is larger than all others by more than rounding can change, its position is certain. Double
+    precision, and then `row_products`, decide on the other rows.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_rows, n_columns)
+        Finite rows.
+    matrix : ndarray of shape (n_columns, n_products)
+        Finite public numbers.
+    constants : ndarray of shape (n_products,)
+        Finite public numbers.
+
+    Returns
+    -------
+    positions : ndarray of shape (n_rows,)
+        Position of the largest sum of each row, the first of equal ones.
+    """
+    if issparse(X):
+        return _safe(X, matrix, constants)
+    columns = np.ascontiguousarray(matrix.T)
+    # Sums that are always equal would never be certain.
+    first: dict[tuple[bytes, float], int] = {}
+    for k, (column, constant) in enumerate(zip(columns, constants.tolist(), strict=True)):
+        first.setdefault((column.tobytes(), constant), k)
+    if len(first) < len(columns):
+        kept = np.array(list(first.values()))
+        return kept[largest_products(X, matrix[:, kept], constants[kept])]
+    positions = np.zeros(X.shape[0], dtype=np.intp)
+    if len(columns) == 1:
+        return positions
+    with np.errstate(all="ignore"):
+        single = X.dtype == np.float32 or len(columns) >= _FEWEST
+        kinds = (np.float32, np.float64) if single else (np.float64,)
+        products = [_Products(columns, constants, kind) for kind in kinds]
+        for part in short_blocks(len(positions), max(matrix.shape)):
+            rows, own = X[part], positions[part]
+            own[:], certain = products[0](rows)
+            (open_,) = np.nonzero(~certain)
+            for again in products[1:]:
+                if open_.size:
+                    own[open_], certain = again(rows[open_])
+                    open_ = open_[~certain]
+            if open_.size:
+                own[open_] = _safe(rows[open_], matrix, constants)
+    return positions
+
+
+class _Products:
+    """Find the largest sums of rows, and which of them are certain, by numbers of a type."""
+
+    def __init__(self, columns: NDArray[np.float64], constants: NDArray[np.float64], kind: type[np.floating]) -> None:
+        self._kind = kind
+        self._columns = columns.astype(kind)
+        self._constants = constants.astype(kind)[:, None]
+        self._number_and_sum = np.vstack([np.ones(len(columns)), np.arange(len(columns))]).astype(kind)
+        self._longest = _SHORTEST[kind] + math.sqrt(float(np.einsum("ij,ij->i", columns, columns).max()))
+        self._farthest = float(np.abs(constants).max())
+        # Four times the errors of both sums, in any order of additions, relative to the bounds of their terms.
+        self._error = 8 * (columns.shape[1] + 4) * float(np.finfo(kind).eps)
+
+    def __call__(self, rows: NDArray) -> tuple[NDArray, NDArray[np.bool_]]:
+        """Return the positions of the largest sums, and whether they are certain."""
+        rows = np.asarray(rows, dtype=self._kind)
+        sums = self._columns @ rows.T
+        sums += self._constants
+        # No row is longer than all together.
+        length = _SHORTEST[self._kind] + math.sqrt(float(np.vdot(rows, rows)))
+        terms = length * self._longest + self._farthest
+        # Numbers beyond the type would be infinite, or no numbers, on the way to a sum that is not.
+        fits = max(terms, self._longest) < float(np.finfo(self._kind).max) / 4
+        error = self._kind(self._error * terms if fits else np.inf)
+        number, total = self._number_and_sum @ (sums >= sums.max(axis=0) - error)
+        return total, number == 1
+
+
+def _safe(X: Any, matrix: NDArray[np.float64], constants: NDArray[np.float64]) -> NDArray[np.intp]:
+    positions: NDArray[np.intp] = (row_products(X, matrix) + constants).argmax(axis=1)
+    return positions
+
 
 Array = NDArray[np.float64]
 
@@ -266,3 +372,148 @@ def cell_sums(
     sums[:, 0] *= count_weight
     sums[:, -1] *= spread_weight
     return sums
+
+
+#: Number of parts of a cell, a power of two.
+PARTS = 8
+
+
+def cell_counts(places: Callable[[NDArray], NDArray], X: NDArray, n_columns: int, n_cells: int) -> NDArray[np.float64]:
+    """Count the records in the cells of each column's grid.
+
+    Each record is placed separately, and adds 1 to one cell of each column. Therefore neighbouring data sets differ by
+    1 in one cell of each column.
+
+    Parameters
+    ----------
+    places : callable
+        Function that maps a block of rows to positions in units of cells, of shape (n_rows, n_columns), by a public
+        rule. Positions beyond the grid count for the outer cells.
+    X : ndarray of shape (n_rows, n_features)
+        Rows.
+    n_columns : int
+        Number of grids.
+    n_cells : int
+        Number of cells of each grid.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_columns, n_cells)
+        Integers.
+    """
+    first = np.arange(n_columns) * n_cells
+
+    def block(rows: NDArray) -> NDArray:
+        cells = np.clip(places(rows), 0, n_cells - 1).astype(np.intp) + first
+        return np.bincount(cells.ravel(), minlength=n_columns * n_cells)
+
+    return sum_over_rows(block, X).reshape(n_columns, n_cells).astype(np.float64)
+
+
+def spread_counts(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide each cell into `PARTS` parts, and count an equal share of each record of the cell in each part.
+
+    A record adds ``1 / PARTS`` to each of the parts of one cell of each column. These shares are not negative, and
+    their sum is 1. Therefore the L1 norm of a record's contribution is 1, as for counts. Sums of shares, which are
+    powers of two, are exact.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_columns, n_cells)
+        Integers.
+
+    Returns
+    -------
+    shares : ndarray of shape (n_columns, PARTS * n_cells)
+        Multiples of ``1 / PARTS``.
+    """
+    shares: NDArray[np.float64] = np.repeat(counts, PARTS, axis=1) / PARTS
+    return shares
+
+
+def class_sums_l2(n_cells: int, n_moments: int, weight: float) -> float:
+    r"""Bound the L2 norm of one record's contribution to the sums of its class.
+
+    Each counted cell adds 1 to the square. A pair of moments adds :math:`v^2 + a^2(w - 1/2)^2`. For every rounding,
+    this is largest for :math:`v = \pm1` and :math:`w \in \{0, 1\}`, namely :math:`1 + a^2/4`. The record with all
+    values at a bound attains the bound. Without the shift by 1/2, it would be :math:`1 + a^2`.
+
+    Parameters
+    ----------
+    n_cells : int
+        Number of tables, plus one if the records of a class are counted separately.
+    n_moments : int
+        Number of features whose two moments are summed.
+    weight : float
+        Weight :math:`a` of the second moments.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound, rounded up.
+    """
+    return math.sqrt(n_cells + n_moments * (1 + weight**2 / 4)) * (1 + 2.0**-50)
+
+
+def class_sums_l1(n_cells: int, n_moments: int, weight: float) -> float:
+    r"""Bound the L1 norm of one record's contribution to the sums of its class.
+
+    As above, with :math:`|v| + a|w - 1/2| \le 1 + a/2`.
+
+    Parameters
+    ----------
+    n_cells : int
+        Number of tables, plus one if the records of a class are counted separately.
+    n_moments : int
+        Number of features whose two moments are summed.
+    weight : float
+        Weight :math:`a` of the second moments.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound, rounded up.
+    """
+    return (n_cells + n_moments * (1 + weight / 2)) * (1 + 2.0**-50)
+
+
+def blocks_l2(n_centres: int, n_features: int) -> float:
+    r"""Bound the L2 norm of the change by one record of a sum over blocks of `n_centres` points of the unit ball.
+
+    The points of one block move by 2 each, hence by :math:`2\sqrt k` together. A block whose points all move from one
+    end of a diameter to the other attains the bound. Rounding moves each coordinate by at most half a step, before and
+    after.
+
+    Parameters
+    ----------
+    n_centres : int
+        The number of points k.
+    n_features : int
+        Their dimension.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound, rounded up.
+    """
+    radius = 1 + max(2.0**-40, n_features * 2.0**-50) + 2.0**-SUM_BITS * math.sqrt(n_features) / 2
+    return 2 * radius * math.sqrt(n_centres) * (1 + 2.0**-50)
+
+
+def blocks_l1(n_centres: int, n_features: int) -> float:
+    r"""Bound the same change in L1 norm: :math:`2k\sqrt d`, attained in the direction of a corner.
+
+    Parameters
+    ----------
+    n_centres : int
+        The number of points k.
+    n_features : int
+        Their dimension.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound, rounded up.
+    """
+    radius = math.sqrt(n_features) * (1 + max(2.0**-40, n_features * 2.0**-50)) + n_features * 2.0**-SUM_BITS / 2
+    return 2 * radius * n_centres * (1 + 2.0**-50)

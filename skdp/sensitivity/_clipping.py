@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from ._rows import BLOCK_ROWS, parts_of_columns, sum_over_rows, two_or_more
-from ._sparse import clip_sparse, with_constant
+from ._rows import BLOCK_ROWS, clip_sparse, parts_of_columns, sum_over_rows, two_or_more, with_constant
 
 # Beyond these limits, squared norms overflow or lose digits.
 _LEAST_SQUARE, _LARGEST_SQUARE = 1e-280, 1e300

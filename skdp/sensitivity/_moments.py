@@ -1,4 +1,4 @@
-r"""Second moments of bounded rows: their sensitivity, and their exact sums.
+r"""Second moments of bounded rows, and their variances along directions: sensitivities, and exact sums.
 
 With rows :math:`z` (including a constant feature) and targets :math:`u`, a record adds :math:`z z^\top` to the Gram
 matrix and :math:`z u^\top` to the cross moments. Each entry of a record is rounded to a lattice before the sum.
@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from ._fixed_point import step_of
-from ._rows import BLOCK_ROWS, sum_over_rows
-from ._sparse import sparse_gram
+from ._rows import BLOCK_ROWS, sparse_gram, sum_over_rows
 
 #: Entries of a record are counted in up to ``2**ENTRY_BITS`` steps. The sum over a block of ``2**11`` rows is then at
 #: most ``2**51`` steps, which doubles hold exactly.
@@ -283,3 +282,90 @@ def _moments(rows: Any, targets: NDArray) -> NDArray:
     if issparse(rows):
         return np.hstack([sparse_gram(rows), rows.T @ targets])
     return np.hstack([rows.T @ rows, rows.T @ targets])
+
+
+def energies_l1(norm: float, weight: float) -> float:
+    r"""Bound the L1 norm of one record's contribution to (energies along directions, remaining energy, `weight`).
+
+    A row :math:`x` adds :math:`(v_i^\top x)^2` to the energy along the orthonormal direction :math:`v_i`, and
+    :math:`\|x\|^2 - \sum_i (v_i^\top x)^2` to the remaining energy. None of them is negative, and they add up to
+    :math:`\|x\|^2 \le R^2`, for any number of directions. With the number of records, times `weight`, the bound is
+    :math:`R^2 + w`, and every row of full norm attains it. (Energies and their *total* would have twice this
+    sensitivity.)
+
+    Parameters
+    ----------
+    norm : float
+        Bound :math:`R` on the L2 norm of a row.
+    weight : float
+        Contribution of a record to the weighted number of records, or 0 if that is not released.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound, rounded up.
+    """
+    return (norm**2 + weight) * (1 + 2.0**-40)
+
+
+def energies_l2(norm: float, weight: float) -> float:
+    r"""Bound the same contribution in L2 norm: :math:`\sqrt{R^4 + w^2}`. Energies have an L2 norm of at most their sum.
+
+    A row along one of the directions attains it.
+
+    Parameters
+    ----------
+    norm : float
+        Bound :math:`R` on the L2 norm of a row.
+    weight : float
+        Contribution of a record to the weighted number of records, or 0 if that is not released.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound, rounded up.
+    """
+    return math.hypot(norm**2, weight) * (1 + 2.0**-40)
+
+
+def row_sum_l2(norm: float, weight: float) -> float:
+    r"""Bound the L2 norm of one record's contribution to (sum of rows, `weight`): :math:`\sqrt{R^2 + w^2}`.
+
+    Every row of full norm attains it.
+
+    Parameters
+    ----------
+    norm : float
+        Bound :math:`R` on the L2 norm of a row.
+    weight : float
+        Contribution of a record to the weighted number of records.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound, rounded up.
+    """
+    return math.hypot(norm, weight) * (1 + 2.0**-50)
+
+
+def centred_moments_l2(norm: float, sum_weight: float, count_weight: float) -> float:
+    r"""Bound the L2 norm of one record's contribution to (svec of the Gram matrix, weighted sum and number of rows).
+
+    With :math:`\|\mathrm{svec}(x x^\top)\| = \|x\|^2`, it is :math:`\sqrt{\|x\|^4 + s^2\|x\|^2 + c^2}` exactly. Every
+    row of full norm attains the bound.
+
+    Parameters
+    ----------
+    norm : float
+        Bound on the L2 norm of a row.
+    sum_weight : float
+        Weight :math:`s` of the sum of rows, or 0 if that is not released.
+    count_weight : float
+        Contribution :math:`c` of a record to the weighted number of records.
+
+    Returns
+    -------
+    sensitivity : float
+        The bound, rounded up.
+    """
+    return math.hypot(norm**2, sum_weight * norm, count_weight) * (1 + 2.0**-48)

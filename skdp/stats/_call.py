@@ -19,7 +19,7 @@ from ..checks.silence import discreet
 from ..checks.values import shown
 from ..mechanisms import Mechanism, NoiseSource
 from ..parts.arrays import PartedArray, rowwise, unchecked
-from ..parts.collections import in_parts
+from ..parts.objects import in_parts
 from ..release.laws import combination
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem

@@ -16,7 +16,7 @@ from ..checks.params import check_choice, is_list
 from ..checks.silence import discreet
 from ..checks.values import shown
 from ..parts.arrays import PartedArray, rowwise
-from ..parts.collections import is_collection
+from ..parts.objects import is_collection
 from ..release.estimates import Counts, Estimate
 from ..release.laws import combination
 from ..release.session import PrivacyGuarantee, Release, Reserved

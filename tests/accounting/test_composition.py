@@ -24,7 +24,7 @@ from skdp.accounting import (
     pure_dp_mu,
 )
 from skdp.accounting._composition import Composition
-from skdp.accounting._renyi import renyi_budget, renyi_limit
+from skdp.accounting._curves import renyi_budget, renyi_limit
 from skdp.accounting._state import Rest
 from skdp.exceptions import BudgetError
 from tests.accounting.adversary import two_step_delta

@@ -32,8 +32,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validat
 
 from skdp import BudgetAccountant, ObjPertLogReg
 from skdp.accounting import Budget, PureEvent, _accountant, _sqlite, gaussian_mu
-from skdp.accounting._ledger import gate
-from skdp.accounting._record import Record
+from skdp.accounting._record import Record, gate
 from skdp.exceptions import BudgetError, LedgerError
 from skdp.mechanisms import GammaMechanism, NoiseSource
 from skdp.release.session import PrivacyGuarantee, Release, ReleaseSession

@@ -17,7 +17,7 @@ from skdp.accounting import (
     gaussian_epsilon,
     gaussian_mu,
 )
-from skdp.accounting._plan import as_costs
+from skdp.accounting._composition import as_costs
 from skdp.exceptions import BudgetError
 from tests.accounting.adversary import two_step_delta
 from tests.accounting.costs import approximate_cost, gaussian_cost, objective_cost, pure_cost

@@ -15,8 +15,8 @@ from sklearn.linear_model import LogisticRegression
 from skdp import BudgetAccountant, DPGreedyTree, DPNaiveBayes, DPSGDClassifier, SampleAggregate
 from skdp.exceptions import PartitionError
 from skdp.mechanisms import GaussianMechanism, NoiseSource
-from skdp.parts import arrays, pickling, tasks
-from skdp.parts.collections import is_collection
+from skdp.parts import arrays, tasks
+from skdp.parts.objects import is_collection
 from tests.collections_of_parts import BLOCKS, CERTIFIED, IN_PARTS, MANY_PASSES, frames, rows_of
 from tests.estimators import data_for, name_of
 
@@ -38,7 +38,7 @@ def model(**parameters):
 @pytest.mark.parametrize("estimator", IN_PARTS, ids=name_of)
 def test_no_job_holds_a_secret(estimator, monkeypatch):
     jobs = []
-    dumps = pickling.dumps
+    dumps = arrays.dumps
     monkeypatch.setattr(arrays, "dumps", lambda job: jobs.append(dumps(job)) or jobs[-1])
     accountant = BudgetAccountant(epsilon=1e8, delta=0.9)
     fitted = clone(estimator).set_params(accountant=accountant, random_state=SEED)
@@ -67,20 +67,20 @@ def test_no_job_holds_a_secret(estimator, monkeypatch):
 )
 def test_secrets_are_not_pickled(secret):
     with pytest.raises(TypeError, match="must not leave the client"):
-        pickling.dumps(lambda rows: (secret, rows))
+        arrays.dumps(lambda rows: (secret, rows))
     # The test is able to fail.
-    assert pickle.loads(pickling.dumps(lambda rows: rows + 1))(1) == 2
+    assert pickle.loads(arrays.dumps(lambda rows: rows + 1))(1) == 2
 
 
 def test_an_array_in_parts_is_neither_read_nor_sent():
-    from skdp.parts.collections import lowered
+    from skdp.parts.objects import lowered
 
     X, _ = lowered(*frames(*data_for(model())))
     for attempt in (lambda: len(X), lambda: np.asarray(X), lambda: X + 1, lambda: list(X)):
         with pytest.raises(TypeError):
             attempt()
     with pytest.raises(TypeError, match="must not be sent"):
-        pickling.dumps(X)
+        arrays.dumps(X)
     assert X.shape == (None, 5)
 
 
@@ -168,7 +168,7 @@ def _single(part):
 
 
 def test_tasks_return_failures_and_log_nothing(caplog):
-    job = pickling.dumps(((tasks.Node(0),), _failing))
+    job = arrays.dumps(((tasks.Node(0),), _failing))
     with caplog.at_level(logging.DEBUG):
         outcome = tasks.run(job, 0, (), {}, np.array([[123456.789]]))
     assert outcome is tasks.Failure.ROWS
@@ -190,7 +190,7 @@ def test_sums_and_moved_rows_return_failures(error, mark):
 
     assert tasks.combined([_outcome_of(0, Raising()), _outcome_of(1, 1.0)]) is mark
     part = tasks.KeptPart((Raising(), np.zeros(3)), frozenset([tasks.Identity(0, 3, b"1")]), frozenset())
-    job = pickling.dumps(((tasks.Node(0), tasks.Node(1)), lambda *arrays: arrays))
+    job = arrays.dumps(((tasks.Node(0), tasks.Node(1)), lambda *arrays: arrays))
     assert tasks.divided(job, 0, (), 2, part) == [mark, mark]
     unlike = [tasks.KeptPart((np.zeros(shape),), frozenset(), frozenset()) for shape in (1, (1, 2))]
     assert tasks.united(unlike) is tasks.Failure.ROWS
@@ -205,7 +205,7 @@ def _outcome_of(part, value):
 
 
 def test_memory_has_a_message_of_its_own():
-    job = pickling.dumps(((tasks.Node(0),), _too_large))
+    job = arrays.dumps(((tasks.Node(0),), _too_large))
     assert tasks.run(job, 0, (), {}, np.zeros((1, 1))) is tasks.Failure.MEMORY
 
 
@@ -299,14 +299,14 @@ def test_the_checksum_sees_order_and_the_number_of_rows():
 
 
 def test_rows_that_are_moved_to_other_parts_keep_their_order_and_the_identities_of_their_parts():
-    job = pickling.dumps(((tasks.Node(0), tasks.Node(1)), arrays._as_tuple))
+    job = arrays.dumps(((tasks.Node(0), tasks.Node(1)), arrays._as_tuple))
     rows = [np.arange(5), np.arange(5, 8)]
     places = [np.array([1, 0, 1, 1, 0]), np.array([1, 0, 1])]
     pieces = [tasks.divided(job, i, (), 2, *own) for i, own in enumerate(zip(rows, places, strict=True))]
     parts = [tasks.united([own[j] for own in pieces]) for j in range(2)]
     assert [part.arrays[0].tolist() for part in parts] == [[1, 4, 6], [0, 2, 3, 5, 7]]
     assert all({own.part for own in part.identities} == {0, 1} for part in parts)
-    outcome = tasks.run(pickling.dumps(((tasks.Node(0),), len)), 0, (), {}, parts[1])
+    outcome = tasks.run(arrays.dumps(((tasks.Node(0),), len)), 0, (), {}, parts[1])
     assert outcome.value == 5
     assert tasks._opened(1, (rows[1], places[1]))[1] < outcome.identities
     assert tasks.united([tasks.Failure.ROWS, pieces[0][0]]) is tasks.Failure.ROWS
@@ -330,11 +330,11 @@ def test_estimators_that_hold_a_generator_are_refused_before_the_charge():
 
 def test_two_readings_of_one_part_are_an_error_also_if_they_are_united():
     rows, places = np.arange(8), np.arange(8) % 2
-    job = pickling.dumps(((tasks.Node(0), tasks.Node(1)), arrays._as_tuple))
+    job = arrays.dumps(((tasks.Node(0), tasks.Node(1)), arrays._as_tuple))
     first, again = (tasks.divided(job, 0, (), 2, own, places) for own in (rows, rows[::-1].copy()))
     other = tasks.divided(job, 1, (), 2, rows, places)
     parts = [tasks.united([again[0], other[0]]), tasks.united([first[1], other[1]])]
-    outcomes = [tasks.run(pickling.dumps(((tasks.Node(0),), len)), j, (), {}, part) for j, part in enumerate(parts)]
+    outcomes = [tasks.run(arrays.dumps(((tasks.Node(0),), len)), j, (), {}, part) for j, part in enumerate(parts)]
     together = tasks.combined(outcomes)
     assert len(together.identities) == 3
 
@@ -350,10 +350,10 @@ def test_two_readings_of_one_part_are_an_error_also_if_they_are_united():
 
 
 def test_a_kept_part_remembers_the_arithmetic_of_earlier_machines():
-    job = pickling.dumps(((tasks.Node(0), tasks.Node(1)), arrays._as_tuple))
+    job = arrays.dumps(((tasks.Node(0), tasks.Node(1)), arrays._as_tuple))
     kept = tasks.KeptPart((np.arange(2), np.zeros(2, int)), frozenset(), frozenset([b"other"]))
     (divided,) = tasks.divided(job, 0, (), 1, kept)
-    outcome = tasks.run(pickling.dumps(((tasks.Node(0),), len)), 0, (), {}, tasks.united([divided]))
+    outcome = tasks.run(arrays.dumps(((tasks.Node(0),), len)), 0, (), {}, tasks.united([divided]))
     assert outcome.arithmetic == {b"other", tasks.arithmetic()}
 
 
@@ -372,7 +372,7 @@ def _drawn(rows):
 
 
 def test_bytes_of_a_job_say_what_is_run_and_no_more():
-    job = pickling.dumps(((tasks.Node(0),), len))
+    job = arrays.dumps(((tasks.Node(0),), len))
     assert len(job) < 400
     assert tasks.run(job, 3, (), {}, np.zeros((7, 2))).value == 7
     assert io.BytesIO(job).read(1) == b"\x80"
