@@ -92,7 +92,7 @@ class SelectionMechanism:
         return bernoulli_exp(gamma, error, exact, stream)
 
 
-def check_scores(scores: ArrayLike) -> NDArray[np.float64]:
+def _check_scores(scores: ArrayLike) -> NDArray[np.float64]:
     """Return scores as a non-empty finite vector. Messages never hold their values."""
     array = np.asarray(scores, dtype=np.float64)
     if array.ndim != 1 or array.size == 0:
@@ -123,7 +123,7 @@ class ExponentialMechanism(SelectionMechanism):
         index : int
             Position in `scores`.
         """
-        values = check_scores(scores)
+        values = _check_scores(scores)
         while True:
             drawn = uniform_below(values.size, 2 * min(values.size, 4096), stream)[0].astype(np.intp)
             accepted = np.flatnonzero(self._accept(values, drawn, stream))
@@ -152,7 +152,7 @@ class PermuteAndFlip(SelectionMechanism):
         index : int
             Position in `scores`.
         """
-        values = check_scores(scores)
+        values = _check_scores(scores)
         order = random_permutation(values.size, stream)
         # The coin of the best candidate always shows heads. Therefore one candidate is always found.
         return int(order[np.argmax(self._accept(values, order, stream))])
