@@ -73,7 +73,13 @@ def test_rules_refuse_what_they_should():
     ):
         with pytest.raises(ValueError, match="bend"):
             rule(value, "bend")
-    for rule, value in ((Real(), "1"), (Integer(1), 1.0), (Or(None, Real()), "auto"), (Or("auto", Real()), None), (Or("auto", Real()), "automatic")):
+    for rule, value in (
+        (Real(), "1"),
+        (Integer(1), 1.0),
+        (Or(None, Real()), "auto"),
+        (Or("auto", Real()), None),
+        (Or("auto", Real()), "automatic"),
+    ):
         with pytest.raises(TypeError, match="bend must be"):
             rule(value, "bend")
 
