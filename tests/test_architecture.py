@@ -82,7 +82,7 @@ def test_there_is_no_circle_of_files():
     graph = {name: {other for other in imports(path) if other in files} for name, path in files.items()}
     # A package that holds a module is no import of its own.
     graph = {name: others - {name, name.rpartition(".")[0]} for name, others in graph.items()}
-    assert graph["skdp.tree._growth"] >= {"skdp.tree._structure"}
+    assert graph["skdp.tree._forest"] >= {"skdp.tree._structure"}
     graphlib.TopologicalSorter(graph).prepare()
 
 

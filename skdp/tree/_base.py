@@ -1,4 +1,4 @@
-"""Common methods of trees: prediction from released leaves, and checks of shapes."""
+"""Common methods of trees: prediction from released leaves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import validate_quietly
-from ..checks.params import check_integer
 from ..checks.silence import DiscreetMethods
 from ._structure import ROUTED
 
@@ -17,11 +16,6 @@ Array = NDArray[np.float64]
 
 #: Routing tables have one entry for each tree and category.
 MOST_CATEGORIES = 2**16
-
-
-def check_optional(value: object, name: str, least: int, most: int) -> int | None:
-    """Return an integer within limits, or None."""
-    return None if value is None else check_integer(value, name, least=least, most=most)
 
 
 class TreeModel(DiscreetMethods):

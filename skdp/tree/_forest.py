@@ -14,27 +14,38 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..checks.params import check_choice, check_integer
-from ..mechanisms import Mechanism, NoiseSource, coordinate_variance, is_gaussian, within_reach
+from ..accounting import PrivacyCost
+from ..checks.parameters import Checked, Integer, OneOf, Or, Rules
+from ..mechanisms import NoiseSource, coordinate_variance, is_gaussian, within_reach
 from ..parts.arrays import in_memory, many_rows
 from ..release.estimator import PrivateEstimator, Records, Shape
 from ..release.mismatch import column_part, label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..schema.columns import Columns, check_columns
-from ._base import MOST_CATEGORIES, TreeModel, check_optional
-from ._growth import grow
-from ._importances import impurity_decreases
+from ..schema.columns import COLUMN_RULES, Columns, check_columns
+from ._base import MOST_CATEGORIES, TreeModel
 from ._outcomes import Labels, Outcome, Targets
-from ._plans import COUNTS, CUTS, GRID, LENGTH, SCALE, STEP, TREES, Parameters, Plan, Shares, make_plan, plan_trees
-from ._smoothing import class_distributions, log_odds, scores, totals_of
-from ._structure import ROUTED, Forest, FoundLeaves
+from ._plans import (
+    COUNTS,
+    CUTS,
+    GRID,
+    LENGTH,
+    SCALE,
+    STEP,
+    TREES,
+    Plan,
+    Shares,
+    features_of_trees,
+    make_plan,
+    plan_trees,
+)
+from ._smoothing import class_distributions, impurity_decreases, log_odds, scores, totals_of
+from ._structure import ROUTED, Forest, FoundLeaves, grow
 from ._weights import (
     LENGTHS,
     SCALES,
@@ -52,9 +63,6 @@ Array = NDArray[np.float64]
 
 # Number of scores that predictions add up at once.
 _LOOKED_UP = 2**21
-
-THRESHOLDS = ("uniform", "quantile")
-WEIGHTS = ("newton", "equal")
 
 # Unit of the scores of a choice without noise.
 _LEAST_UNIT = 2.0**-16
@@ -83,11 +91,6 @@ def node_scores(leaves: Array, inner: Array, prior: Array) -> Array:
     return scores(np.concatenate([leaves, inner], axis=1), prior)
 
 
-def _postprocess_rows(counts: Array, spread: float) -> float:
-    """Return the number of records minus one standard deviation of its noise, because too few trees do less harm."""
-    return max(float(counts.sum()) - spread * math.sqrt(len(counts)), 1.0)
-
-
 def _warn_of_counts(
     forest: Forest,
     counts: Array,
@@ -108,15 +111,15 @@ def _warn_of_counts(
     for tree, (seen, n_seen) in enumerate(zip(forest.features, forest.n_seen, strict=True)):
         trees.setdefault(tuple(sorted(categorical & set(seen[:n_seen].tolist()))), []).append(tree)
     n_leaves = forest.reachable().sum(axis=1)
-    found = {
-        columns: (counts[own].sum(axis=(0, 1)) / len(own), noise * math.sqrt(n_leaves[own].sum()) / len(own))
-        for columns, own in trees.items()
+    by_columns = {
+        columns: (counts[which].sum(axis=(0, 1)) / len(which), noise * math.sqrt(n_leaves[which].sum()) / len(which))
+        for columns, which in trees.items()
         if len(columns) < 2
     }
-    every = found.pop((), None) if first is None else first
+    every = by_columns.pop((), None) if first is None else first
     root = math.sqrt(counts.shape[2])
-    totals = {columns[0]: (float(own.sum()), spread * root) for columns, (own, spread) in found.items() if columns}
-    parts = [column_part(j if names is None else str(names[j]), *own) for j, own in totals.items()]
+    totals = {columns[0]: (float(c.sum()), spread * root) for columns, (c, spread) in by_columns.items() if columns}
+    parts = [column_part(j if names is None else str(names[j]), *total) for j, total in totals.items()]
     if every is not None:
         labels = [] if first or classes is None else label_parts(classes, *every)
         warn_of_mismatch(
@@ -127,29 +130,20 @@ def _warn_of_counts(
         warn_of_mismatch(most, spread, parts, labels=classes is not None, n_totals=len(totals), gaussian=gaussian)
 
 
-def _postprocess_step(mechanism: Mechanism, step: Step, released: Array) -> Array:
-    """Return the change of the weights of the trees, and of constants, from the released sums."""
-    spread = math.sqrt(coordinate_variance(mechanism))
-    # The largest eigenvalue of a symmetric Gaussian matrix of this size.
-    largest = spread * math.sqrt(2 * step.n_weights) * step.curvature
-    return newton_step(step, released, _RIDGE * largest, spread * step.gradient)
-
-
 class RandomTrees(TreeModel, PrivateEstimator):
     """Base of forests of random trees, for class probabilities and for shares of two ends."""
 
-    bounds: Any
-    categorical_features: Any
-    n_categories: Any
-    n_estimators: int | None
-    epsilon: float
-    delta: float
-    max_depth: int | None
-    max_features: int | None
-    expected_n: int | None
-    thresholds: str
-    weights: str
-    structure_seed: int
+    _parameter_rules: ClassVar[Rules] = {
+        **COLUMN_RULES,
+        "n_estimators": Or(None, Integer(1, 10_000)),
+        "max_depth": Or(None, Integer(0, 16)),
+        "max_features": Or(None, Integer(1, 10_000)),
+        "expected_n": Or(None, Integer(1, 10**12)),
+        "thresholds": OneOf(("uniform", "quantile")),
+        "weights": OneOf(("newton", "equal")),
+        "structure_seed": Integer(0),
+    }
+
     tree_weights_: Array
     _decreases: Array
 
@@ -157,14 +151,14 @@ class RandomTrees(TreeModel, PrivateEstimator):
     def _outcome(self, shape: Shape) -> Outcome:
         """Return the outcome that leaves count."""
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         columns = parameters.columns.resolve(shape.n_features, shape.names, named=shape.is_read)
         outcome = self._outcome(shape)
         plan = make_plan(parameters, shape.n_features, outcome, len(columns.numeric))
         return plan.guarantee, Design(columns, plan, outcome)
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
+        self, session: ReleaseSession, records: Records, parameters: Checked, design: Design
     ) -> dict[str, Any]:
         columns, plan, outcome = design.columns, design.plan, design.outcome
         n_features, n_classes = records.shape.n_features, outcome.n_classes
@@ -180,23 +174,23 @@ class RandomTrees(TreeModel, PrivateEstimator):
         trees = plan.trees
         if trees is None:
             if isinstance(outcome, Labels):
-                spread = math.sqrt(coordinate_variance(session.mechanism(outcome.first)))
-                first = outcome.known_totals(session.release(outcome.first, outcome.first_sums(all_y)), spread), spread
+                first = outcome.first_totals(session, all_y)
             assert first is not None
             chosen = Shares(parameters.epsilon, parameters.delta)
-            n_rows = _postprocess_rows(*first)
+            # The number of records is taken one standard deviation of its noise lower: too few trees do less harm.
+            n_rows = max(float(first[0].sum()) - first[1] * math.sqrt(len(first[0])), 1.0)
             trees = plan_trees(parameters, n_features, outcome, n_rows, plan.rest, chosen)
             session.refine(TREES, chosen.releases, chosen.events)
         assert trees is not None
-        n_seen = parameters.n_seen(trees.n_trees, n_features)
+        n_seen = features_of_trees(parameters, trees.n_trees, n_features)
         stream = NoiseSource(parameters.structure_seed).stream("structure of trees")
         forest = grow(columns, n_seen, trees.depth, stream, warps)
         reachable = forest.reachable()
         counter = trees.mechanisms[COUNTS]
         routes: Any = forest
-        if in_memory(X) and forest.bytes_found <= X.shape[1] * X.itemsize:
+        if in_memory(X) and forest.n_trees * forest.leaf_type.itemsize <= X.shape[1] * X.itemsize:
             # The leaves are found once. They take no more memory than the rows.
-            X, routes = forest.found(X), FoundLeaves(forest.n_trees, forest.n_leaves)
+            X, routes = forest.leaves_of(X), FoundLeaves(forest.n_trees, forest.n_leaves)
         released = session.release(COUNTS, outcome.sums(counter, routes, X, y))
         counts = released[: reachable.size * n_classes].reshape(*reachable.shape, n_classes) * reachable[:, :, None]
         names = records.shape.names
@@ -227,19 +221,22 @@ class RandomTrees(TreeModel, PrivateEstimator):
             def choose(label: str, line: Line) -> Array:
                 # Without noise, the odds decide between equal scores.
                 unit = max(trees.mechanisms[label].scale, _LEAST_UNIT)
-                found = line_scores(line, unit, base, looked_up, losses, X, y)
-                return line.at(int(session.release(label, found)[0]))
+                values = line_scores(line, unit, base, looked_up, losses, X, y)
+                return line.at(int(session.release(label, values)[0]))
 
             weights = choose(SCALE, Line(np.zeros_like(weights), weights, *SCALES))
             mechanism = trees.mechanisms.get(STEP)
             if mechanism is not None:
                 start = weights
 
-                def terms(rows: NDArray, own: NDArray) -> tuple[Array, Array]:
-                    return record_terms(step, np.stack(list(looked_up(rows))), base, start, own)
+                def terms(rows: NDArray, outcomes: NDArray) -> tuple[Array, Array]:
+                    return record_terms(step, np.stack(list(looked_up(rows))), base, start, outcomes)
 
                 summed = session.release(STEP, within_reach(mechanism, newton_sums(step, terms, X, y)))
-                change = _postprocess_step(mechanism, step, summed)
+                noise = math.sqrt(coordinate_variance(mechanism))
+                # The largest eigenvalue of a symmetric Gaussian matrix of this size.
+                largest = noise * math.sqrt(2 * step.n_weights) * step.curvature
+                change = newton_step(step, summed, _RIDGE * largest, noise * step.gradient)
                 weights = choose(LENGTH, Line(start, change, *LENGTHS))
         return {
             "structure_": forest,
@@ -273,19 +270,8 @@ class RandomTrees(TreeModel, PrivateEstimator):
             return None
         return make_plan(parameters, 1, self._outcome(Shape(1, 2)), 0).guarantee.cost
 
-    def _check_parameters(self) -> Parameters:
-        return Parameters(
-            epsilon=check_epsilon(self.epsilon),
-            delta=check_delta(self.delta),
-            columns=check_columns(self, n_cells=GRID, most=MOST_CATEGORIES),
-            n_estimators=check_optional(self.n_estimators, "n_estimators", 1, 10_000),
-            max_depth=check_optional(self.max_depth, "max_depth", 0, 16),
-            max_features=check_optional(self.max_features, "max_features", 1, 10_000),
-            expected_n=check_optional(self.expected_n, "expected_n", 1, 10**12),
-            thresholds=check_choice(self.thresholds, "thresholds", THRESHOLDS),
-            weights=check_choice(self.weights, "weights", WEIGHTS),
-            structure_seed=check_integer(self.structure_seed, "structure_seed", least=0),
-        )
+    def _check_together(self, parameters: Checked) -> None:
+        parameters.columns = check_columns(self, n_cells=GRID, most=MOST_CATEGORIES)
 
     def _probabilities(self, X: NDArray, leaves: Array, inner: Array, prior: Array, intercept: Array) -> Array:
         """Return the probabilities of classes, of shape (n_classes, n_rows)."""

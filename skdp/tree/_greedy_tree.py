@@ -10,15 +10,16 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import PrivacyCost, PrivacyEvent, check_delta, check_epsilon
-from ..checks.params import check_boolean, check_choice, check_integer
+from ..accounting import PrivacyCost, PrivacyEvent
+from ..checks.parameters import Checked, Integer, OneOf, Or, Rules
+from ..checks.params import check_boolean
 from ..mechanisms import coordinate_variance, is_gaussian
 from ..parts.arrays import in_memory
 from ..release.estimator import LabelsMixin, Records, Shape
@@ -26,16 +27,14 @@ from ..release.mismatch import label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..schema.bins import Bins
-from ..schema.columns import Columns, ColumnSpec, check_columns
+from ..schema.columns import COLUMN_RULES, Columns, check_columns
 from ..sensitivity import sum_over_rows
-from ._base import MOST_CATEGORIES, TreeClassifier, check_optional
-from ._counts import choice_mechanism, count_mechanism, leaf_counts
+from ._base import MOST_CATEGORIES, TreeClassifier
+from ._outcomes import choice_mechanism, count_mechanism, leaf_counts
 from ._smoothing import class_distributions, class_prior, few_records, totals_of
 from ._structure import ROUTED, walk_down
 
 Array = NDArray[np.float64]
-
-CRITERIA = ("gini", "max")
 
 _COUNTS = "leaf counts"
 
@@ -43,11 +42,6 @@ _COUNTS = "leaf counts"
 _SPLIT_SHARE = 0.6
 
 _DEPTH = 5
-
-
-def automatic_depth(epsilon: float) -> int:
-    """Return the depth for a budget: with little epsilon, few leaves have less noise together."""
-    return max(1, _DEPTH + round(2 * math.log10(min(epsilon, 1.0))))
 
 
 def splits_of(level: int) -> str:
@@ -117,20 +111,20 @@ class Candidates:
 
     @cached_property
     def _numeric(self) -> dict[int, Bins]:
-        return {j: Bins(own, right=False) for j, own in self.thresholds.items()}
+        return {j: Bins(edges, right=False) for j, edges in self.thresholds.items()}
 
     def bins(self, X: NDArray) -> Iterator[NDArray[np.intp]]:
         """Yield the bins of records, of shape (n_rows,), feature by feature."""
         for j, values in enumerate(np.ascontiguousarray(X.T)):
             yield self._numeric[j](values) if j in self._numeric else self.columns.cells(j, values)
 
-    def found(self, X: NDArray) -> NDArray:
+    def all_bins(self, X: NDArray) -> NDArray:
         """Return the bins of all records, of shape (n_rows, n_features) and a small type."""
         out = np.empty((X.shape[1], len(X)), dtype=np.min_scalar_type(int(self.widths.max())))
         for start in range(0, len(X), ROUTED):
-            part = slice(start, start + ROUTED)
-            for own, bins in zip(out, self.bins(X[part]), strict=True):
-                own[part] = bins
+            rows = slice(start, start + ROUTED)
+            for bins_of_feature, bins in zip(out, self.bins(X[rows]), strict=True):
+                bins_of_feature[rows] = bins
         return out.T
 
     def children(self, histogram: Array) -> tuple[Array, Array]:
@@ -140,8 +134,8 @@ class Candidates:
         right = []
         start = 0
         for n, width, count in zip(self.columns.n_categories, self.widths, self.counts, strict=True):
-            part = histogram[:, start : start + width]
-            right.append(part[:, :count] if n else whole - np.cumsum(part, axis=1)[:, :-1])
+            counts = histogram[:, start : start + width]
+            right.append(counts[:, :count] if n else whole - np.cumsum(counts, axis=1)[:, :-1])
             start += width
         beyond = np.concatenate(right, axis=1)
         return whole - beyond, beyond
@@ -149,12 +143,12 @@ class Candidates:
     def split(self, chosen: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array, NDArray[np.intp]]:
         """Return features, thresholds and categories of chosen candidates. Categories are -1 for numeric features."""
         features = np.repeat(np.arange(self.columns.n_features), self.counts)
-        places = np.arange(self.n_candidates) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
+        categories = np.arange(self.n_candidates) - np.repeat(np.cumsum(self.counts) - self.counts, self.counts)
         thresholds = np.zeros(self.n_candidates)
-        for j, own in self.thresholds.items():
-            thresholds[features == j] = own
-            places[features == j] = -1
-        return features[chosen], thresholds[chosen], places[chosen]
+        for j, values in self.thresholds.items():
+            thresholds[features == j] = values
+            categories[features == j] = -1
+        return features[chosen], thresholds[chosen], categories[chosen]
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,7 +230,7 @@ def histogram(
     n_classes: int,
     X: NDArray,
     codes: NDArray[np.intp],
-    *found: NDArray,
+    *all_bins: NDArray,
 ) -> Array:
     """Count classes by node of the last level and bin of each feature, of shape (n_nodes, n_bins, n_classes).
 
@@ -245,8 +239,8 @@ def histogram(
     widths = candidates.widths.tolist()
     ends = np.cumsum(widths).tolist()
 
-    def block(rows: NDArray, classes: NDArray, *found: NDArray) -> NDArray:
-        bins = (own.astype(np.intp) for own in found[0].T) if found else candidates.bins(rows)
+    def block(rows: NDArray, classes: NDArray, *known: NDArray) -> NDArray:
+        bins = (of_feature.astype(np.intp) for of_feature in known[0].T) if known else candidates.bins(rows)
         out = np.empty((splits.n_leaves, ends[-1], n_classes), dtype=np.intp)
         leaves = splits.leaves(rows)[0]
         first = {width: leaves * (width * n_classes) + classes for width in set(widths)}
@@ -257,7 +251,7 @@ def histogram(
             out[:, end - width : end] = counts.reshape(-1, width, n_classes)
         return out
 
-    return sum_over_rows(block, X, codes, *found, block_rows=ROUTED).astype(np.float64)
+    return sum_over_rows(block, X, codes, *all_bins, block_rows=ROUTED).astype(np.float64)
 
 
 def gini_decreases(splits: Splits, counts: Array, n_features: int) -> Array:
@@ -267,30 +261,17 @@ def gini_decreases(splits: Splits, counts: Array, n_features: int) -> Array:
         totals = nodes.sum(axis=1)
         return totals - (nodes**2).sum(axis=1) / np.maximum(totals, 1e-300)
 
-    found, below = np.zeros(n_features), np.maximum(counts, 0.0)
+    by_feature, below = np.zeros(n_features), np.maximum(counts, 0.0)
     while len(below) > 1:
         nodes = below.reshape(len(below) // 2, 2, -1).sum(axis=1)
         decreases = impurity(nodes) - impurity(below).reshape(-1, 2).sum(axis=1)
         level = slice(len(nodes) - 1, 2 * len(nodes) - 1)
-        np.add.at(found, splits.features[level], np.where(splits.merged[level], 0.0, np.maximum(decreases, 0.0)))
+        np.add.at(by_feature, splits.features[level], np.where(splits.merged[level], 0.0, np.maximum(decreases, 0.0)))
         below = nodes
-    return found
+    return by_feature
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """The checked parameters of a fit, all public."""
-
-    epsilon: float
-    delta: float
-    columns: ColumnSpec
-    max_depth: int
-    n_thresholds: int
-    criterion: str
-    prune: bool
-
-
-def make_plan(parameters: Parameters, n_classes: int) -> PrivacyGuarantee:
+def make_plan(parameters: Checked, n_classes: int) -> PrivacyGuarantee:
     """Return the releases: one for each level, and the leaf counts."""
     epsilon, delta, depth = parameters.epsilon, parameters.delta, parameters.max_depth
     share = _SPLIT_SHARE / depth if depth else 0.0
@@ -306,15 +287,6 @@ def make_plan(parameters: Parameters, n_classes: int) -> PrivacyGuarantee:
     releases.append(Release(_COUNTS, counts, rest, Theorem("Trees", 1)))
     events.append(event)
     return PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))
-
-
-def _postprocess_leaves(levels: list[Array], merged: NDArray[np.bool_]) -> Array:
-    """Return class distributions of leaves. All leaves below a merged node have the distribution of the highest one."""
-    proba = levels[0]
-    for level, below in enumerate(levels[1:]):
-        above = merged[2**level - 1 : 2 ** (level + 1) - 1]
-        proba = np.where(np.repeat(above, 2)[None, :, None], np.repeat(proba, 2, axis=1), below)
-    return np.array(proba)
 
 
 class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
@@ -425,6 +397,13 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
     (1, 4, 3)
     """
 
+    _parameter_rules: ClassVar[Rules] = {
+        **COLUMN_RULES,
+        "max_depth": Or(None, Integer(0, 12)),
+        "n_thresholds": Integer(1, 4095),
+        "criterion": OneOf(("gini", "max")),
+        "prune": check_boolean,
+    }
     _counts_outside = ("entries", "target")
     _takes_parts = True
     _released = frozenset({"structure_", "leaf_counts_", "leaf_proba_"})
@@ -464,23 +443,23 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Columns]:
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Columns]:
         columns = parameters.columns.resolve(shape.n_features, shape.names, named=shape.is_read)
         return make_plan(parameters, shape.n_classes), columns
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, columns: Columns
+        self, session: ReleaseSession, records: Records, parameters: Checked, columns: Columns
     ) -> dict[str, Any]:
         X, codes, classes = records.X, records.y, records.shape.classes
         counter = session.mechanism(_COUNTS)
         noise, gaussian = math.sqrt(coordinate_variance(counter)), is_gaussian(counter)
         candidates = Candidates(columns, parameters.n_thresholds)
         # Bins are found once. They take no more memory than the rows.
-        found = (candidates.found(X),) if in_memory(X) else ()
+        bins = (candidates.all_bins(X),) if in_memory(X) else ()
         nothing = np.empty(0, dtype=np.intp)
         splits = Splits(nothing, np.empty(0), nothing, nothing.astype(bool))
         for level in range(parameters.max_depth):
-            counted = histogram(candidates, splits, len(classes), X, codes, *found)
+            counted = histogram(candidates, splits, len(classes), X, codes, *bins)
             values = split_scores(*candidates.children(counted), parameters.criterion)
             chosen = session.release(splits_of(level), values).astype(np.intp)
             splits = splits.grown(*candidates.split(chosen))
@@ -494,8 +473,13 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         prior = class_prior(*totals_of(counts, reachable, noise))
         levels = class_distributions(counts, reachable, noise, True, prior)
         merged = few_records(counts[0], noise) if parameters.prune else splits.merged
+        proba = levels[0]
+        for level, below in enumerate(levels[1:]):
+            # All leaves below a merged node have the distribution of the highest one.
+            above = merged[2**level - 1 : 2 ** (level + 1) - 1]
+            proba = np.where(np.repeat(above, 2)[None, :, None], np.repeat(proba, 2, axis=1), below)
         return {
-            "leaf_proba_": _postprocess_leaves(levels, merged),
+            "leaf_proba_": np.array(proba),
             "structure_": replace(splits, merged=merged),
             "leaf_counts_": counts,
         }
@@ -512,17 +496,11 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
     def _fixed_cost(self) -> PrivacyCost | None:
         return make_plan(self._check_parameters(), 2).cost
 
-    def _check_parameters(self) -> Parameters:
-        depth, epsilon = check_optional(self.max_depth, "max_depth", 0, 12), check_epsilon(self.epsilon)
-        return Parameters(
-            epsilon=epsilon,
-            delta=check_delta(self.delta),
-            columns=check_columns(self, most=MOST_CATEGORIES),
-            max_depth=automatic_depth(epsilon) if depth is None else depth,
-            n_thresholds=check_integer(self.n_thresholds, "n_thresholds", least=1, most=4095),
-            criterion=check_choice(self.criterion, "criterion", CRITERIA),
-            prune=check_boolean(self.prune, "prune"),
-        )
+    def _check_together(self, parameters: Checked) -> None:
+        parameters.columns = check_columns(self, most=MOST_CATEGORIES)
+        if parameters.max_depth is None:
+            # With little epsilon, few leaves have less noise together.
+            parameters.max_depth = max(1, _DEPTH + round(2 * math.log10(min(parameters.epsilon, 1.0))))
 
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities.

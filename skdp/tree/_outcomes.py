@@ -1,4 +1,6 @@
-"""The outcomes that leaves count: labels of records, or shares of two ends for targets.
+"""The outcomes that leaves count, their sensitivity and their mechanisms; and mechanisms for choices.
+
+Leaves count labels of records, or shares of two ends for targets.
 
 In both cases, each leaf has the numbers of two or more classes. For targets, let :math:`v` be the target mapped from
 its bounds to [0, 1]. A record is a share :math:`1 - v` of one class and a share :math:`v` of another. The number of
@@ -10,17 +12,21 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import PrivacyEvent, PureEvent
+from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
 from ..checks.data import known_labels
 from ..mechanisms import (
+    BestChoices,
+    DiscreteLaplaceMechanism,
+    GaussianMechanism,
+    GroupChoices,
     Mechanism,
     NoNoise,
     coordinate_variance,
@@ -31,11 +37,11 @@ from ..mechanisms import (
 )
 from ..parts.arrays import PartedArray, many_rows, rowwise
 from ..release.mismatch import warn_of_labels
+from ..release.session import ReleaseSession
 from ..release.units import rows_at
 from ..sensitivity import sum_over_rows
 from ..solvers.scaling import Scaling
 from ..solvers.target_range import Located
-from ._counts import Structure, class_counts, count_mechanism, leaf_counts
 from ._smoothing import class_prior
 from ._structure import ROUTED
 from ._weights import brier_losses, squared_losses
@@ -49,6 +55,82 @@ _LEAST_DISPERSION = 2.0**-26
 
 #: Squared errors are clipped at so many times the variance of targets.
 _LARGEST_LOSS = 9.0
+
+
+class Structure(Protocol):
+    """Trees without the numbers in their leaves."""
+
+    @property
+    def n_trees(self) -> int: ...
+
+    @property
+    def n_leaves(self) -> int: ...
+
+    def router(self, n_rows: int) -> Callable[[NDArray], Iterable[NDArray[np.intp]]]: ...
+
+
+def leaf_counts_l1(n_trees: int) -> float:
+    """Bound the L1 norm of the change of the class counts of all leaves by one record.
+
+    The trees do not depend on the data. A record reaches one leaf of each tree, or none if it has an unknown category,
+    and raises the count of its class there by 1. Therefore at most `n_trees` entries change by 1. Every record of known
+    categories attains the bound.
+    """
+    return float(n_trees)
+
+
+def leaf_counts_l2(n_trees: int) -> float:
+    """Bound the L2 norm of the change of the class counts of all leaves by one record.
+
+    At most `n_trees` entries change by 1 (see `leaf_counts_l1`). Every record of known categories attains the bound.
+    """
+    return math.sqrt(n_trees)
+
+
+def count_mechanism(
+    epsilon: float, delta: float, share: float, n_trees: int, size: int
+) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism for leaf counts: discrete Laplace by L1, or Gaussian by L2 sensitivity."""
+    if epsilon == math.inf:
+        return NoNoise(leaf_counts_l2(n_trees)), PureEvent(epsilon)
+    if delta > 0:
+        mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
+        sensitivity = leaf_counts_l2(n_trees)
+        # Counts lie on the lattice, unless the noise is very large. Then the sensitivity includes the rounding. If the
+        # noise is very small, the lattice is coarser, so that it covers all possible counts.
+        bits = min(max(31 + math.floor(math.log2(sensitivity / mu)), 16), 30)
+        return GaussianMechanism(mu, sensitivity, size, bits), GaussianEvent(mu)
+    part = pure_share(epsilon, share)
+    return DiscreteLaplaceMechanism(part, leaf_counts_l1(n_trees), size), PureEvent(part)
+
+
+def choice_mechanism(epsilon: float, delta: float, share: float, sensitivity: float) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism for choices by scores that one record moves in one direction only."""
+    if epsilon == math.inf:
+        return BestChoices(sensitivity), PureEvent(epsilon)
+    if delta > 0:
+        mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
+        choice = GroupChoices(bounded_range_epsilon(mu), sensitivity, monotone=True, bounded_range=True)
+        return choice, GaussianEvent(mu)
+    part = pure_share(epsilon, share)
+    return GroupChoices(part, sensitivity, monotone=True), PureEvent(part)
+
+
+def leaf_counts(structure: Structure, X: NDArray, codes: NDArray[np.intp], n_classes: int) -> Array:
+    """Count classes in the leaves of all trees, of shape (n_trees, n_leaves, n_classes)."""
+    shape = structure.n_trees, structure.n_leaves, n_classes
+    route, size = structure.router(many_rows(X)), structure.n_leaves * n_classes
+
+    def block(rows: NDArray, classes: NDArray) -> NDArray:
+        out = np.empty((structure.n_trees, size), dtype=np.intp)
+        for counts, cells in zip(out, route(rows), strict=True):
+            cells *= n_classes
+            cells += classes
+            # Rows that stay in an inner node have numbers after the leaves, and are not counted.
+            counts[:] = np.bincount(cells, minlength=size)[:size]
+        return out
+
+    return sum_over_rows(block, X, codes, block_rows=ROUTED).reshape(shape).astype(np.float64)
 
 
 def spread_weight(n_trees: int, norm: str) -> float:
@@ -140,18 +222,18 @@ class Labels(Outcome):
     ) -> tuple[Mechanism, PrivacyEvent]:
         return count_mechanism(epsilon, delta, share, n_trees, n_trees * n_leaves * self.n_classes)
 
-    def first_mechanism(self, epsilon: float, delta: float, share: float) -> tuple[Mechanism, PrivacyEvent]:
-        """Return the mechanism for sums over all records."""
-        return count_mechanism(epsilon, delta, share, 1, self.n_classes + 1)
+    def first_totals(self, session: ReleaseSession, y: NDArray) -> tuple[Array, float]:
+        """Release the numbers of labels, and return them with the noise in each."""
 
-    def first_sums(self, y: NDArray) -> Array:
-        """Return the sums over all records. One record changes them as it changes those of one tree."""
-        return class_counts(y, self.n_classes)
+        # A record adds 1 to one count, as in `leaf_counts_l1` for one tree. Other labels come last.
+        def block(codes: NDArray[np.intp]) -> NDArray[np.intp]:
+            return np.bincount(np.where(codes < 0, self.n_classes, codes), minlength=self.n_classes + 1)
 
-    def known_totals(self, released: Array, spread: float) -> Array:
+        spread = math.sqrt(coordinate_variance(session.mechanism(self.first)))
+        released = session.release(self.first, sum_over_rows(block, y, block_rows=2**17).astype(np.float64))
         # The noise in the sum of the declared ones is larger than in the count of the others.
         warn_of_labels(float(released[:-1].sum()), spread * math.sqrt(self.n_classes), float(released[-1]))
-        return released[: self.n_classes]
+        return released[:-1], spread
 
     def sums(self, mechanism: Mechanism, structure: Structure, X: NDArray, y: NDArray) -> Array:
         return leaf_counts(structure, X, y, self.n_classes).ravel()
@@ -210,10 +292,10 @@ class Targets(Outcome):
             out = np.empty((structure.n_trees, 2 * size + 1))
             # It is rounded down, because the theorem covers this case only.
             out[:, -1] = np.floor(shares * (1 - shares) / SHARE_STEP).sum()
-            for own, leaves in zip(out, route(rows), strict=True):
+            for sums_of_tree, leaves in zip(out, route(rows), strict=True):
                 # Rows that stay in an inner node have numbers after the leaves, and are not counted.
-                own[0:-1:2] = np.bincount(leaves, weights=(1 - shares) / SHARE_STEP, minlength=size)[:size]
-                own[1:-1:2] = np.bincount(leaves, weights=shares / SHARE_STEP, minlength=size)[:size]
+                sums_of_tree[0:-1:2] = np.bincount(leaves, weights=(1 - shares) / SHARE_STEP, minlength=size)[:size]
+                sums_of_tree[1:-1:2] = np.bincount(leaves, weights=shares / SHARE_STEP, minlength=size)[:size]
             return out
 
         # All terms are integers, so that sums are exact.
@@ -248,5 +330,5 @@ class Targets(Outcome):
         largest = count * q * (1 - q)
         ratio = 1 - float(rest[0]) / weight / largest
         margin = (math.sqrt(coordinate_variance(mechanism)) / weight + spread) / largest
-        found, bound = np.clip([ratio, ratio + margin], _LEAST_DISPERSION, 1.0)
-        return float(found), float(bound)
+        ratio, bound = np.clip([ratio, ratio + margin], _LEAST_DISPERSION, 1.0)
+        return float(ratio), float(bound)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
+from ..checks.parameters import Checked
 from ..mechanisms import (
     Mechanism,
     NoNoise,
@@ -20,10 +21,8 @@ from ..mechanisms import (
 )
 from ..release.session import PrivacyGuarantee, Release, Reserved
 from ..release.theorems import Theorem
-from ..schema.columns import ColumnSpec
 from ..solvers.target_range import TargetRange
-from ._counts import choice_mechanism
-from ._outcomes import Labels, Outcome
+from ._outcomes import Labels, Outcome, choice_mechanism, count_mechanism
 from ._weights import Step
 
 CUTS = "cut points"
@@ -58,74 +57,49 @@ _RECORDS_IN_LEAF = 2.0
 _FEWEST = 4
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """The checked parameters of a fit, all public."""
+def most_trees(parameters: Checked, n_features: int) -> int:
+    """Return the number of trees if the noise is small."""
+    if parameters.n_estimators is not None:
+        return int(parameters.n_estimators)
+    return min(2 * n_features, max(n_features, 64), 256)
 
-    epsilon: float
-    delta: float
-    columns: ColumnSpec
-    n_estimators: int | None
-    max_depth: int | None
-    max_features: int | None
-    expected_n: int | None
-    thresholds: str
-    weights: str
-    structure_seed: int
 
-    @property
-    def private(self) -> bool:
-        return self.epsilon < math.inf
+def number_of_trees(
+    parameters: Checked, n_features: int, n_classes: int, n_rows: float | None, noise: Callable[[int], float]
+) -> int:
+    """Return the largest number of trees for which each class has eight standard deviations of a count's noise."""
+    most = most_trees(parameters, n_features)
+    if n_rows is None or parameters.n_estimators is not None or not parameters.private:
+        return most
+    tolerable = n_rows / (_RECORDS_FOR_NOISE * n_classes)
+    # At least four trees are used, because the accuracy of a single tree of random splits varies much.
+    number = max(min(_FEWEST, most), bisect.bisect_right(range(1, most + 1), tolerable, key=noise))
+    # Trees of two features are added to those of one if there is little noise.
+    added = bisect.bisect_right(range(1, number + 1), tolerable / _LESS_NOISE, key=noise)
+    return max(min(number, n_features), added)
 
-    def most_trees(self, n_features: int) -> int:
-        """Return the number of trees if the noise is small."""
-        if self.n_estimators is not None:
-            return self.n_estimators
-        return min(2 * n_features, max(n_features, 64), 256)
 
-    @property
-    def adaptive(self) -> bool:
-        """Whether noisy class counts determine the number of trees and their depth."""
-        return self.n_estimators is None and self.expected_n is None
+def features_of_trees(parameters: Checked, n_trees: int, n_features: int) -> list[int]:
+    """Return the number of features of each tree. All features are used, and additional trees have two features."""
+    if parameters.max_features is not None:
+        return [min(parameters.max_features, n_features)] * n_trees
+    fewest = -(-n_features // max(n_trees, 1))
+    on_top = min(max(2, fewest), n_features)
+    return [fewest if t < n_features else on_top for t in range(n_trees)]
 
-    def n_trees(self, n_features: int, n_classes: int, n_rows: float | None, noise: Callable[[int], float]) -> int:
-        """Return the largest number of trees for which each class has eight standard deviations of a count's noise."""
-        most = self.most_trees(n_features)
-        if n_rows is None or self.n_estimators is not None or not self.private:
-            return most
-        tolerable = n_rows / (_RECORDS_FOR_NOISE * n_classes)
-        # At least four trees are used, because the accuracy of a single tree of random splits varies much.
-        found = max(min(_FEWEST, most), bisect.bisect_right(range(1, most + 1), tolerable, key=noise))
-        # Trees of two features are added to those of one if there is little noise.
-        added = bisect.bisect_right(range(1, found + 1), tolerable / _LESS_NOISE, key=noise)
-        return max(min(found, n_features), added)
 
-    def noisy(self, n_rows: float | None, n_classes: int, noise: float) -> bool:
-        """Tell whether there is too much noise for a step of the weights."""
-        if n_rows is None or self.n_estimators is not None or not self.private:
-            return False
-        return noise * _RECORDS_FOR_STEP * n_classes > n_rows
-
-    def n_seen(self, n_trees: int, n_features: int) -> list[int]:
-        """Return the number of features of each tree. All features are used, and additional trees have two features."""
-        if self.max_features is not None:
-            return [min(self.max_features, n_features)] * n_trees
-        fewest = -(-n_features // max(n_trees, 1))
-        on_top = min(max(2, fewest), n_features)
-        return [fewest if t < n_features else on_top for t in range(n_trees)]
-
-    def depth(self, noise: float, n_features: int, n_classes: int, n_trees: int, n_rows: float | None) -> int:
-        """Return a depth at which leaves of a balanced tree should hold four standard deviations of the noise."""
-        if self.max_depth is not None:
-            return self.max_depth
-        if n_rows is None:
-            return _DEPTH
-        # If there are fewer trees than features, more splits are needed to use the features, down to one deviation.
-        held = 4 / min(max(n_features / n_trees, 1.0), 4.0)
-        return min(
-            max(math.floor(math.log2(max(n_rows / (held * max(noise, _RECORDS_IN_LEAF * n_classes)), 1.0))), 1),
-            _DEEPEST,
-        )
+def depth_of_trees(
+    parameters: Checked, noise: float, n_features: int, n_classes: int, n_trees: int, n_rows: float | None
+) -> int:
+    """Return a depth at which leaves of a balanced tree should hold four standard deviations of the noise."""
+    if parameters.max_depth is not None:
+        return int(parameters.max_depth)
+    if n_rows is None:
+        return _DEPTH
+    # If there are fewer trees than features, more splits are needed to use the features, down to one deviation.
+    deviations = 4 / min(max(n_features / n_trees, 1.0), 4.0)
+    leaves = n_rows / (deviations * max(noise, _RECORDS_IN_LEAF * n_classes))
+    return min(max(math.floor(math.log2(max(leaves, 1.0))), 1), _DEEPEST)
 
 
 @dataclass(frozen=True)
@@ -171,7 +145,7 @@ class Trees:
 
 
 def plan_trees(
-    parameters: Parameters, n_features: int, outcome: Outcome, n_rows: float | None, share: float, shares: Shares
+    parameters: Checked, n_features: int, outcome: Outcome, n_rows: float | None, share: float, shares: Shares
 ) -> Trees:
     """Add the leaf counts, and the releases for the weights. Together, they take `share` of the budget."""
     epsilon, delta, n_classes = parameters.epsilon, parameters.delta, outcome.n_classes
@@ -182,18 +156,20 @@ def plan_trees(
         return math.sqrt(coordinate_variance(outcome.mechanism(epsilon, delta, share - weight_share, n_trees, 1)[0]))
 
     def trees(weight_share: float) -> int:
-        return parameters.n_trees(n_features, n_classes, n_rows, partial(noise, weight_share))
+        return number_of_trees(parameters, n_features, n_classes, n_rows, partial(noise, weight_share))
 
     newton = parameters.weights == "newton"
     weight_share = 2 * _SCALE_SHARE + _STEP_SHARE if newton else 0.0
     n_trees = trees(weight_share)
-    enough = min(n_features, parameters.most_trees(n_features))
-    few = n_trees < enough or parameters.noisy(n_rows, n_classes, noise(weight_share, n_trees))
+    few = n_trees < min(n_features, most_trees(parameters, n_features))
+    if n_rows is not None and parameters.n_estimators is None and parameters.private:
+        # There is too much noise for a step of the weights.
+        few = few or noise(weight_share, n_trees) * _RECORDS_FOR_STEP * n_classes > n_rows
     if newton and few:
         # If noise limits the number of trees, or nearly so, counts need this part of the budget more than weights.
         weight_share = _SCALE_SHARE
         n_trees = trees(weight_share)
-    depth = parameters.depth(noise(weight_share, n_trees), n_features, n_classes, n_trees, n_rows)
+    depth = depth_of_trees(parameters, noise(weight_share, n_trees), n_features, n_classes, n_trees, n_rows)
     before = len(shares.releases)
     count_share = share - weight_share
     shares.add(COUNTS, outcome.mechanism(epsilon, delta, count_share, n_trees, 2**depth), count_share, outcome.theorem)
@@ -224,7 +200,7 @@ class Plan:
         return next((r.mechanism for r in self.guarantee.releases if r.label == label), None)
 
 
-def make_plan(parameters: Parameters, n_features: int, outcome: Outcome, n_numeric: int) -> Plan:
+def make_plan(parameters: Checked, n_features: int, outcome: Outcome, n_numeric: int) -> Plan:
     """Return the planned releases: cut points, sums over all records if trees depend on them, and the trees."""
     epsilon, delta = parameters.epsilon, parameters.delta
     shares = Shares(epsilon, delta)
@@ -233,19 +209,20 @@ def make_plan(parameters: Parameters, n_features: int, outcome: Outcome, n_numer
         rest -= _CUT_SHARE
         shares.add(CUTS, quantile_mechanism(epsilon, delta, _CUT_SHARE, *even_levels(LEVELS), n_numeric), _CUT_SHARE, 3)
     trees, first = None, None
+    # Noisy sums over all records determine the number of trees and their depth.
+    adaptive = parameters.n_estimators is None and parameters.expected_n is None
     if isinstance(outcome, Labels):
-        if parameters.adaptive:
+        if adaptive:
             rest -= _CLASS_SHARE
-            made = outcome.first_mechanism(epsilon, delta, _CLASS_SHARE)
+            made = count_mechanism(epsilon, delta, _CLASS_SHARE, 1, outcome.n_classes + 1)
             shares.add(outcome.first, made, _CLASS_SHARE, outcome.theorem)
     else:
         first = TargetRange.of(epsilon, delta)
         rest -= first.share
         shares.releases.extend(first.releases)
         shares.events.extend(first.events)
-    if parameters.adaptive:
+    if adaptive:
         shares.reserve(TREES, rest)
     else:
-        n_rows = parameters.expected_n
-        trees = plan_trees(parameters, n_features, outcome, n_rows, rest, shares)
+        trees = plan_trees(parameters, n_features, outcome, parameters.expected_n, rest, shares)
     return Plan(shares.guarantee(), rest, trees, first)

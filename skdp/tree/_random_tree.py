@@ -16,7 +16,6 @@ from ..release.estimator import LabelsMixin, Shape
 from ._base import TreeClassifier
 from ._forest import RandomTrees
 from ._outcomes import Labels
-from ._plans import Parameters
 
 Array = NDArray[np.float64]
 
@@ -216,7 +215,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
         self.accountant = accountant
         self.random_state = random_state
 
-    def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
+    def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, None, Shape]:
         # Records with other labels are counted as one more label, and are left out afterwards.
         X, codes, _, shape = super()._read(X, y, parameters)
         return X, codes, None, shape

@@ -1,9 +1,11 @@
-"""Log-odds from noisy leaf counts. All of this is post-processing."""
+"""Log-odds of classes and importances of columns from noisy leaf counts. All of this is post-processing."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ._structure import Forest
 
 Array = NDArray[np.float64]
 
@@ -15,6 +17,10 @@ LARGEST_LOG_ODDS = 3.0
 
 #: Leaves differ from the prior by more than chance if one level differs by so many standard deviations.
 EVIDENCE = 2.0
+
+#: The splits of a column in a level count if they decrease impurity by so many standard deviations of chance. Deep
+#: levels have many nodes with few records, and much of their sum is chance.
+SPLIT_EVIDENCE = 3.0
 
 #: For labels, this is tested only if sampling has at least this part in the variance of chance. If noise has nearly all
 #: of it, the records do not repeat the noise, and the choice of weights detects leaves without information.
@@ -85,10 +91,10 @@ def class_distributions(
             # is chance. If the nodes differ little, a deviation must be larger to count. This lowers squared errors.
             by_chance = by_chance / between_nodes(square, by_chance, np.maximum(noisy.sum(axis=2, keepdims=True), 0.0))
         if few_trees:
-            kept = square / np.maximum(square + by_chance, 1e-300)
+            factor = square / np.maximum(square + by_chance, 1e-300)
         else:
-            kept = 1 - by_chance / np.maximum(np.maximum(square, by_chance), 1e-300)
-        totals = np.maximum(expected + kept * deviation, 0.0)
+            factor = 1 - by_chance / np.maximum(np.maximum(square, by_chance), 1e-300)
+        totals = np.maximum(expected + factor * deviation, 0.0)
         # A node has little information on a class that is rarer than the noise. Without this, noise would make it as
         # likely as others.
         pull = PRIOR_RECORDS * parent + spread
@@ -176,3 +182,56 @@ def few_records(counts: Array, noise: float) -> NDArray[np.bool_]:
         few = np.repeat(few, 2)
         width //= 2
     return np.concatenate([*out, np.empty(0, dtype=bool)])
+
+
+def impurity_decreases(
+    forest: Forest,
+    counts: Array,
+    reachable: NDArray[np.bool_],
+    noise: float,
+    n_features: int,
+    dispersion: float = 1.0,
+) -> Array:
+    r"""Return by column the mean decrease of Gini's impurity by its splits in a tree, beyond chance.
+
+    A split of n records into :math:`n_L` and :math:`n_R`, with class distributions :math:`p_L` and :math:`p_R`,
+    decreases impurity by :math:`(n_L n_R/n)\lVert p_L-p_R\rVert^2`. The counts are noisy, and noise and sampling alone
+    give a positive number. Its expectation follows from the known variances, and is subtracted.
+    """
+    # `noise` is the standard deviation of the noise in a count. `dispersion` is the ratio of the variance of the
+    # counted shares to that of labels.
+    n_trees, n_leaves, n_classes = counts.shape
+    decreases = np.zeros(n_features)
+    for level in range(forest.depth):
+        width = n_leaves // 2 ** (level + 1)
+        nodes = counts.reshape(n_trees, 2**level, 2, width, n_classes).sum(axis=3)
+        variances = noise**2 * reachable.reshape(n_trees, 2**level, 2, width).sum(axis=3)
+        totals = nodes.sum(axis=3)
+        # Fewer records than this are ignored. A side that no record can reach has neither records nor noise.
+        known = (totals > np.sqrt(n_classes * variances)).all(axis=2)
+        at = np.nonzero(known & np.isfinite(forest.level(forest.thresholds, level)))
+        nodes, variances, totals = nodes[at], variances[at], totals[at]
+        n = totals.sum(axis=1)
+        # Let a part w of the records be on the left. The left side has (1-w) L - w R more records of each class than it
+        # would have with the class shares of the node.
+        other = totals[:, ::-1] / n[:, None]
+        more = nodes[:, 0] * other[:, :1] - nodes[:, 1] * other[:, 1:]
+        whole = np.maximum(nodes.sum(axis=1), 0.0)
+        square = ((whole / whole.sum(axis=1, keepdims=True)) ** 2).sum(axis=1)
+        size = n * other[:, 0] * other[:, 1]
+        by_noise = (other**2 * variances).sum(axis=1) * (n_classes - 2 + n_classes * square) / size
+        by_sampling = dispersion * (1 - square)
+        columns = at[0], forest.features[at[0], forest.level(forest.slots, level)[at]]
+        beyond, of_noise, of_sampling = np.zeros((3, n_trees, n_features))
+        np.add.at(beyond, columns, (more**2).sum(axis=1) / size - by_noise - by_sampling)
+        # The variance of the square of a normal variable is twice the square of its variance.
+        np.add.at(of_noise, columns, 2 * ((by_noise + by_sampling) ** 2 - by_sampling**2))
+        np.add.at(of_sampling, columns, 2 * by_sampling**2)
+        # Noise is independent in different trees, but the records are the same.
+        chance = np.sqrt(of_noise.sum(axis=0) + np.sqrt(of_sampling).sum(axis=0) ** 2)
+        beyond = beyond.sum(axis=0)
+        decreases += np.where(beyond > SPLIT_EVIDENCE * chance, beyond, 0.0)
+    seen = np.zeros(n_features)
+    for features, n_seen in zip(forest.features, forest.n_seen, strict=True):
+        seen[features[:n_seen]] += 1
+    return decreases / np.maximum(seen, 1.0)

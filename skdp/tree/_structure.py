@@ -1,4 +1,7 @@
-"""The structure of random trees, and routing of rows. A leaf depends only on the bins of the features of a tree.
+"""The structure of random trees, their random growth, and routing of rows.
+
+Trees are drawn from public numbers only: bounds, numbers of categories, and a public seed. A leaf depends only on the
+bins of the features of a tree.
 
 All trees of a forest have one depth and are stored as one set of arrays. Node ``i`` of a level has the children ``2 i``
 and ``2 i + 1`` in the next level. A tree uses a few of the features. A categorical feature is put into a random order
@@ -13,8 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..mechanisms import BitStream
 from ..schema.bins import Bins
 from ..schema.categories import cells_of_codes
+from ..schema.columns import Columns
 
 Array = NDArray[np.float64]
 
@@ -29,6 +34,9 @@ _MOST_ENTRIES = 4096
 
 #: Largest number of features of such a tree. With more, finding the bins takes as long as walking down the tree.
 _MOST_SEEN = 2
+
+#: A numeric split lies in this part of its cell, so that neither branch is very narrow.
+CENTRAL = (0.25, 0.75)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +83,8 @@ class Forest:
         self, stays: NDArray[np.intp], level: int, node: NDArray[np.intp], reached: Array, thresholds: Array
     ) -> None:
         """Set the position of rows that stay in inner nodes, because a level splits a column without their category."""
-        here = np.isnan(reached) & np.isfinite(thresholds) & (stays < 0)
-        stays[here] = self.n_leaves + 2**level - 1 + node[here]
+        without = np.isnan(reached) & np.isfinite(thresholds) & (stays < 0)
+        stays[without] = self.n_leaves + 2**level - 1 + node[without]
 
     def router(self, n_rows: int) -> Routes:
         """Return a router for blocks of rows, `n_rows` in all."""
@@ -88,22 +96,18 @@ class Forest:
         return np.stack(list(self.router(len(X))(X)))
 
     @property
-    def _found_type(self) -> np.dtype:
+    def leaf_type(self) -> np.dtype:
+        """A small type that holds the numbers of leaves and inner nodes."""
         return np.min_scalar_type(2 * self.n_leaves)
 
-    @property
-    def bytes_found(self) -> int:
-        """Bytes of memory that `found` takes for a row."""
-        return self.n_trees * self._found_type.itemsize
-
-    def found(self, X: NDArray) -> NDArray:
+    def leaves_of(self, X: NDArray) -> NDArray:
         """Return the leaf, or inner node, of each row in each tree, of shape (n_rows, n_trees) and a small type."""
-        out = np.empty((self.n_trees, len(X)), dtype=self._found_type)
+        out = np.empty((self.n_trees, len(X)), dtype=self.leaf_type)
         route = self.router(len(X))
         for start in range(0, len(X), ROUTED):
-            part = slice(start, start + ROUTED)
-            for own, leaves in zip(out, route(X[part]), strict=True):
-                own[part] = leaves
+            rows = slice(start, start + ROUTED)
+            for leaves_of_tree, leaves in zip(out, route(X[rows]), strict=True):
+                leaves_of_tree[rows] = leaves
         return out.T
 
     def question(self, tree: int, level: int, node: int, names: list[str], decimals: int) -> tuple[str, str] | None:
@@ -153,7 +157,7 @@ class FoundLeaves:
 
     def router(self, n_rows: int) -> Callable[[NDArray], Iterator[NDArray[np.intp]]]:
         """Return a function that yields the leaves of a block, as `Forest.router` does."""
-        return lambda leaves: (own.astype(np.intp) for own in leaves.T)
+        return lambda leaves: (of_tree.astype(np.intp) for of_tree in leaves.T)
 
 
 class Routes:
@@ -208,8 +212,8 @@ class Routes:
                 yield np.full(len(X), table[0])
                 continue
             leaves = parts[0][1].take(code(parts[0][0]))
-            for feature, part in parts[1:]:
-                leaves += part.take(code(feature))
+            for feature, strides in parts[1:]:
+                leaves += strides.take(code(feature))
             yield table.take(leaves) if len(parts) > 1 else leaves
 
     def _codes(self, feature: int, values: NDArray) -> NDArray[np.intp]:
@@ -271,25 +275,26 @@ class Routes:
             return
         counts, slots, features = counts[trees], forest.slots[trees], forest.features[trees]
         # The thresholds of the features of each tree, increasing. Values beyond the last one are in the last bin.
-        own = np.where(slots[:, None] == which, forest.thresholds[trees][:, None], np.inf)
-        own = np.concatenate([np.sort(own, axis=2)[:, :, : counts.max()], np.full((*counts.shape, 2), np.inf)], axis=2)
+        edges = np.where(slots[:, None] == which, forest.thresholds[trees][:, None], np.inf)
+        edges = np.concatenate(
+            [np.sort(edges, axis=2)[:, :, : counts.max()], np.full((*counts.shape, 2), np.inf)], axis=2
+        )
         extra = extra[trees]
-        np.put_along_axis(own, counts[:, :, None] + 1, np.where(extra, np.nan, np.inf)[:, :, None], axis=2)
+        np.put_along_axis(edges, counts[:, :, None] + 1, np.where(extra, np.nan, np.inf)[:, :, None], axis=2)
         sizes = counts + 1 + extra
         strides = np.cumprod(sizes, axis=1) // sizes
-        tables = self._leaves_of_bins(trees, own, sizes, strides)
+        tables = self._leaves_of_bins(trees, edges, sizes, strides)
 
         for f in np.unique(features[counts > 0]).tolist():
             at = np.argwhere((features == f) & (counts > 0)).tolist()
-            ends = np.unique(np.concatenate([own[i, s, : counts[i, s]] for i, s in at]))
+            thresholds = np.unique(np.concatenate([edges[i, s, : counts[i, s]] for i, s in at]))
             if f not in forest.places:
-                self._bins[f] = Bins(ends, right=False)
+                self._bins[f] = Bins(thresholds, right=False)
             for i, s in at:
                 t = int(trees[i])
-                values = forest.places[f][t] if f in forest.places else np.append(ends, np.inf)
-                bins = np.searchsorted(own[i, s, : counts[i, s]], values) + np.isnan(values)
-                part = bins * strides[i, s]
-                self._tables.setdefault(t, (tables[i], []))[1].append((f, part))
+                values = forest.places[f][t] if f in forest.places else np.append(thresholds, np.inf)
+                bins = np.searchsorted(edges[i, s, : counts[i, s]], values) + np.isnan(values)
+                self._tables.setdefault(t, (tables[i], []))[1].append((f, bins * strides[i, s]))
         for table, parts in self._tables.values():
             if len(parts) == 1:
                 parts[0] = parts[0][0], table.take(parts[0][1])
@@ -297,13 +302,13 @@ class Routes:
             self._tables[int(trees[i])] = tables[i], []
 
     def _leaves_of_bins(
-        self, trees: NDArray[np.intp], own: Array, sizes: NDArray[np.intp], strides: NDArray[np.intp]
+        self, trees: NDArray[np.intp], edges: Array, sizes: NDArray[np.intp], strides: NDArray[np.intp]
     ) -> NDArray[np.intp]:
         """Walk down with the largest value of each bin, for all combinations of bins of a tree's features."""
         forest = self._forest
         entries = np.arange(sizes.prod(axis=1).max())
         bins = entries // strides[:, :, None] % sizes[:, :, None]
-        values = np.take_along_axis(own, bins, axis=2)
+        values = np.take_along_axis(edges, bins, axis=2)
         node = np.zeros((len(trees), len(entries)), dtype=np.intp)
         stays = np.full(node.shape, -1)
         for level in range(forest.depth):
@@ -313,3 +318,80 @@ class Routes:
             forest.stay(stays, level, node, reached, thresholds)
             node = 2 * node + (reached > thresholds)
         return np.where(stays < 0, node, stays)
+
+
+def uniforms(shape: tuple[int, ...], stream: BitStream) -> Array:
+    """Draw uniform numbers in (0, 1)."""
+    words = stream.words(int(np.prod(shape))) >> np.uint64(11)
+    return ((words.astype(np.float64) + 0.5) * 2.0**-53).reshape(shape)
+
+
+def deal(n_features: int, n_seen: list[int], stream: BitStream) -> NDArray[np.intp]:
+    """Distribute features over trees, each once in a round. Return them sorted, of shape (n_trees, most_seen)."""
+    # In trees with fewer features than others, the last one is repeated.
+    out = np.empty((len(n_seen), max(n_seen)), dtype=np.intp)
+    deck: list[int] = []
+    for row, wanted in zip(out, n_seen, strict=True):
+        hand: list[int] = []
+        while len(hand) < wanted:
+            if all(f in hand for f in deck):
+                deck += np.argsort(uniforms((n_features,), stream)).tolist()
+            card = next(f for f in deck if f not in hand)
+            deck.remove(card)
+            hand.append(card)
+        hand.sort()
+        row[:] = hand + hand[-1:] * (len(row) - wanted)
+    return out
+
+
+def grow(columns: Columns, n_seen: list[int], depth: int, stream: BitStream, warps: dict[int, Array]) -> Forest:
+    """Draw a forest from the public stream."""
+    # `warps` holds, by numeric feature, increasing values that count as evenly spaced. Other features have bounds only.
+    n_trees, most_seen = len(n_seen), max(n_seen)
+    features = deal(columns.n_features, n_seen, stream)
+    n_categories = columns.n_categories[features]
+    places = {}
+    for f in np.flatnonzero(columns.n_categories).tolist():
+        order = np.argsort(uniforms((n_trees, int(columns.n_categories[f])), stream), axis=1)
+        places[f] = np.hstack([np.argsort(order, axis=1), np.full((n_trees, 1), np.nan)])
+    seen = np.arange(most_seen) < np.array(n_seen)[:, None]
+    # Cells in units in which values of numeric features lie between 0 and 1, and categories are integers.
+    lower = np.zeros((n_trees, 1, most_seen))
+    upper = np.where(n_categories > 0, n_categories, 1.0)[:, None, :]
+    used = np.zeros((n_trees, 1, most_seen))
+    trees = np.arange(n_trees)[:, None]
+    slots, cuts = [], []
+    for level in range(depth):
+        cells = np.arange(2**level)[None, :]
+        free = seen[:, None, :] & ((n_categories == 0)[:, None, :] | (upper - lower >= 2))
+        # A random one of the features that were used least on the path.
+        lot = np.where(free, used + uniforms(used.shape, stream), np.inf)
+        slot = lot.argmin(axis=2)
+        low, high = lower[trees, cells, slot], upper[trees, cells, slot]
+        position = CENTRAL[0] + (CENTRAL[1] - CENTRAL[0]) * uniforms(slot.shape, stream)
+        cut = low + (high - low) * position
+        # Half of the categories go left. Of an odd number, the additional one goes to a random side.
+        half = np.floor((low + high) / 2 + (position > 0.5) * 0.5)
+        cut = np.where(n_categories[trees, slot] > 0, np.clip(half, low + 1, np.maximum(high - 1, low + 1)), cut)
+        cut = np.where(free[trees, cells, slot], cut, np.inf)
+        slots.append(slot)
+        cuts.append(cut)
+        used = np.array(used)
+        used[trees, cells, slot] += 1
+        left_upper, right_lower = upper.copy(), lower.copy()
+        left_upper[trees, cells, slot] = np.minimum(cut, high)
+        right_lower[trees, cells, slot] = np.minimum(cut, high)
+        lower = np.stack([lower, right_lower], axis=2).reshape(n_trees, -1, most_seen)
+        upper = np.stack([left_upper, upper], axis=2).reshape(n_trees, -1, most_seen)
+        used = np.stack([used, used], axis=2).reshape(n_trees, -1, most_seen)
+    slot = np.concatenate([*slots, np.empty((n_trees, 0), dtype=np.intp)], axis=1)
+    cut = np.concatenate([*cuts, np.empty((n_trees, 0))], axis=1)
+    # Places of categories are whole numbers from 0, and those below the cut go left.
+    thresholds, split = cut - 0.5, features[trees, slot]
+    for f, low_bound, high_bound in zip(columns.numeric.tolist(), columns.grid.lower, columns.grid.upper, strict=True):
+        nodes = (split == f) & np.isfinite(cut)
+        even = warps.get(f, np.array([low_bound, high_bound]))
+        values = np.interp(cut[nodes], np.linspace(0.0, 1.0, len(even)), even)
+        # The threshold is below the upper bound, so that values beyond the bound go where the bound goes.
+        thresholds[nodes] = np.minimum(values, np.nextafter(high_bound, low_bound))
+    return Forest(features, np.array(n_seen, dtype=np.intp), slot, thresholds, places)

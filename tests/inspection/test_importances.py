@@ -19,8 +19,8 @@ from skdp import (
     Number,
     Schema,
 )
-from skdp.tree import _importances
-from skdp.tree._importances import impurity_decreases
+from skdp.tree import _smoothing
+from skdp.tree._smoothing import impurity_decreases
 
 RNG = np.random.default_rng(0)
 N = 4000
@@ -179,7 +179,7 @@ def test_chance_alone_has_no_importance(n_classes):
     )
     reachable = structure.reachable()
     found = []
-    with patch.object(_importances, "EVIDENCE", -1e300):
+    with patch.object(_smoothing, "SPLIT_EVIDENCE", -1e300):
         for _ in range(300):
             counts = rng.multinomial(N, np.full(8 * n_classes, 1 / (8 * n_classes)), size=4).reshape(4, 8, n_classes)
             noisy = counts + rng.normal(scale=30.0, size=counts.shape)

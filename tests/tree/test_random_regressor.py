@@ -16,8 +16,8 @@ from skdp.exceptions import SchemaMismatchWarning
 from skdp.mechanisms import DiscreteLaplaceMechanism, NoiseSource, NoNoise
 from skdp.solvers.scaling import Scaling
 from skdp.tree import export_text
-from skdp.tree._growth import grow
 from skdp.tree._outcomes import Targets, leaf_shares_l1, leaf_shares_l2, spread_weight
+from skdp.tree._structure import grow
 from tests.difficult import difficult
 from tests.tree.data import MIXED, columns_of, mixed
 

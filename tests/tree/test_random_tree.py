@@ -21,11 +21,9 @@ from skdp.mechanisms import NoiseSource
 from skdp.release.session import ReleaseSession
 from skdp.sensitivity import exact_sum
 from skdp.tree import _plans, export_text
-from skdp.tree._counts import leaf_counts, leaf_counts_l1, leaf_counts_l2
 from skdp.tree._forest import leaf_scores
-from skdp.tree._growth import grow
-from skdp.tree._outcomes import Labels
-from skdp.tree._plans import Shares, make_plan, plan_trees
+from skdp.tree._outcomes import Labels, leaf_counts, leaf_counts_l1, leaf_counts_l2
+from skdp.tree._plans import Shares, depth_of_trees, features_of_trees, make_plan, number_of_trees, plan_trees
 from skdp.tree._smoothing import (
     LARGEST_LOG_ODDS,
     class_distributions,
@@ -35,7 +33,7 @@ from skdp.tree._smoothing import (
     scores,
     totals_of,
 )
-from skdp.tree._structure import Routes
+from skdp.tree._structure import Routes, grow
 from skdp.tree._weights import (
     Line,
     Step,
@@ -511,8 +509,8 @@ def test_predictions_are_those_of_the_released_numbers():
 )
 def test_number_of_trees(delta, n_features, expected):
     parameters = DPRandomTree(bounds=(0, 1), delta=delta)._check_parameters()
-    assert parameters.n_trees(n_features, 2, 1.0, lambda n_trees: 0.0) == expected
-    seen = parameters.n_seen(expected, n_features)
+    assert number_of_trees(parameters, n_features, 2, 1.0, lambda n_trees: 0.0) == expected
+    seen = features_of_trees(parameters, expected, n_features)
     assert sum(seen) >= n_features
     assert max(seen) <= n_features
 
@@ -557,7 +555,13 @@ def test_depth_follows_the_number_of_records_and_the_noise():
 
 def test_trees_that_see_many_features_are_deeper():
     parameters = DPRandomTree(bounds=(0, 1), expected_n=1000)._check_parameters()
-    assert [parameters.depth(50.0, n_features, 2, 4, 1000) for n_features in (2, 4, 8, 16, 1000)] == [2, 2, 3, 4, 4]
+    assert [depth_of_trees(parameters, 50.0, n_features, 2, 4, 1000) for n_features in (2, 4, 8, 16, 1000)] == [
+        2,
+        2,
+        3,
+        4,
+        4,
+    ]
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 
 from skdp import DPGreedyTree, DPRandomTree, DPRandomTreeRegressor
-from skdp.tree import _counts, _forest, _greedy_tree, _outcomes, _plans
+from skdp.tree import _forest, _greedy_tree, _outcomes, _plans
 from skdp.tree._weights import decision, probabilities
 from tests.trust.choices import choices, half_noise
 from tests.trust.subjects import PURE, RUNS_AT_3, Subject, replaced
@@ -47,7 +47,7 @@ def one_tree():
     """The sensitivity of the counts of one tree."""
     stack = contextlib.ExitStack()
     for name in ("leaf_counts_l1", "leaf_counts_l2"):
-        stack.enter_context(patch.object(_counts, name, lambda n_trees: 1.0))
+        stack.enter_context(patch.object(_outcomes, name, lambda n_trees: 1.0))
     return stack
 
 
