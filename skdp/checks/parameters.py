@@ -28,9 +28,8 @@ class Real:
     zero: bool = False
 
     def __call__(self, value: object, name: str) -> float:
-        if self.zero:
-            return check_zero_or_positive(value, name, most=self.most)
-        return check_positive(value, name, least=self.least, most=self.most)
+        check = check_zero_or_positive if self.zero else check_positive
+        return check(value, name, least=self.least, most=self.most)
 
 
 @dataclass(frozen=True)

@@ -55,11 +55,11 @@ def check_integer(value: object, name: str, *, least: int, most: int | None = No
     return number
 
 
-def check_zero_or_positive(value: object, name: str, *, most: float = MOST) -> float:
-    """Return 0, or a finite positive real number of at most `most`, as a float."""
+def check_zero_or_positive(value: object, name: str, *, least: float = LEAST, most: float = MOST) -> float:
+    """Return 0, or a finite positive real number in [`least`, `most`], as a float."""
     if check_positive(value, name, least=0.0, most=most) == 0:
         return 0.0
-    return check_positive(value, name, most=most)
+    return check_positive(value, name, least=least, most=most)
 
 
 def check_n_jobs(value: object) -> int | None:

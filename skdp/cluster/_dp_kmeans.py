@@ -6,15 +6,14 @@ Noisy counts, sums and sums of squares over the cells of public centres are rele
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..checks.params import check_bounds, check_integer, columns_of
+from ..checks.parameters import Checked
+from ..checks.params import columns_of
 from ..release.estimator import Records, RowsMixin, Shape
 from ..release.progress import CallbackSupportMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
@@ -26,31 +25,6 @@ Array = NDArray[np.float64]
 
 #: The random stream for the positions of public centres.
 DIRECTIONS = "directions"
-
-_MOST_CLUSTERS = 10**4
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """The checked parameters of a fit, all public."""
-
-    n_clusters: int
-    epsilon: float
-    delta: float
-    bounds: tuple[Array, Array]
-
-    def lattice(self, n_features: int) -> RowLattice:
-        return RowLattice(*columns_of(self.bounds, "bounds", n_features))
-
-
-def check_common(estimator: Any) -> Parameters:
-    """Check the common parameters of private k-means estimators."""
-    return Parameters(
-        check_integer(estimator.n_clusters, "n_clusters", least=1, most=_MOST_CLUSTERS),
-        check_epsilon(estimator.epsilon),
-        check_delta(estimator.delta),
-        check_bounds(estimator._declared("bounds"), "bounds", "the features"),
-    )
 
 
 class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
@@ -128,6 +102,7 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
 
     _counts_outside = ("entries",)
     _takes_parts = True
+    _fixes_cost = True
     _released = frozenset({"cluster_centers_"})
 
     def __init__(
@@ -151,22 +126,15 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_parameters(self) -> Parameters:
-        return check_common(self)
-
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, RowLattice]:
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, RowLattice]:
         epsilon, delta = parameters.epsilon, parameters.delta
         releases, events = plan(epsilon, delta, shape.n_features, stages(parameters.n_clusters))
-        return PrivacyGuarantee(epsilon, delta, events, releases), parameters.lattice(shape.n_features)
+        lattice = RowLattice(*columns_of(parameters.bounds, "bounds", shape.n_features))
+        return PrivacyGuarantee(epsilon, delta, events, releases), lattice
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, lattice: RowLattice
+        self, session: ReleaseSession, records: Records, parameters: Checked, lattice: RowLattice
     ) -> dict[str, Any]:
         k = parameters.n_clusters
         clusters = refine(session, stages(k), lattice, records.X, k, session.stream(DIRECTIONS))
         return {"cluster_centers_": lattice.decode(clusters.centres)}
-
-    def _fixed_cost(self) -> PrivacyCost | None:
-        # The number of columns changes dimensions only.
-        bounds = check_bounds(self._declared("bounds"), "bounds", "the features")
-        return self.privacy_plan(n_features=max(bounds[0].size, 1)).cost

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import validate_quietly
+from ..checks.parameters import Integer, Rules
 from ..checks.silence import DiscreetMethods
 from ..sensitivity import nearest, row_products, squared_norms
 
@@ -19,6 +20,8 @@ Array = NDArray[np.float64]
 
 class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin):
     """Mixin of clusterers with the attribute `cluster_centers_`."""
+
+    _parameter_rules: ClassVar[Rules] = {"n_clusters": Integer(1, 10**4)}
 
     cluster_centers_: Array
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
 
 from ..accounting import PrivacyCost
-from ..checks.params import check_bounds, check_integer, check_positive, real_numbers
+from ..checks.parameters import Checked, Integer, Or, Real, Rules, anything
+from ..checks.params import columns_of, real_numbers
 from ..checks.values import shown
 from ..parts.arrays import count_rows
 from ..release import blocks as _blocks
@@ -30,9 +31,9 @@ from ..release.progress import CallbackSupportMixin, Phases, Progress
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import SUM_BITS, RowLattice, blocks_l1, blocks_l2
-from ._dp_kmeans import DIRECTIONS, Parameters, check_common
+from ._dp_kmeans import DIRECTIONS
 from ._prediction import NearestCentre
-from ._refinement import Clusters, deviation, noisy, plan, refine, stages, within_diagonal
+from ._refinement import deviation, noisy, plan, refine, stages, within_diagonal
 
 Array = NDArray[np.float64]
 
@@ -53,23 +54,15 @@ DEFAULT_BLOCKS = 100
 RADIUS_RATIO = 1.5
 
 
-def postprocess_radii(reference: Clusters, n_blocks: int, lattice: RowLattice) -> Array:
-    """Return the expected distance of the centres of a block from the private reference centres."""
-    # The squared distance consists of the noise of the reference and of the sampling error of a block's mean.
-    d = reference.centres.shape[1]
-    sampling = reference.spreads * n_blocks / reference.counts
-    radii = RADIUS_RATIO * np.sqrt(d * reference.errors + np.minimum(sampling, reference.spreads))
-    return radii
-
-
 def postprocess_mean(
     released: Array, reference: Array, errors: Array | None, radii: Array, n_blocks: int, noise: float
 ) -> Array:
     """Return the reference plus the mean difference, weighted by its noise if the reference has noise, too."""
     difference = radii[:, None] * released / n_blocks
     if errors is not None:
-        own = (noise * radii / n_blocks) ** 2
-        difference *= (errors / np.maximum(errors + own, np.finfo(float).tiny) if noise else np.ones(len(own)))[:, None]
+        error = (noise * radii / n_blocks) ** 2
+        weight = errors / np.maximum(errors + error, np.finfo(float).tiny) if noise else np.ones(len(error))
+        difference *= weight[:, None]
     return reference + difference
 
 
@@ -84,8 +77,8 @@ def block_centres(estimator: Any, rows: Array, reference: Array, seed: int) -> A
             return reference
         return centres[linear_sum_assignment(cdist(reference, centres, "sqeuclidean"))[1]]
 
-    found = attempt(matched, seed)
-    return reference if found is None else np.asarray(found)
+    centres = attempt(matched, seed)
+    return reference if centres is None else np.asarray(centres)
 
 
 def clipped_differences(centres: Array, reference: Array, radii: Array) -> NDArray[np.int64]:
@@ -109,8 +102,8 @@ def block_sum(
 ) -> Array:
     """Return the sum of clipped differences over blocks, exactly."""
     compute = partial(_differences, estimator, lattice, reference, radii)
-    found = over_blocks(compute, X, None, n_blocks, labels, seeds, progress=progress)
-    total: NDArray[np.int64] = np.sum(found, axis=0, dtype=np.int64)
+    differences = over_blocks(compute, X, None, n_blocks, labels, seeds, progress=progress)
+    total: NDArray[np.int64] = np.sum(differences, axis=0, dtype=np.int64)
     return total.astype(np.float64) * 2.0**-SUM_BITS
 
 
@@ -120,6 +113,14 @@ def _differences(
     rows = np.clip(rows, lattice.lower, lattice.upper)
     centres = lattice.encode(block_centres(estimator, rows, lattice.decode(reference), seed))
     return clipped_differences(centres, reference, radii)
+
+
+def check_reference(value: Any, name: str) -> Array:
+    """Return public centres."""
+    centres = real_numbers(value)
+    if centres is None or centres.ndim != 2 or not np.all(np.isfinite(centres)):
+        raise ValueError(f"{name} must be 'private' or an array of finite centres, got {shown(value)}")
+    return centres
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +221,14 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
     array([0.2, 0.8])
     """
 
+    _parameter_rules: ClassVar[Rules] = {
+        "n_blocks": Or(None, Integer(1, _blocks.MOST_BLOCKS)),
+        "reference": Or("private", check_reference),
+        "radius": Or(None, Real()),
+        "estimator": anything,
+    }
     _counts_outside = ("entries",)
+    _fixes_cost = True
     _takes_parts = True
     _released = frozenset({"cluster_centers_"})
 
@@ -254,11 +262,11 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
         self.verbose = verbose
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
+        self, session: ReleaseSession, records: Records, parameters: Checked, design: Design
     ) -> dict[str, Any]:
         lattice, k, X = design.lattice, parameters.n_clusters, records.X
         noise = deviation(session.mechanism(BLOCKS))
-        n_blocks = self.n_blocks
+        n_blocks = parameters.n_blocks
         if design.reference is None:
             todo = stages(k, REFERENCE_SHARE)
             private = refine(session, todo, lattice, X, k, session.stream(DIRECTIONS))
@@ -266,7 +274,10 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
             if n_blocks is None:
                 wanted = float(private.counts.sum()) / (ROWS_PER_CLUSTER * k)
                 n_blocks = round(min(max(wanted, FEWEST_BLOCKS), MOST_BLOCKS))
-            radii = postprocess_radii(private, n_blocks, lattice)
+            # The squared distance of a block's centre consists of the noise of the reference and of the sampling error
+            # of a block's mean.
+            sampling = np.minimum(private.spreads * n_blocks / private.counts, private.spreads)
+            radii = RADIUS_RATIO * np.sqrt(reference.shape[1] * errors + sampling)
         else:
             reference, errors = lattice.encode(design.reference), None
             n_blocks = DEFAULT_BLOCKS if n_blocks is None else n_blocks
@@ -275,7 +286,7 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
             radii = np.full(len(reference), design.radius)
         radii = within_diagonal(radii, lattice)
 
-        estimator = self.estimator
+        estimator = parameters.estimator
         if estimator is None:
             estimator = KMeans(k, init=lattice.decode(reference), n_init=1)
         labels = block_labels(count_rows(X), n_blocks, session.stream("blocks"))
@@ -285,60 +296,38 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
         centres = postprocess_mean(released, reference, errors, radii, n_blocks, noise)
         return {"cluster_centers_": lattice.decode(centres)}
 
-    def _phases(self, guarantee: PrivacyGuarantee, parameters: Parameters, design: Design) -> Phases:
+    def _phases(self, guarantee: PrivacyGuarantee, parameters: Checked, design: Design) -> Phases:
         # Without `n_blocks`, the number of blocks follows from released counts.
-        n_blocks = self.n_blocks if design.reference is None else self.n_blocks or DEFAULT_BLOCKS
+        n_blocks = parameters.n_blocks if design.reference is None else parameters.n_blocks or DEFAULT_BLOCKS
         return [*super()._phases(guarantee, parameters, design)[:-1], (BLOCKS, n_blocks)]
 
     def _fixed_cost(self) -> PrivacyCost | None:
-        # The number of columns changes dimensions only.
         if not isinstance(self.reference, str):
             return self.privacy_plan(n_features=np.shape(self.reference)[-1]).cost
-        bounds = check_bounds(self._declared("bounds"), "bounds", "the features")
-        return self.privacy_plan(n_features=max(bounds[0].size, 1)).cost
+        return super()._fixed_cost()
 
-    def _check_parameters(self) -> Parameters:
-        parameters = check_common(self)
-        if self.n_blocks is not None:
-            check_integer(self.n_blocks, "n_blocks", least=1, most=_blocks.MOST_BLOCKS)
-        if self.radius is not None:
-            check_positive(self.radius, "radius")
-        if isinstance(self.reference, str) and self.reference != "private":
-            raise ValueError(f"reference must be 'private' or an array of centres, got {shown(self.reference)}")
-        if self.estimator is not None:
-            check_inner(self.estimator, "estimator", "clusterer")
-            number = clone(self.estimator).get_params(deep=False).get("n_clusters", parameters.n_clusters)
+    def _check_together(self, parameters: Checked) -> None:
+        if parameters.estimator is not None:
+            check_inner(parameters.estimator, "estimator", "clusterer")
+            number = clone(parameters.estimator).get_params(deep=False).get("n_clusters", parameters.n_clusters)
             if number != parameters.n_clusters:
                 raise ValueError(
                     f"estimator must find n_clusters={parameters.n_clusters} centres, and finds {number!r}"
                 )
-        return parameters
 
-    def _lattice_radius(self, lattice: RowLattice) -> float | None:
-        """Return the radius in steps."""
-        if self.radius is None:
-            return None
-        steps = float(self.radius) / lattice.unit * 2.0**lattice.bits
-        if steps < 1:
-            raise ValueError(f"radius must be at least {lattice.unit / 2.0**lattice.bits:.3g} for these bounds")
-        return steps
-
-    def _public_reference(self, n_clusters: int, lattice: RowLattice) -> Array | None:
-        if isinstance(self.reference, str):
-            return None
-        centres = real_numbers(self.reference)
-        n_features = len(lattice.lower)
-        if centres is None or centres.shape != (n_clusters, n_features) or not np.all(np.isfinite(centres)):
-            raise ValueError(f"reference must hold {n_clusters} finite centres of {n_features} columns")
-        if np.any((centres < lattice.lower) | (centres > lattice.upper)):
-            raise ValueError("reference must hold centres within the bounds")
-        return centres
-
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
-        n_features = shape.n_features
-        lattice = parameters.lattice(n_features)
-        design = Design(lattice, self._lattice_radius(lattice), self._public_reference(parameters.n_clusters, lattice))
-        epsilon, delta, k = parameters.epsilon, parameters.delta, parameters.n_clusters
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
+        n_features, epsilon, delta, k = shape.n_features, parameters.epsilon, parameters.delta, parameters.n_clusters
+        lattice = RowLattice(*columns_of(parameters.bounds, "bounds", n_features))
+        centres, radius = parameters.reference, parameters.radius
+        if radius is not None:
+            radius = radius / lattice.unit * 2.0**lattice.bits
+            if radius < 1:
+                raise ValueError(f"radius must be at least {lattice.unit / 2.0**lattice.bits:.3g} for these bounds")
+        if isinstance(centres, str):
+            centres = None
+        elif centres.shape != (k, n_features) or np.any((centres < lattice.lower) | (centres > lattice.upper)):
+            raise ValueError(f"reference must hold {k} centres of {n_features} columns, within the bounds")
+        design = Design(lattice, radius, centres)
         releases: tuple[Release, ...] = ()
         events: tuple[Any, ...] = ()
         share = 1.0

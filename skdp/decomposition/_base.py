@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import check_delta, check_epsilon
 from ..checks.data import check_quietly, validate_quietly
-from ..checks.params import check_boolean, check_data_norm, check_integer, check_positive, real_numbers
+from ..checks.parameters import Checked, Integer, Or, Real, Rules
+from ..checks.params import check_boolean, real_numbers
 from ..checks.silence import available_if
 from ..checks.values import shown
 from ..release.estimator import RowsMixin
@@ -23,59 +23,48 @@ from ..sensitivity import BLOCK_ROWS, row_products
 
 Array = NDArray[np.float64]
 
-CENTRES = ("none", "private")
-
 #: Smallest standard deviation for whitening, as a part of the norm of the rows.
 LEAST_DEVIATION = 1e-3
-
 
 _VARIANCES = ("explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_")
 
 
-@dataclass(frozen=True, eq=False)
-class Parameters:
-    """The checked common parameters, all public."""
-
-    n_components: int | None
-    epsilon: float
-    delta: float
-    data_norm: float
-    center: str
-    vector: Array | None
-    whiten: bool
-    expected_n: float | None
-
-    @property
-    def private(self) -> bool:
-        return self.epsilon < math.inf
-
-    def components(self, n_features: int) -> int:
-        """Number of components for a number of columns."""
-        if self.n_components is None:
-            return n_features
-        if self.n_components > n_features:
-            raise ValueError(f"n_components must be at most n_features={n_features}, got {shown(self.n_components)}")
-        return self.n_components
-
-    def centre(self, n_features: int) -> Array:
-        """Return the vector that is subtracted from rows before they are clipped."""
-        if self.vector is None:
-            return np.zeros(n_features)
-        if len(self.vector) != n_features:
-            raise ValueError(f"center has {len(self.vector)} entries, and n_features={n_features}")
-        return self.vector
-
-
-def check_center(center: Any) -> tuple[str, Array | None]:
+def check_center(center: Any, name: str) -> tuple[str, Array | None]:
     """Return the kind of centring, "none", "private" or "public", and the public vector."""
     if isinstance(center, str):
-        if center in CENTRES:
+        if center in ("none", "private"):
             return center, None
     elif center is not None:
         vector = real_numbers(center)
         if vector is not None and vector.ndim == 1 and vector.size and np.all(np.abs(vector) <= 1e100):
             return "public", vector
-    raise ValueError(f"center must be 'none', 'private' or a vector of finite numbers, got {shown(center)}")
+    raise ValueError(f"{name} must be 'none', 'private' or a vector of finite numbers, got {shown(center)}")
+
+
+def number_of_components(parameters: Checked, n_features: int) -> int:
+    """Return the number of components for a number of columns."""
+    if parameters.n_components is None:
+        return n_features
+    if parameters.n_components > n_features:
+        raise ValueError(f"n_components must be at most n_features={n_features}, got {shown(parameters.n_components)}")
+    return int(parameters.n_components)
+
+
+def public_centre(parameters: Checked, n_features: int) -> Array:
+    """Return the vector that is subtracted from rows before they are clipped."""
+    vector = parameters.vector
+    if vector is None:
+        return np.zeros(n_features)
+    if len(vector) != n_features:
+        raise ValueError(f"center has {len(vector)} entries, and n_features={n_features}")
+    return vector
+
+
+def norm_of_moments(parameters: Checked) -> float:
+    """Return the norm of the rows whose second moments are released."""
+    if parameters.center != "private" or parameters.centered_norm is None:
+        return parameters.data_norm
+    return parameters.centered_norm
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +98,7 @@ def postprocess_variances(energies: Array, rest: float, count: float, n_features
 
 
 def fitted_components(
-    components: Array, mean: Array, parameters: Parameters, variances: Variances | None
+    components: Array, mean: Array, parameters: Checked, variances: Variances | None
 ) -> dict[str, Any]:
     """Return the fitted attributes. Without released variances, those that need variances are missing."""
     fitted = {
@@ -138,6 +127,13 @@ def _knows_variances(model: Any) -> bool:
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, BaseEstimator):
     """Base of private principal component analyses."""
 
+    _parameter_rules: ClassVar[Rules] = {
+        "n_components": Or(None, Integer(1)),
+        "center": check_center,
+        "centered_norm": Or(None, Real()),
+        "whiten": check_boolean,
+        "expected_n": Or(None, Real(1)),
+    }
     _counts_outside = ("entries",)
     _takes_parts = True
     _released = frozenset({"components_", "mean_", *_VARIANCES})
@@ -146,31 +142,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
 
     # The methods use the value of `whiten` at the time of the fit, because variances may not have been released, and
     # because `inverse_transform` has to remain the inverse of `transform`.
-    n_components: int | None
-    epsilon: float
-    delta: float
-    data_norm: float | None
-    center: Any
-    whiten: bool
-    expected_n: float | None
     components_: Array
     mean_: Array
     _whiten: bool
     _least_deviation: float
 
-    def _common_parameters(self) -> dict[str, Any]:
-        center, vector = check_center(self.center)
-        k, expected_n = self.n_components, self.expected_n
-        return {
-            "n_components": None if k is None else check_integer(k, "n_components", least=1),
-            "epsilon": check_epsilon(self.epsilon),
-            "delta": check_delta(self.delta),
-            "data_norm": check_data_norm(self._declared("data_norm")),
-            "center": center,
-            "vector": vector,
-            "whiten": check_boolean(self.whiten, "whiten"),
-            "expected_n": None if expected_n is None else check_positive(expected_n, "expected_n", least=1),
-        }
+    def _check_together(self, parameters: Checked) -> None:
+        parameters.center, parameters.vector = parameters.center
 
     @property
     def _n_features_out(self) -> int:

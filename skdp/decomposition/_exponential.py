@@ -8,10 +8,9 @@ components. Each component is drawn by the exponential mechanism on the unit sph
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from ..accounting import (
     gaussian_mu,
     renyi_budget,
 )
-from ..checks.params import check_positive
+from ..checks.parameters import Checked, Real, Rules
 from ..checks.values import shown
 from ..mechanisms import (
     BinghamMechanism,
@@ -40,7 +39,16 @@ from ..release.estimator import Records, Shape
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import energies_l1, energies_l2, row_sum_l2
-from ._base import Array, Parameters, PrivatePCA, fitted_components, postprocess_components, postprocess_variances
+from ._base import (
+    Array,
+    PrivatePCA,
+    fitted_components,
+    norm_of_moments,
+    number_of_components,
+    postprocess_components,
+    postprocess_variances,
+    public_centre,
+)
 from ._moments import row_sums, second_moments
 
 #: Part of the budget that a private mean takes.
@@ -67,33 +75,20 @@ def component_label(i: int) -> str:
     return f"component {i + 1}"
 
 
-@dataclass(frozen=True, eq=False)
-class BinghamParameters(Parameters):
-    """The checked parameters of a fit."""
+def number_of_draws(parameters: Checked, n_components: int) -> int:
+    """Return the number of components that are charged."""
+    # Without `n_components`, the last component follows from the others. With `n_components`, all are charged, so that
+    # the cost does not depend on the number of columns.
+    free = n_components > 1 or parameters.center == "private" or parameters.variance_share > 0
+    return n_components - (parameters.n_components is None and free)
 
-    centered_norm: float
-    variance_share: float
 
-    @property
-    def private_centre(self) -> bool:
-        return self.center == "private"
-
-    @property
-    def norm(self) -> float:
-        """Norm of the rows whose second moments are used."""
-        return self.centered_norm if self.private_centre else self.data_norm
-
-    @property
-    def estimates_count(self) -> bool:
-        """Whether the number of records is released together with the variances."""
-        return self.variance_share > 0 and self.expected_n is None and not self.private_centre
-
-    def draws(self, n_components: int) -> int:
-        """Return the number of components that are charged."""
-        # Without `n_components`, the last component follows from the others. With `n_components`, all are charged, so
-        # that the cost does not depend on the number of columns.
-        free = self.n_components is None and (n_components > 1 or self.private_centre or self.variance_share > 0)
-        return n_components - free
+def weight_of_count(parameters: Checked, delta: float) -> float:
+    """Return the contribution of a record to the last number of the variances' release, for noise with this delta."""
+    if parameters.variance_share == 0 or parameters.expected_n is not None or parameters.center == "private":
+        # The number of records is not released together with the variances.
+        return 0.0
+    return (VARIANCE_COUNT_L2 if delta > 0 else VARIANCE_COUNT_L1) * norm_of_moments(parameters) ** 2
 
 
 #: Epsilon, delta, and the part of them for a release, in the order of the arguments of `l2_mechanism`.
@@ -111,10 +106,9 @@ class Split:
     shares: tuple[float, float, float]
 
 
-def split(parameters: BinghamParameters, draws: int) -> Split:
+def split(epsilon: float, delta: float, parameters: Checked, draws: int) -> Split:
     """Divide the budget, from public numbers only."""
-    epsilon, delta = parameters.epsilon, parameters.delta
-    centre = CENTRE_SHARE if parameters.private_centre else 0.0
+    centre = CENTRE_SHARE if parameters.center == "private" else 0.0
     variances = parameters.variance_share
     if draws == 0:
         centre = centre / (centre + variances)
@@ -129,20 +123,20 @@ def split(parameters: BinghamParameters, draws: int) -> Split:
         concentrated = math.sqrt(8 * rho * component)
         if concentrated > component * epsilon or draws == 0:
             # If no component is drawn, all releases are Gaussian, and compose by their own parameters.
-            part = 2 * rho / gaussian_mu(epsilon, delta) ** 2 if draws else 1.0
-            return Split(concentrated, (epsilon, delta, centre * part), (epsilon, delta, variances * part), shares)
-    parts = [pure_share(epsilon, share) for share in shares]
-    return Split(parts[1], (parts[0], delta, 1.0), (parts[2], 0.0, 1.0), shares)
+            factor = 2 * rho / gaussian_mu(epsilon, delta) ** 2 if draws else 1.0
+            return Split(concentrated, (epsilon, delta, centre * factor), (epsilon, delta, variances * factor), shares)
+    epsilons = [pure_share(epsilon, share) for share in shares]
+    return Split(epsilons[1], (epsilons[0], delta, 1.0), (epsilons[2], 0.0, 1.0), shares)
 
 
-def plan(parameters: BinghamParameters, n_features: int) -> PrivacyGuarantee:
+def plan(parameters: Checked, n_features: int) -> PrivacyGuarantee:
     """Return all releases of a fit, in order."""
-    k = parameters.components(n_features)
-    parameters.centre(n_features)
-    draws = parameters.draws(k)
+    k, norm = number_of_components(parameters, n_features), norm_of_moments(parameters)
+    public_centre(parameters, n_features)
+    draws = number_of_draws(parameters, k)
     # Without privacy, the parameters of the mechanisms have no effect. The mechanisms only state their sensitivity.
-    budget = parameters if parameters.private else replace(parameters, epsilon=1.0, delta=0.0)
-    divided = split(budget, draws)
+    epsilon, delta = (parameters.epsilon, parameters.delta) if parameters.private else (1.0, 0.0)
+    divided = split(epsilon, delta, parameters, draws)
     centre, component, variances = divided.shares
     releases: list[Release] = []
     events: list[PrivacyEvent] = []
@@ -153,18 +147,18 @@ def plan(parameters: BinghamParameters, n_features: int) -> PrivacyGuarantee:
         releases.append(Release(label, mechanism, share, theorem))
         events.append(event)
 
-    if parameters.private_centre:
+    if parameters.center == "private":
         add(MEAN, *_mean_mechanism(parameters.data_norm, divided.centre, n_features + 1), centre, Theorem("PCA", 4))
     for i in range(draws):
-        draw = BinghamMechanism(divided.epsilon, parameters.norm**2)
+        draw = BinghamMechanism(divided.epsilon, norm**2)
         add(component_label(i), draw, BoundedRangeEvent(divided.epsilon), component, Theorem("PCA", 1))
     if variances > 0:
-        size = k + (k < n_features) + parameters.estimates_count
+        size = k + (k < n_features) + (weight_of_count(parameters, divided.variances[1]) > 0)
         add(VARIANCES, *_variance_mechanism(parameters, divided.variances, size), variances, Theorem("PCA", 3))
     return PrivacyGuarantee(parameters.epsilon, parameters.delta, tuple(events), tuple(releases))
 
 
-def fixed_cost(parameters: Parameters, plan_of: Callable[[Any, int], PrivacyGuarantee]) -> PrivacyCost | None:
+def fixed_cost(parameters: Checked, plan_of: Callable[[Any, int], PrivacyGuarantee]) -> PrivacyCost | None:
     """Return the cost of a plan if it does not depend on the number of columns, else None."""
     # A private mean has pure noise for few columns, and Gaussian noise for many. With d columns, the variance of pure
     # noise is d + 1 times the square of a scale, and that of Gaussian noise is less than 2000 + epsilon times that
@@ -187,20 +181,12 @@ def _mean_mechanism(norm: float, portion: Portion, size: int) -> tuple[Mechanism
     return gaussian if share < 1 or coordinate_variance(gaussian[0]) < coordinate_variance(pure[0]) else pure
 
 
-def _variance_mechanism(parameters: BinghamParameters, portion: Portion, size: int) -> tuple[Mechanism, PrivacyEvent]:
+def _variance_mechanism(parameters: Checked, portion: Portion, size: int) -> tuple[Mechanism, PrivacyEvent]:
     epsilon, delta, share = portion
-    weight = _count_weight(parameters, delta)
+    norm, weight = norm_of_moments(parameters), weight_of_count(parameters, delta)
     if delta > 0:
-        return l2_mechanism(epsilon, delta, share, energies_l2(parameters.norm, weight), size)
-    epsilon *= share
-    return l1_mechanism(epsilon, energies_l1(parameters.norm, weight), size), PureEvent(epsilon)
-
-
-def _count_weight(parameters: BinghamParameters, delta: float) -> float:
-    """Return the contribution of a record to the last number of the variances' release, for noise with this delta."""
-    if not parameters.estimates_count:
-        return 0.0
-    return (VARIANCE_COUNT_L2 if delta > 0 else VARIANCE_COUNT_L1) * parameters.norm**2
+        return l2_mechanism(epsilon, delta, share, energies_l2(norm, weight), size)
+    return l1_mechanism(epsilon * share, energies_l1(norm, weight), size), PureEvent(epsilon * share)
 
 
 def postprocess_mean(released: Array, norm: float) -> tuple[Array, float]:
@@ -369,6 +355,8 @@ class ExpMechPCA(PrivatePCA):
     (2, 64)
     """
 
+    _parameter_rules: ClassVar[Rules] = {"variance_share": Real(1e-6, 0.9, zero=True)}
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -398,59 +386,46 @@ class ExpMechPCA(PrivatePCA):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _plan(self, parameters: BinghamParameters, shape: Shape) -> tuple[PrivacyGuarantee, BinghamParameters]:
-        return plan(parameters, shape.n_features), parameters
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, None]:
+        return plan(parameters, shape.n_features), None
 
-    def _measure(
-        self, session: ReleaseSession, records: Records, parameters: BinghamParameters, design: BinghamParameters
-    ) -> dict[str, Any]:
+    def _measure(self, session: ReleaseSession, records: Records, parameters: Checked, design: None) -> dict[str, Any]:
         return fit_exponential(session, records.X, parameters)
 
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()
         return None if parameters.n_components is None else fixed_cost(parameters, plan)
 
-    def _check_parameters(self) -> BinghamParameters:
-        return check_exponential(self._common_parameters(), self.centered_norm, self.variance_share)
+    def _check_together(self, parameters: Checked) -> None:
+        super()._check_together(parameters)
+        share = parameters.variance_share
+        if parameters.center == "private" and CENTRE_SHARE + share > 0.95:
+            raise ValueError(
+                f"variance_share must be at most {0.95 - CENTRE_SHARE:g} with center='private', got {shown(share)}"
+            )
+        if parameters.whiten and not share:
+            raise ValueError("whiten=True needs variances: variance_share must be positive")
 
 
-def check_exponential(common: dict[str, Any], centered_norm: Any, variance_share: Any) -> BinghamParameters:
-    """Return checked parameters."""
-    norm = common["data_norm"] if centered_norm is None else check_positive(centered_norm, "centered_norm")
-    share = 0.0
-    if not isinstance(variance_share, numbers.Real) or isinstance(variance_share, bool) or variance_share != 0:
-        share = check_positive(variance_share, "variance_share", least=1e-6, most=0.9)
-    if common["center"] == "private" and CENTRE_SHARE + share > 0.95:
-        raise ValueError(
-            f"variance_share must be at most {0.95 - CENTRE_SHARE:g} with center='private', got {shown(share)}"
-        )
-    if common["whiten"] and not share:
-        raise ValueError("whiten=True needs variances: variance_share must be positive")
-    return BinghamParameters(**common, centered_norm=norm, variance_share=share)
-
-
-def fit_exponential(session: ReleaseSession, X: Array, parameters: BinghamParameters) -> dict[str, Any]:
+def fit_exponential(session: ReleaseSession, X: Array, parameters: Checked) -> dict[str, Any]:
     """Carry out the releases of a plan, and return the fitted attributes."""
-    private = parameters.private
-    n_features = X.shape[1]
-    k = parameters.components(n_features)
-
-    count = parameters.expected_n
-    centre = parameters.centre(n_features)
-    if parameters.private_centre:
+    private, n_features = parameters.private, X.shape[1]
+    k = number_of_components(parameters, n_features)
+    centre, count = public_centre(parameters, n_features), parameters.expected_n
+    if parameters.center == "private":
         centre, estimated = release_mean(session, session.mechanism(MEAN), X, parameters.data_norm, private)
         count = estimated if count is None else count
 
-    sums = second_moments(X, centre, parameters.norm, private)
-    components = release_components(session, sums.gram, parameters.draws(k), k, private)
+    sums = second_moments(X, centre, norm_of_moments(parameters), private)
+    components = release_components(session, sums.gram, number_of_draws(parameters, k), k, private)
     variances = None
     if parameters.variance_share:
         mechanism = session.mechanism(VARIANCES)
-        weight = _count_weight(parameters, parameters.delta if isinstance(mechanism, GaussianMechanism) else 0.0)
+        weight = weight_of_count(parameters, parameters.delta if isinstance(mechanism, GaussianMechanism) else 0.0)
         released = release_variances(session, mechanism, sums.gram, components, sums.count, weight)
         if count is None:
             count = max(float(released[-1]) / weight, 1.0)
         rest = float(released[k]) if k < n_features else 0.0
-        free = 1.0 if parameters.private_centre and count >= 2 else 0.0
+        free = 1.0 if parameters.center == "private" and count >= 2 else 0.0
         variances = postprocess_variances(released[:k], rest, count - free, n_features)
     return fitted_components(components, centre, parameters, variances)

@@ -7,34 +7,38 @@ matrix, or that of the L2 mechanism if delta is 0. Components, variances and the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent
-from ..checks.params import check_choice, check_positive
+from ..checks.parameters import Checked, OneOf, Rules
 from ..mechanisms import Mechanism, NoNoise, l2_mechanism, within_reach
 from ..release.estimator import Records, Shape
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import centred_moments_l2, pack_symmetric, row_sum_l2, unpack_symmetric
-from ._base import Array, Parameters, PrivatePCA, fitted_components, postprocess_components, postprocess_variances
+from ._base import (
+    Array,
+    PrivatePCA,
+    fitted_components,
+    norm_of_moments,
+    number_of_components,
+    postprocess_components,
+    postprocess_variances,
+    public_centre,
+)
 from ._exponential import (
     CENTRE_COUNT,
     CENTRE_SHARE,
     MEAN,
     VARIANCE_SHARE,
-    BinghamParameters,
-    check_exponential,
     fit_exponential,
     fixed_cost,
     release_mean,
 )
 from ._exponential import plan as exponential_plan
 from ._moments import Sums, second_moments
-
-SOLVERS = ("auto", "matrix", "bingham")
 
 MOMENTS = "second moments, sum and number of rows"
 
@@ -48,61 +52,27 @@ LONE_COUNT_WEIGHT = 0.125
 MATRIX_FROM = 10.0
 
 
-@dataclass(frozen=True, eq=False)
-class MatrixParameters(Parameters):
-    """The checked parameters of a fit."""
-
-    solver: str
-    centered_norm: float | None
-
-    def chosen(self, n_features: int) -> str:
-        """Return the solver, by public numbers."""
-        if self.solver != "auto":
-            return self.solver
-        if self.delta > 0 or not self.private:
-            return "matrix"
-        least = MATRIX_FROM * n_features**2 / (self.components(n_features) * self.epsilon)
-        return "matrix" if self.expected_n is not None and self.expected_n > least else "bingham"
-
-    @property
-    def private_centre(self) -> bool:
-        return self.center == "private"
-
-    @property
-    def centres_first(self) -> bool:
-        """Whether the mean is released first, so that the rows have a smaller norm in their second moments."""
-        return self.private_centre and self.centered_norm is not None
-
-    @property
-    def norm(self) -> float:
-        """Norm of the rows whose second moments are released."""
-        return self.data_norm if self.centered_norm is None or not self.private_centre else self.centered_norm
-
-    @property
-    def sum_weight(self) -> float:
-        """Weight of the sum of rows. It is 0 if the sum is not released."""
-        if not self.private_centre:
-            return 0.0
-        return (AGAIN_WEIGHT if self.centres_first else SUM_WEIGHT) * self.norm
-
-    @property
-    def count_weight(self) -> float:
-        """Contribution of a record to the last number of the release. It is 0 if there is no such number."""
-        if self.centres_first:
-            return 0.0
-        if self.private_centre:
-            return COUNT_WEIGHT * self.norm**2
-        return LONE_COUNT_WEIGHT * self.norm**2 if self.expected_n is None else 0.0
+def weights_of(parameters: Checked) -> tuple[float, float]:
+    """Return the weight of the sum of rows, and the contribution of a record to the last number of the release."""
+    # Each is 0 if the release does not hold it.
+    norm = norm_of_moments(parameters)
+    if parameters.center != "private":
+        return 0.0, LONE_COUNT_WEIGHT * norm**2 if parameters.expected_n is None else 0.0
+    if parameters.centered_norm is None:
+        return SUM_WEIGHT * norm, COUNT_WEIGHT * norm**2
+    # The mean is released first, so that the rows have a smaller norm in their second moments.
+    return AGAIN_WEIGHT * norm, 0.0
 
 
-def plan(parameters: MatrixParameters, n_features: int) -> PrivacyGuarantee:
+def plan(parameters: Checked, n_features: int) -> PrivacyGuarantee:
     """Return the release of a fit by a noisy matrix, after that of the mean if rows are centred first."""
-    parameters.components(n_features)
-    parameters.centre(n_features)
-    size = n_features * (n_features + 1) // 2 + (parameters.sum_weight > 0) * n_features + (parameters.count_weight > 0)
-    moments = centred_moments_l2(parameters.norm, parameters.sum_weight, parameters.count_weight)
+    number_of_components(parameters, n_features)
+    public_centre(parameters, n_features)
+    sum_weight, count_weight = weights_of(parameters)
+    size = n_features * (n_features + 1) // 2 + (sum_weight > 0) * n_features + (count_weight > 0)
+    moments = centred_moments_l2(norm_of_moments(parameters), sum_weight, count_weight)
     queries = [(MOMENTS, moments, size, 1.0, Theorem("PCA", 5))]
-    if parameters.centres_first:
+    if parameters.center == "private" and parameters.centered_norm is not None:
         norm = parameters.data_norm
         mean = row_sum_l2(norm, CENTRE_COUNT * norm)
         queries = [
@@ -121,25 +91,25 @@ def plan(parameters: MatrixParameters, n_features: int) -> PrivacyGuarantee:
     return PrivacyGuarantee(parameters.epsilon, parameters.delta, tuple(events), tuple(releases))
 
 
-def pack(sums: Sums, parameters: MatrixParameters) -> Array:
+def pack(sums: Sums, sum_weight: float, count_weight: float) -> Array:
     """List the sums, weighted, as one vector."""
     parts = [pack_symmetric(sums.gram, math.sqrt(2))]
-    if parameters.sum_weight:
-        parts.append(parameters.sum_weight * sums.total)
-    if parameters.count_weight:
-        parts.append(np.array([parameters.count_weight * sums.count]))
+    if sum_weight:
+        parts.append(sum_weight * sums.total)
+    if count_weight:
+        parts.append(np.array([count_weight * sums.count]))
     return np.concatenate(parts)
 
 
-def unpack(released: Array, n_features: int, parameters: MatrixParameters, count: float | None) -> Sums:
+def unpack(released: Array, n_features: int, sum_weight: float, count_weight: float, count: float | None) -> Sums:
     """Return the released sums. The number of rows is `count` if that is known, and at least 1."""
     size = n_features * (n_features + 1) // 2
     gram = unpack_symmetric(released[:size], n_features, math.sqrt(2))
     total = np.zeros(n_features)
-    if parameters.sum_weight:
-        total = released[size : size + n_features] / parameters.sum_weight
+    if sum_weight:
+        total = released[size : size + n_features] / sum_weight
     if count is None:
-        count = max(float(released[-1]) / parameters.count_weight, 1.0)
+        count = max(float(released[-1]) / count_weight, 1.0)
     return Sums(gram, total, count)
 
 
@@ -245,6 +215,7 @@ class DPPCA(PrivatePCA):
     (1797, 2)
     """
 
+    _parameter_rules: ClassVar[Rules] = {"solver": OneOf(("auto", "matrix", "bingham"))}
     _public = PrivatePCA._public | {"solver_"}
 
     def __init__(
@@ -276,54 +247,51 @@ class DPPCA(PrivatePCA):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _plan(self, parameters: MatrixParameters, shape: Shape) -> tuple[PrivacyGuarantee, str]:
-        chosen = parameters.chosen(shape.n_features)
-        if chosen == "bingham":
-            return exponential_plan(self._bingham(), shape.n_features), chosen
-        return plan(parameters, shape.n_features), chosen
+    def _check_together(self, parameters: Checked) -> None:
+        super()._check_together(parameters)
+        parameters.variance_share = VARIANCE_SHARE
 
-    def _measure(
-        self, session: ReleaseSession, records: Records, parameters: MatrixParameters, chosen: str
-    ) -> dict[str, Any]:
-        if chosen == "bingham":
-            fitted = fit_exponential(session, records.X, self._bingham())
-        else:
-            fitted = fit_matrix(session, records.X, parameters)
-        return fitted | {"solver_": chosen}
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, str]:
+        solver = parameters.solver
+        if solver == "auto":
+            matrix = parameters.delta > 0 or not parameters.private
+            if not matrix and parameters.expected_n is not None:
+                k = number_of_components(parameters, shape.n_features)
+                matrix = parameters.expected_n > MATRIX_FROM * shape.n_features**2 / (k * parameters.epsilon)
+            solver = "matrix" if matrix else "bingham"
+        make = plan if solver == "matrix" else exponential_plan
+        return make(parameters, shape.n_features), solver
+
+    def _measure(self, session: ReleaseSession, records: Records, parameters: Checked, solver: str) -> dict[str, Any]:
+        fit = fit_matrix if solver == "matrix" else fit_exponential
+        return fit(session, records.X, parameters) | {"solver_": solver}
 
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()
-        open_choice = parameters.solver == "auto" and parameters.delta == 0 and parameters.expected_n is not None
-        if open_choice or (parameters.n_components is None and parameters.chosen(1) == "bingham"):
+        if parameters.solver == "auto" and parameters.delta == 0 and parameters.expected_n is not None:
+            return None
+        if parameters.n_components is None and self._plan(parameters, Shape(1))[1] == "bingham":
             return None
         return fixed_cost(parameters, lambda parameters, n: self._plan(parameters, Shape(n))[0])
 
-    def _bingham(self) -> BinghamParameters:
-        return check_exponential(self._common_parameters(), self.centered_norm, VARIANCE_SHARE)
 
-    def _check_parameters(self) -> MatrixParameters:
-        norm = None if self.centered_norm is None else check_positive(self.centered_norm, "centered_norm")
-        solver = check_choice(self.solver, "solver", SOLVERS)
-        return MatrixParameters(**self._common_parameters(), solver=solver, centered_norm=norm)
-
-
-def fit_matrix(session: ReleaseSession, X: Array, parameters: MatrixParameters) -> dict[str, Any]:
+def fit_matrix(session: ReleaseSession, X: Array, parameters: Checked) -> dict[str, Any]:
     """Release noisy second moments, and return the fitted attributes."""
     n_features = X.shape[1]
-    k = parameters.components(n_features)
-    centre, count = parameters.centre(n_features), parameters.expected_n
-    if parameters.private_centre:
+    k, norm, weights = number_of_components(parameters, n_features), norm_of_moments(parameters), weights_of(parameters)
+    centre, count = public_centre(parameters, n_features), parameters.expected_n
+    if parameters.center == "private":
         # An approximate number would be enough for variances, but not for the mean.
         count = None
-    if parameters.centres_first:
-        centre, count = release_mean(session, session.mechanism(MEAN), X, parameters.data_norm, parameters.private)
-    sums = second_moments(X, centre, parameters.norm, parameters.private)
-    value = within_reach(session.mechanism(MOMENTS), pack(sums, parameters))
-    released = unpack(session.release(MOMENTS, value), n_features, parameters, count)
+        if parameters.centered_norm is not None:
+            centre, count = release_mean(session, session.mechanism(MEAN), X, parameters.data_norm, parameters.private)
+    sums = second_moments(X, centre, norm, parameters.private)
+    value = within_reach(session.mechanism(MOMENTS), pack(sums, *weights))
+    released = unpack(session.release(MOMENTS, value), n_features, *weights, count)
 
     gram, count = released.gram, released.count
-    if parameters.private_centre:
-        shift, gram = postprocess_moments(released, parameters.norm)
+    if parameters.center == "private":
+        shift, gram = postprocess_moments(released, norm)
         centre = centre + shift
         count = count - 1 if count >= 2 else count
     values, vectors = np.linalg.eigh(gram)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from ..accounting import check_delta, check_epsilon
+from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.data import FLOATS, known_labels, labelled_data, regression_data, single_target, validate_quietly
 from ..checks.parameters import Bounds, By, Checked, Integer, Or, Real, Rules, anything, check_parameters
 from ..checks.params import check_bounds, check_classes, check_data_norm, check_integer
@@ -89,6 +89,9 @@ class PrivateEstimator(DPEstimatorMixin):
     _many_targets: ClassVar[bool] = False
     #: Whether ``class_weight="balanced"`` is applied to released numbers, so that no records are left out.
     _balances_itself: ClassVar[bool] = False
+
+    #: Whether the charge is the same for any number of columns and of labels, which change dimensions only.
+    _fixes_cost: ClassVar[bool] = False
 
     #: Rules of parameters that many estimators have. A subclass adds those of its other parameters.
     _parameter_rules: ClassVar[Rules] = {
@@ -243,6 +246,14 @@ class PrivateEstimator(DPEstimatorMixin):
                     "Set delta, unless the fit has to be pure",
                     BudgetWarning,
                 )
+
+    def _fixed_cost(self) -> PrivacyCost | None:
+        if not self._fixes_cost:
+            return None
+        # Bounds may hold one number for each column.
+        bounds = self._declared("bounds") if hasattr(self, "bounds") else None
+        n_features = 1 if bounds is None else max(check_bounds(bounds, "bounds", "the features")[0].size, 1)
+        return self.privacy_plan(n_features=n_features, n_classes=2).cost
 
     def _planned(self, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Any, Any]]:
         """Return the guarantee of a fit to data of this shape, and the parameters and the design behind it."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from skdp.cluster._weighted import weighted_kmeans
+from skdp.cluster._refinement import weighted_kmeans
 from skdp.mechanisms import NoiseSource
 
 

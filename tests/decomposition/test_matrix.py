@@ -16,7 +16,7 @@ from skdp import DPPCA, BudgetAccountant, ExpMechPCA, FunctionalMechLinReg, allo
 from skdp.accounting import BoundedRangeEvent, GaussianEvent, PureEvent, gaussian_mu
 from skdp.decomposition import _matrix
 from skdp.decomposition._exponential import MEAN
-from skdp.decomposition._matrix import MOMENTS, pack, postprocess_moments, unpack
+from skdp.decomposition._matrix import MOMENTS, pack, postprocess_moments, unpack, weights_of
 from skdp.decomposition._moments import Sums
 from skdp.mechanisms import GammaMechanism, GaussianMechanism, NoiseSource
 from tests.decomposition.data import captured, cloud
@@ -74,9 +74,9 @@ def test_little_noise_comes_close_to_no_noise(centered_norm):
 @pytest.mark.parametrize(("center", "centered_norm"), [("none", None), ("private", None), ("private", 2.0)])
 def test_packing_and_unpacking(center, centered_norm):
     X = cloud(d=4)
-    parameters = DPPCA(data_norm=3.0, center=center, centered_norm=centered_norm)._check_parameters()
+    weights = weights_of(DPPCA(data_norm=3.0, center=center, centered_norm=centered_norm)._check_parameters())
     sums = Sums(X.T @ X, X.sum(axis=0), float(len(X)))
-    back = unpack(pack(sums, parameters), 4, parameters, len(X) if centered_norm else None)
+    back = unpack(pack(sums, *weights), 4, *weights, len(X) if centered_norm else None)
     np.testing.assert_allclose(back.gram, sums.gram, rtol=1e-12)
     np.testing.assert_allclose(back.total, sums.total if center == "private" else 0, rtol=1e-12)
     assert back.count == pytest.approx(len(X))
@@ -142,10 +142,10 @@ def test_noise_is_a_symmetric_gaussian_matrix():
     sigma = 4.0 / gaussian_mu(1.0, 1e-5)
     assert release.mechanism.scale == pytest.approx(sigma, rel=1e-3)
     seen = []
-    parameters = model._check_parameters()
+    weights = weights_of(model._check_parameters())
     for seed in range(900):
         released = release.mechanism.release(np.zeros(6), NoiseSource(seed).stream("x"))
-        seen.append(unpack(released, 3, parameters, 100.0).gram)
+        seen.append(unpack(released, 3, *weights, 100.0).gram)
     seen = np.array(seen)
     np.testing.assert_array_equal(seen, seen.transpose(0, 2, 1))
     for values, scale in ((seen[:, range(3), range(3)], sigma), (seen[:, *np.triu_indices(3, 1)], sigma / 2**0.5)):
