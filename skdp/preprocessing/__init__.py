@@ -1,9 +1,8 @@
 """Preprocessing by public numbers, which uses no budget, and private preprocessing."""
 
-from ._binning import PublicBinner
+from ._binning import DPQuantileBinner, PublicBinner
 from ._bounds import BoundsScaler, NormClipper
 from ._labels import PrivateLabelSet
-from ._quantile_binner import DPQuantileBinner
 from ._quantiles import private_bounds, private_quantiles
 from ._standard_scaler import DPStandardScaler
 from ._table_encoder import TableEncoder

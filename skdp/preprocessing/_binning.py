@@ -1,22 +1,28 @@
-"""Binning of values, to numbers of bins or indicators. Rows are mapped one by one. Edges are public or released."""
+"""Binning of values, to numbers of bins or indicators. Rows are mapped one by one.
+
+Edges are public or released. Released edges are quantiles of each column on a public grid, drawn by the exponential
+mechanism.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.params import check_choice, increasing_edges, is_list
+from ..checks.parameters import Checked, Integer, OneOf, Real, Rules, anything, check_parameters, rules_of
+from ..checks.params import increasing_edges, is_list
+from ..release.estimator import Records, RowsMixin, Shape
+from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.bins import Bins
 from ..schema.encoding import norm_of_entries
-from ..schema.grid import check_grid, check_n_bins
+from ..schema.grid import SCALES, Grid, check_grid
 from ._base import Array, NumericTransformer, PublicTransformer, by_rows
-
-ENCODINGS = ("onehot", "ordinal")
+from ._quantiles import MOST_CELLS, QUANTILE_SCALES, QUANTILES, quantile_plan, warn_of_one_cell
 
 MOST_BINS = 10**4
 
@@ -24,21 +30,23 @@ MOST_BINS = 10**4
 class BinTransformer(NumericTransformer):
     """Base of the binners, which differ in the source of the edges."""
 
+    _parameter_rules: ClassVar[Rules] = {"encode": OneOf(("onehot", "ordinal"))}
+
     encode: Any
 
     @abstractmethod
     def _edges(self, n_features: int) -> list[Array]:
         """Return the edges of the bins of each column."""
 
-    def _checked_encoding(self) -> str:
-        return check_choice(self.encode, "encode", ENCODINGS)
+    def _is_ordinal(self) -> bool:
+        return rules_of(type(self))["encode"](self.encode, "encode") == "ordinal"
 
     @property
     def data_norm_(self) -> float:
         """Bound on the L2 norm of transformed rows, at least 1. For indicators, it is the norm of every row."""
         check_is_fitted(self, "n_features_in_")
         largest: Any = 1.0
-        if self._checked_encoding() == "ordinal":
+        if self._is_ordinal():
             largest = [len(edges) - 2 for edges in self._edges(self.n_features_in_)]
         # If no column has a second bin, all numbers are 0, and any norm is valid, but later steps would refuse 0.
         return max(norm_of_entries(largest, self.n_features_in_), 1.0)
@@ -64,14 +72,14 @@ class BinTransformer(NumericTransformer):
         inner = [Bins(edges[1:-1], right=True) for edges in every]
 
         def bins(rows: Array) -> Array:
-            return np.column_stack([own(values) for own, values in zip(inner, rows.T, strict=True)])
+            return np.column_stack([number(values) for number, values in zip(inner, rows.T, strict=True)])
 
         def indicators(rows: Array) -> Array:
             out = np.zeros((len(rows), starts[-1]))
             np.put_along_axis(out, bins(rows) + starts[:-1], 1.0, axis=1)
             return out
 
-        if self._checked_encoding() == "ordinal":
+        if self._is_ordinal():
             return by_rows(bins, X, X.shape[1])
         return by_rows(indicators, X, int(starts[-1]))
 
@@ -91,7 +99,7 @@ class BinTransformer(NumericTransformer):
         check_is_fitted(self, "n_features_in_")
         every = self._edges(self.n_features_in_)
         sizes = [len(edges) - 1 for edges in every]
-        ordinal = self._checked_encoding() == "ordinal"
+        ordinal = self._is_ordinal()
         X = self._transformed_rows(X, len(every) if ordinal else sum(sizes))
         starts = np.cumsum([0, *sizes])
 
@@ -121,7 +129,7 @@ class BinTransformer(NumericTransformer):
             The same names for numbers of bins. For indicators, the number of the bin is appended.
         """
         names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
-        if self._checked_encoding() == "ordinal":
+        if self._is_ordinal():
             return np.asarray(names, dtype=object)
         every = self._edges(self.n_features_in_)
         return np.array(
@@ -183,6 +191,15 @@ class PublicBinner(BinTransformer, PublicTransformer):
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
 
+    _parameter_rules: ClassVar[Rules] = {
+        "bin_edges": anything,
+        "n_bins": Integer(2, MOST_BINS),
+        "bounds": anything,
+        "scale": OneOf(SCALES),
+        "unit": Real(),
+        "schema": anything,
+    }
+
     def __init__(
         self,
         bin_edges: Any = None,
@@ -202,21 +219,157 @@ class PublicBinner(BinTransformer, PublicTransformer):
         self.encode = encode
         self.schema = schema
 
-    def _check(self, n_features: int) -> list[Array]:
-        self._checked_encoding()
-        if self._declared("bin_edges") is not None:
-            return check_edges(self._declared("bin_edges"), n_features)
-        grid = check_grid(self._declared("bounds"), check_n_bins(self.n_bins, MOST_BINS), self.scale, self.unit)
-        return list(grid.of(n_features).every_edge())
+    def _check(self, n_features: int) -> None:
+        self._edges(n_features)
 
     def _edges(self, n_features: int) -> list[Array]:
-        return self._check(n_features)
+        parameters = check_parameters(self, ("bin_edges", "bounds"))
+        if parameters.bin_edges is not None:
+            return check_edges(parameters.bin_edges, n_features)
+        grid = check_grid(parameters.bounds, parameters.n_bins, parameters.scale, parameters.unit)
+        return list(grid.of(n_features).every_edge())
 
     @property
     def bin_edges_(self) -> list[Array]:
         """Edges of the bins of each column."""
         check_is_fitted(self, "n_features_in_")
         return self._edges(self.n_features_in_)
+
+
+class DPQuantileBinner(RowsMixin, BinTransformer):
+    r"""Map values to bins with about equally many records, between differentially private quantiles.
+
+    Use this transformer for features that are skewed, or whose range is unknown. `bounds` may be much wider than the
+    data. The output is always bounded.
+
+    Parameters
+    ----------
+    n_bins : int, default=8
+        Number of bins of each column.
+    epsilon : float, default=1.0
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and epsilon is divided by the number of
+        columns times the depth of the search, :math:`\lceil\log_2 n_\mathrm{bins}\rceil`. Otherwise, composition under
+        Gaussian DP divides it by about the square root. Choose a value far below one over the expected number of
+        records.
+    bounds : tuple (lower, upper)
+        Public bounds of the edges: numbers, or one for each column. Values beyond are in the outer bins.
+    scale : {"auto", "linear", "log", "symlog"}, default="auto"
+        How the cells of the grid are spaced. ``"linear"`` spaces the cells evenly. ``"log"`` spaces the cells evenly in
+        logarithms and needs positive bounds. ``"symlog"`` spaces the cells evenly in the inverse hyperbolic sine of
+        values over `unit`, for wide bounds of any sign. ``"auto"`` takes half of the edges from ``"linear"`` and half
+        from ``"symlog"``, so that bounds may be much wider than the data. The cells depend on `bounds`, `unit` and
+        `grid_size` only.
+    unit : float, default=1.0
+        Size of values at which ``"symlog"`` changes from linear to logarithmic. With ``"auto"``, the smaller of `unit`
+        and ``2**-24`` times the largest bound is used.
+    grid_size : int, default=1024
+        Number of cells of the grid. Edges of bins are edges of eighths of these cells.
+    encode : {"onehot", "ordinal"}, default="onehot"
+        ``"onehot"`` returns one indicator for each bin, for linear models. ``"ordinal"`` returns the number of the bin,
+        for trees and naive Bayes (``categorical_features``, with ``n_categories=n_bins``).
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
+        the schema. X is then the table. All of its columns must be declared as `Number`, with ``missing="error"``.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, random bits are cryptographically secure. Other values are for tests only, and give no privacy.
+
+    Attributes
+    ----------
+    bin_edges_ : ndarray of shape (n_features, n_bins + 1)
+        Edges of the bins. The outer ones are the bounds. If many records share a value, several edges lie within one
+        cell of the grid, and the bins between them may be empty.
+    data_norm_ : float
+        Bound on the L2 norm of transformed rows, for the `data_norm` of a later step. Each row has as many indicators
+        of 1 as there are columns, so that all rows have the same norm.
+    privacy_ : PrivacyGuarantee
+        Guarantee of the fit, with its mechanism and share.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, if X has names that are all strings.
+
+    See Also
+    --------
+    PublicBinner : Public edges, which use no budget.
+    private_quantiles : Quantiles without binning.
+
+    Notes
+    -----
+    **Privacy.** The quantiles of a column are drawn by the exponential mechanism among the edges of a public grid, by
+    ranks. The middle quantile is drawn first, and then those of the records on either side (:ref:`preprocessing,
+    theorem 2 <preprocessing-theorem-2>`). The rest is post-processing. The guarantee covers neither an error for values
+    that are not finite nor the time that `fit` takes.
+
+    References
+    ----------
+    .. [1] A. Smith, "Privacy-preserving Statistical Estimation with Optimal Convergence Rates", STOC 2011.
+    .. [2] H. Kaplan, S. Schnapp and U. Stemmer, "Differentially Private Approximate Quantiles", ICML 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import DPQuantileBinner
+    >>> X = np.linspace(0, 1, 10_000)[:, None] ** 4 * 50_000
+    >>> binner = DPQuantileBinner(4, epsilon=1.0, bounds=(0, 1e9), scale="symlog", random_state=0)
+    >>> binner.fit_transform(X).mean(axis=0).round(1).tolist()
+    [0.2, 0.3, 0.3, 0.3]
+    """
+
+    _parameter_rules: ClassVar[Rules] = {
+        "n_bins": Integer(2, MOST_BINS),
+        "scale": OneOf(QUANTILE_SCALES),
+        "unit": Real(),
+        "grid_size": Integer(2, MOST_CELLS),
+    }
+    _takes_parts = True
+    _fixes_cost = True
+    _released = frozenset({"bin_edges_"})
+
+    def __init__(
+        self,
+        n_bins: int = 8,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        scale: str = "auto",
+        unit: float = 1.0,
+        grid_size: int = 1024,
+        encode: str = "onehot",
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_bins = n_bins
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.scale = scale
+        self.unit = unit
+        self.grid_size = grid_size
+        self.encode = encode
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Grid]:
+        p, (lower, upper) = parameters, parameters.bounds
+        grid = Grid(lower, upper, p.grid_size, p.scale, p.unit).of(shape.n_features)
+        levels = tuple(range(1, p.n_bins))
+        return quantile_plan(QUANTILES, p.epsilon, p.delta, levels, p.n_bins, shape.n_features), grid
+
+    def _measure(self, session: ReleaseSession, records: Records, parameters: Checked, grid: Grid) -> dict[str, Any]:
+        positions = grid.positions(session.release(QUANTILES, grid.shares(records.X)))
+        warn_of_one_cell(positions)
+        return {"bin_edges_": grid.edges(positions)}
+
+    def _edges(self, n_features: int) -> list[Array]:
+        check_is_fitted(self, "privacy_")
+        return list(self.bin_edges_)
 
 
 def check_edges(value: Any, n_features: int) -> list[Array]:
@@ -226,9 +379,9 @@ def check_edges(value: Any, n_features: int) -> list[Array]:
     if whole is not None:
         return [whole] * n_features
     every = [increasing_edges(edges) for edges in value] if is_list(value) else []
-    found = [edges for edges in every if edges is not None]
-    if not found or len(found) < len(every):
+    checked = [edges for edges in every if edges is not None]
+    if not checked or len(checked) < len(every):
         raise ValueError(message)
-    if len(found) != n_features:
-        raise ValueError(f"bin_edges has edges for {len(found)} columns, and there are {n_features}")
-    return found
+    if len(checked) != n_features:
+        raise ValueError(f"bin_edges has edges for {len(checked)} columns, and there are {n_features}")
+    return checked

@@ -5,14 +5,15 @@ Each row is mapped separately, so that neighbouring data sets stay neighbours. N
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.params import check_bounds, check_data_norm, columns_of
+from ..checks.parameters import Bounds, By, Rules, anything, check_parameters
+from ..checks.params import check_data_norm, columns_of
 from ..schema.encoding import norm_of_entries
 from ..sensitivity import clip_rows
 from ._base import Array, PublicTransformer, by_rows, check_range, inner_range, towards_zero
@@ -57,15 +58,20 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
     [[0.0, 1.0], [1.0, -1.0]]
     """
 
+    _parameter_rules: ClassVar[Rules] = {
+        "bounds": Bounds("the features"),
+        "feature_range": check_range,
+        "schema": anything,
+    }
+
     def __init__(self, bounds: Any = None, *, feature_range: Any = (-1, 1), schema: Any = None) -> None:
         self.bounds = bounds
         self.feature_range = feature_range
         self.schema = schema
 
     def _check(self, n_features: int) -> tuple[Array, Array, float, float]:
-        low, high = check_range(self.feature_range, "feature_range")
-        bounds = check_bounds(self._declared("bounds"), "bounds", "the features")
-        return *columns_of(bounds, "bounds", n_features), low, high
+        parameters = check_parameters(self, ("bounds",))
+        return *columns_of(parameters.bounds, "bounds", n_features), *parameters.feature_range
 
     @property
     def data_norm_(self) -> float:
@@ -156,16 +162,18 @@ class NormClipper(OneToOneFeatureMixin, PublicTransformer):
     [[0.6, 0.8], [0.3, 0.4]]
     """
 
+    _parameter_rules: ClassVar[Rules] = {"data_norm": By(check_data_norm)}
+
     def __init__(self, data_norm: float | None = None) -> None:
         self.data_norm = data_norm
 
     def _check(self, n_features: int) -> float:
-        return check_data_norm(self._declared("data_norm"))
+        return check_parameters(self).data_norm
 
     @property
     def data_norm_(self) -> float:
         """Bound on the L2 norm of transformed rows."""
-        return check_data_norm(self._declared("data_norm"))
+        return check_parameters(self).data_norm
 
     def transform(self, X: Any) -> NDArray:
         """Clip rows to the norm.

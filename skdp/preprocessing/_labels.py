@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 
 from ..accounting import ApproximateEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..checks.data import encode_labels, label_array, labels_of
-from ..checks.params import check_classes, check_positive
+from ..checks.parameters import By, Real, Rules, anything, check_parameters
+from ..checks.params import check_classes
 from ..exceptions import NotEnoughDataError
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, NoNoise, StabilityThreshold
 from ..release.mixin import DPEstimatorMixin
@@ -37,15 +38,6 @@ def make_plan(epsilon: float, delta: float, n_candidates: int | None) -> Privacy
             "delta must be positive if universe is None: with delta=0, labels can be released from a universe only"
         )
     return PrivacyGuarantee(epsilon, delta, (event,), (Release(_LABELS, mechanism, 1.0, theorem),))
-
-
-def count_threshold(mechanism: Mechanism, n_candidates: int, false_alarm: float) -> int:
-    """Return the smallest noisy count at which a candidate is released."""
-    if not isinstance(mechanism, DiscreteLaplaceMechanism):
-        return 1
-    a = 1 / mechanism.scale
-    # P(K >= k) = exp(-a k) / (1 + exp(-a))
-    return max(1, math.ceil((math.log(n_candidates / false_alarm) - math.log1p(math.exp(-a))) / a))
 
 
 class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
@@ -105,6 +97,14 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
     ['cold', 'flu']
     """
 
+    _parameter_rules: ClassVar[Rules] = {
+        "epsilon": By(check_epsilon),
+        "delta": By(check_delta),
+        "universe": check_classes,
+        "false_alarm": Real(1e-12, 0.5),
+        "accountant": By(check_accountant),
+        "random_state": anything,
+    }
     classes_: NDArray
 
     def __init__(
@@ -145,17 +145,17 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
             If no label is released. The budget was charged: ``privacy_`` is set, and there are no ``classes_``.
         """
         accountant = check_accountant(self.accountant)
-        plan, universe, threshold = self._check_parameters()
+        plan, universe, threshold = self._planned()
         source = NoiseSource(self.random_state)
         # Candidates are looked up among labels of any type. Other labels are left out.
         labels = label_array(y) if universe is None else _candidates(labels_of(y), universe)
 
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=type(self).__name__)
         if universe is None:
-            found, counts = np.unique(labels, return_counts=True)
+            candidates, counts = np.unique(labels, return_counts=True)
             released = session.release(_LABELS, counts) >= 1
         else:
-            found, counts = universe, np.bincount(labels[labels >= 0], minlength=len(universe))
+            candidates, counts = universe, np.bincount(labels[labels >= 0], minlength=len(universe))
             released = session.release(_LABELS, counts) >= threshold
         # The labels of an earlier fit must not remain if this fit releases no label.
         if hasattr(self, "classes_"):
@@ -163,7 +163,12 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
         self.threshold_, self.privacy_ = threshold, plan
         if not np.any(released):
             raise NotEnoughDataError("no label occurs often enough to be released. The budget was charged")
-        self.classes_ = _without_trace(found[released])
+        # The type of the array must not depend on labels that are missing. One number of another type changes the type
+        # of an array, of a list and of a column.
+        values = candidates[released].tolist()
+        if candidates.dtype.kind not in "USb":
+            values = [int(value) if value == int(value) else value for value in values]
+        self.classes_ = np.array(values)
         return self
 
     def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
@@ -181,20 +186,26 @@ class PrivateLabelSet(DPEstimatorMixin, BaseEstimator):
         plan : PrivacyGuarantee
             Equal to ``privacy_`` after a fit.
         """
-        return self._check_parameters()[0]
+        return self._planned()[0]
 
     def _fixed_cost(self) -> PrivacyCost:
         return self.privacy_plan().cost
 
-    def _check_parameters(self) -> tuple[PrivacyGuarantee, NDArray | None, int]:
-        universe = check_classes(self.universe, "universe")
+    def _planned(self) -> tuple[PrivacyGuarantee, NDArray | None, int]:
+        """Return the plan, the candidates, and the smallest noisy count at which a candidate is released."""
+        parameters = check_parameters(self)
+        universe = parameters.universe
         n_candidates = None if universe is None else len(universe)
-        false_alarm = check_positive(self.false_alarm, "false_alarm", least=1e-12, most=0.5)
-        plan = make_plan(check_epsilon(self.epsilon), check_delta(self.delta), n_candidates)
-        mechanism = plan.releases[0].mechanism
+        plan = make_plan(parameters.epsilon, parameters.delta, n_candidates)
+        mechanism, threshold = plan.releases[0].mechanism, 1
         if isinstance(mechanism, StabilityThreshold):
-            return plan, universe, mechanism.threshold + 1
-        return plan, universe, count_threshold(mechanism, n_candidates or 1, false_alarm)
+            threshold = mechanism.threshold + 1
+        elif isinstance(mechanism, DiscreteLaplaceMechanism):
+            a = 1 / mechanism.scale
+            # P(K >= k) = exp(-a k) / (1 + exp(-a))
+            candidates_per_alarm = math.log((n_candidates or 1) / parameters.false_alarm)
+            threshold = max(1, math.ceil((candidates_per_alarm - math.log1p(math.exp(-a))) / a))
+        return plan, universe, threshold
 
 
 def _candidates(labels: NDArray, universe: NDArray) -> NDArray[np.intp]:
@@ -205,12 +216,3 @@ def _candidates(labels: NDArray, universe: NDArray) -> NDArray[np.intp]:
         pass
     # The original message names a parameter that does not exist here.
     raise TypeError("the labels in y are of another type than those in universe")
-
-
-def _without_trace(labels: NDArray) -> NDArray:
-    """Return labels in an array whose type does not depend on labels that are missing."""
-    values = labels.tolist()
-    if labels.dtype.kind in "USb":
-        return np.array(values)
-    # One number of another type changes the type of an array, of a list and of a column.
-    return np.array([int(value) if value == int(value) else value for value in values])

@@ -197,7 +197,8 @@ def private_quantiles(
     X, groups = in_parts(X, groups)
     encoding = None if declared is None else Encoding(declared, "values")
     bounds = encoding.bounds if encoding is not None and bounds is None else bounds
-    grid = check_grid(bounds, check_cells(grid_size), scale, unit, QUANTILE_SCALES)
+    n_cells = check_integer(grid_size, "grid_size", least=2, most=MOST_CELLS)
+    grid = check_grid(bounds, n_cells, scale, unit, QUANTILE_SCALES)
     counted = Unit.of(rows_per_group)
     source = NoiseSource(random_state)
     numbers = counted.numbers(groups, X)
@@ -233,11 +234,6 @@ def warn_of_one_cell(positions: Array) -> None:
             "grid_size. The budget was charged",
             ResolutionWarning,
         )
-
-
-def check_cells(grid_size: object) -> int:
-    """Return a number of cells."""
-    return check_integer(grid_size, "grid_size", least=2, most=MOST_CELLS)
 
 
 def _dyadic_edges(exponents: Any) -> Array:
@@ -356,14 +352,9 @@ def private_bounds(
         return np.searchsorted(edges[1:-1], block, side="right")
 
     counts = cell_counts(cells, rows, rows.shape[1], len(edges) - 1)
-    lower, upper = _postprocess_bounds(session.release(BOUNDS, counts), edges)
-    return (float(lower[0]), float(upper[0])) if single else (lower, upper)
-
-
-def _postprocess_bounds(positions: Array, edges: Array) -> tuple[Array, Array]:
-    """Return the edges at released positions, at least one step apart."""
-    low, high = positions.astype(np.intp).T
+    low, high = session.release(BOUNDS, counts).astype(np.intp).T
+    # The edges are at least one step apart.
     equal = low == high
-    low = np.where(equal, np.maximum(low - 1, 0), low)
-    high = np.where(equal, np.minimum(high + 1, len(edges) - 1), high)
-    return edges[low], edges[high]
+    lower = edges[np.where(equal, np.maximum(low - 1, 0), low)]
+    upper = edges[np.where(equal, np.minimum(high + 1, len(edges) - 1), high)]
+    return (float(lower[0]), float(upper[0])) if single else (lower, upper)

@@ -7,7 +7,7 @@ jointly, where :math:`v \in [-1, 1]` is the clipped and scaled value. Means and 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,8 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..checks.params import check_bounds, check_positive, columns_of
+from ..checks.parameters import Checked, Real, Rules
+from ..checks.params import check_positive, columns_of
 from ..mechanisms import Mechanism
 from ..release.class_sums import (
     class_sums_mechanism,
@@ -53,17 +53,6 @@ _LEAST_VARIANCE = 1e-12
 _MIDPOINTS = (np.arange(64) + 0.5) / 64
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """The checked parameters of a fit, all public."""
-
-    epsilon: float
-    delta: float
-    bounds: tuple[Array, Array]
-    clip: float
-    unit: Unit
-
-
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """The means and variances from the release, in units of half the bounds' distance, relative to their middle."""
@@ -73,12 +62,11 @@ class Estimate:
     variances: Array
 
 
-def make_plan(parameters: Parameters, n_features: int) -> PrivacyGuarantee:
+def make_plan(parameters: Checked, n_features: int) -> PrivacyGuarantee:
     """Return the one release."""
-    epsilon, delta = parameters.epsilon, parameters.delta
-    mechanism, event = class_sums_mechanism(epsilon, delta, 1, n_features, 1 + 2 * n_features, parameters.unit.rows)
-    plan = PrivacyGuarantee(epsilon, delta, (event,), (Release(_SUMS, mechanism, 1.0, _THEOREM),))
-    return parameters.unit.stated(plan)
+    epsilon, delta, unit = parameters.epsilon, parameters.delta, Unit(parameters.rows_per_group)
+    mechanism, event = class_sums_mechanism(epsilon, delta, 1, n_features, 1 + 2 * n_features, unit.rows)
+    return unit.stated(PrivacyGuarantee(epsilon, delta, (event,), (Release(_SUMS, mechanism, 1.0, _THEOREM),)))
 
 
 def record_sums(X: NDArray, centre: Array, half: Array, mechanism: Mechanism) -> Array:
@@ -206,7 +194,9 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
     6.0
     """
 
+    _parameter_rules: ClassVar[Rules] = {"clip": Real()}
     _takes_parts = True
+    _fixes_cost = True
     _released = frozenset({"mean_", "var_", "scale_", "n_samples_estimate_"})
 
     def __init__(
@@ -254,12 +244,12 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         """
         return self._fit(X, groups=groups)
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Array, Array]]:
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Array, Array]]:
         bounds = columns_of(parameters.bounds, "bounds", shape.n_features)
         return make_plan(parameters, shape.n_features), bounds
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, bounds: tuple[Array, Array]
+        self, session: ReleaseSession, records: Records, parameters: Checked, bounds: tuple[Array, Array]
     ) -> dict[str, Any]:
         lower, upper = bounds
         centre, half = lower / 2 + upper / 2, upper / 2 - lower / 2
@@ -273,19 +263,6 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
             "var_": scale**2,
             "n_samples_estimate_": estimate.count,
         }
-
-    def _fixed_cost(self) -> PrivacyCost:
-        # The number of features changes dimensions only.
-        return make_plan(self._check_parameters(), 1).cost
-
-    def _check_parameters(self) -> Parameters:
-        return Parameters(
-            epsilon=check_epsilon(self.epsilon),
-            delta=check_delta(self.delta),
-            bounds=check_bounds(self._declared("bounds"), "bounds", "the features"),
-            clip=check_positive(self.clip, "clip"),
-            unit=Unit.of(self._declared("rows_per_group")),
-        )
 
     @property
     def data_norm_(self) -> float:
@@ -312,9 +289,7 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         within = inner_range(-clip, clip, X.dtype)
 
         def standardised(rows: Array) -> Array:
-            out: Array = rows - self.mean_
-            out /= self.scale_
-            return out
+            return (rows - self.mean_) / self.scale_
 
         return by_rows(standardised, X, X.shape[1], within)
 

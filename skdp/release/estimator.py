@@ -100,7 +100,7 @@ class PrivateEstimator(DPEstimatorMixin):
         "data_norm": By(check_data_norm),
         "bounds": Bounds("the features"),
         "bounds_y": Bounds("the targets"),
-        "classes": By(check_classes),
+        "classes": check_classes,
         "rows_per_group": Or(None, Integer(1, MOST_ROWS_PER_GROUP)),
         "class_weight": By(check_class_weight),
         "max_weight": Or(None, Real()),
@@ -170,7 +170,8 @@ class PrivateEstimator(DPEstimatorMixin):
                 "different weights. Pass a dict of weights. The budget was not charged"
             )
         source = NoiseSource(self.random_state)
-        unit = getattr(parameters, "unit", None) or Unit(getattr(parameters, "rows_per_group", None))
+        unit = getattr(parameters, "unit", None)
+        unit = unit if isinstance(unit, Unit) else Unit(getattr(parameters, "rows_per_group", None))
         numbers = unit.numbers(groups, X)
         relative = relative_weights(sample_weight, getattr(self, "max_weight", None))
         y = self._labels(y, getattr(parameters, "classes", None))

@@ -112,7 +112,7 @@ def test_false_alarms_are_as_rare_as_stated():
 def test_closed_law_for_all_counts(epsilon, size):
     """The probability that a candidate is released, for all counts, by the discrete Laplace law."""
     model = PrivateLabelSet(epsilon=epsilon, universe=np.arange(size))
-    plan, _, threshold = model._check_parameters()
+    plan, _, threshold = model._planned()
     a = 1 / plan.releases[0].mechanism.scale
 
     def tail(k):
@@ -145,7 +145,7 @@ def test_charge_equals_plan_and_precedes_the_data(parameters, monkeypatch):
 
 @both
 def test_noise_is_new_without_a_seed_and_the_same_with_one(parameters):
-    _, _, threshold = PrivateLabelSet(**parameters)._check_parameters()
+    _, _, threshold = PrivateLabelSet(**parameters)._planned()
     y = many(a=threshold, b=threshold, c=threshold, d=threshold) + ["d"] * 200
 
     def fits(seeds):

@@ -285,7 +285,7 @@ def label_set(epsilon, delta, universe=None):
 
 def one_label(model):
     """A label around the threshold, one record more or less; another one is there in any case."""
-    threshold = model._check_parameters()[2]
+    threshold = model._planned()[2]
     y = np.array(["b"] * (3 * threshold) + ["a"] * threshold)
     return (y[:-1],), (y,)
 
