@@ -378,7 +378,6 @@ IN_USE = {
     "epochs": (None, {"n_steps": None, "epochs": 4}),
     "DPSGDRegressor.huber_threshold": (None, {"loss": "huber"}),
     "PrivateSearch.bounds_y": (SEARCHES[2], {}),
-    "PrivateSearch.cv": (None, {"strategy": "kfold"}),
     "PrivateSearch.label_weights": (None, {"scoring": "balanced_accuracy", "label_weights": {0: 1.0, 1: 1.0}}),
     "PrivateSearch.loss_bound": (None, {"scoring": "neg_log_loss"}),
     "PrivateSearch.n_bins": (None, {"scoring": "roc_auc"}),

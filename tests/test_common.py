@@ -541,7 +541,7 @@ LATER = {
     "scale": ("linear", "symlog"),
     "scoring": ("accuracy", "neg_log_loss"),
     "solver": ("auto", "matrix", "bingham", "ridge", "adassp", "adam", "sgd", "gradient"),
-    "strategy": ("auto", "kfold"),
+    "strategy": ("auto", "holdout"),
     "structure_seed": (3,),
     "student": (None, "none"),
     "teacher": (None, "none"),

@@ -37,10 +37,7 @@ except ImportError:
 STRATEGIES = [
     ("holdout", False),
     ("holdout", True),
-    ("split", False),
-    ("split", True),
     ("repeat", "auto"),
-    ("kfold", True),
     ("auto", "auto"),
 ]
 
@@ -105,7 +102,7 @@ def main():
                 search = DPGridSearchCV(
                     model, GRIDS[n_candidates], epsilon=epsilon, delta=DELTA, strategy=strategy, refit=refit
                 )
-                name = strategy + (" + refit" if refit is True and strategy != "kfold" else "")
+                name = strategy + (" + refit" if refit is True else "")
                 print(f"  {n_candidates:2d} candidates  {name:18s} {mean_accuracy(search)}", flush=True)
 
 

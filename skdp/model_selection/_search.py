@@ -53,8 +53,6 @@ _FITTED = frozenset({"best_index_", "best_params_", "best_estimator_", "classes_
 
 def _delegates(method: str) -> Callable[[Any], bool]:
     def check(search: Any) -> bool:
-        if not hasattr(search, "best_estimator_") and hasattr(search, "privacy_"):
-            raise AttributeError(f"{method} needs a model, and this search was made with refit=False")
         getattr(getattr(search, "best_estimator_", search.estimator), method)
         return True
 
@@ -77,7 +75,6 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         delta: float = 0.0,
         strategy: str = "auto",
         scoring: str = "accuracy",
-        cv: int | None = None,
         validation_fraction: float = 0.2,
         mean_runs: float | None = None,
         refit: bool | str = "auto",
@@ -97,7 +94,6 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         self.delta = delta
         self.strategy = strategy
         self.scoring = scoring
-        self.cv = cv
         self.validation_fraction = validation_fraction
         self.mean_runs = mean_runs
         self.refit = refit
@@ -178,13 +174,9 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
 
         self.best_index_ = outcome.index
         self.best_params_ = settings[outcome.index]
-        if outcome.estimator is not None:
-            shared = is_shared(self.estimator)
-            self.best_estimator_ = (
-                private_again(self._model(), candidates[outcome.index], outcome.estimator)
-                if shared
-                else outcome.estimator
-            )
+        self.best_estimator_ = outcome.estimator
+        if is_shared(self.estimator):
+            self.best_estimator_ = private_again(self._model(), candidates[outcome.index], outcome.estimator)
         if classes is not None:
             self.classes_ = classes
         self.strategy_ = strategy.name
@@ -280,7 +272,6 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
             n_candidates,
             Prices(candidates, whole, group_sensitivity(score.most, unit.rows), size),
             refit=self.refit,
-            n_folds=5 if self.cv is None else check_integer(self.cv, "cv", least=2),
             validation=check_positive(self.validation_fraction, "validation_fraction", least=0.01, most=0.99),
             mean_runs=check_positive(mean, "mean_runs", least=1.0, most=1e5),
             shape=0.0,
@@ -555,13 +546,12 @@ _PARAMETERS = """    epsilon : float, default=1.0
         values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
         Privacy budget of the whole search, in [0, 1).
-    strategy : {"auto", "holdout", "split", "repeat", "kfold"}, default="auto"
+    strategy : {"auto", "holdout", "repeat"}, default="auto"
         How the budget is spent. ``"holdout"`` trains all candidates on one part of the records, and compares them on
-        the other part. ``"split"`` trains each candidate on a part of its own. ``"repeat"`` makes a random number of
-        runs. Each run trains a random candidate and counts its score with noise, and the best run is the model.
-        ``"kfold"`` trains each candidate on all folds but one, in turn, and the chosen candidate is fitted to all
-        records. ``"auto"`` takes the strategy with the most signal, computed from the number of candidates, `epsilon`,
-        `delta` and the fractions. It never takes ``"repeat"`` if `scoring` needs tables.
+        the other part. ``"repeat"`` makes a random number of runs. Each run trains a random candidate and counts its
+        score with noise, and the best run is the model. ``"auto"`` takes the strategy with the most signal, computed
+        from the number of candidates, `epsilon`, `delta` and the fractions. It never takes ``"repeat"`` if `scoring`
+        needs tables.
     scoring : str, default="accuracy"
         Score that is compared. Classifiers have ``"accuracy"``, ``"balanced_accuracy"`` (with `label_weights`) or
         ``"neg_log_loss"`` (with `loss_bound`). Regressors have ``"neg_mean_absolute_error"`` or
@@ -571,15 +561,13 @@ _PARAMETERS = """    epsilon : float, default=1.0
         table of counts for each candidate. The noise of the tables grows with the number of candidates. Therefore these
         scores need more records or a larger `epsilon`. ``"repeat"`` does not accept them. Other scores have no known
         sensitivity.
-    cv : int, default=None
-        Number of folds of ``"kfold"``. If None, it is 5.
     validation_fraction : float, default=0.2
-        Probability that a record is used to compare candidates, and not to train them. Ignored by ``"kfold"``.
+        Probability that a record is used to compare candidates, and not to train them.
     mean_runs : float, default=None
         Mean number of runs of ``"repeat"``. If None, it is three for each candidate.
     refit : bool or "auto", default="auto"
         Whether to keep a part of the budget for a fit of the chosen candidate to all records. If False, the model is
-        the one that was compared, and ``"kfold"`` has no model. ``"auto"`` refits if the computed signal is larger.
+        the one that was compared. ``"auto"`` refits if the computed signal is larger.
         ``"repeat"`` never refits.
     label_weights : dict, default=None
         Public weight of each label, for balanced accuracy.
@@ -620,7 +608,7 @@ _ATTRIBUTES = """    best_params_ : dict
     best_index_ : int
         Position of the chosen setting.
     best_estimator_ : estimator
-        Model. It does not exist for ``"kfold"`` without a refit. Its own ``privacy_`` is about the records that it was
+        Model. Its own ``privacy_`` is about the records that it was
         trained on. The guarantee of the search is the ``privacy_`` of the search.
     strategy_ : str
         How the budget was spent. ``"single"`` if there is one candidate, which gets all of it.
@@ -630,12 +618,11 @@ _ATTRIBUTES = """    best_params_ : dict
         Guarantee of the whole search."""
 
 _NOTES = """    **Privacy.** All results of the search together are (epsilon, delta)-DP. Each record (with
-    `rows_per_group`, each group with all of its records) is assigned to a part or fold independently (:ref:`model
-    selection, theorem 1 <model-selection-theorem-1>`; theorems 2 and 3 are about ``"repeat"`` and ``"kfold"``, and
-    theorem 6 about tables). Scores, other models and the number of runs are not released. The guarantee does not cover
-    the time that the search takes, an error of the search, labels if the `classes` of the estimator are None, and
-    estimators whose prediction for a row depends on other rows. :doc:`/user_guide/model_selection` lists the steps that
-    a pipeline may have."""
+    `rows_per_group`, each group with all of its records) is assigned to a part independently (:ref:`model selection,
+    theorem 1 <model-selection-theorem-1>`; theorem 2 is about ``"repeat"``, and theorem 6 about tables). Scores,
+    other models and the number of runs are not released. The guarantee does not cover the time that the search takes,
+    an error of the search, labels if the `classes` of the estimator are None, and estimators whose prediction for a row
+    depends on other rows. :doc:`/user_guide/model_selection` lists the steps that a pipeline may have."""
 
 
 class DPGridSearchCV(PrivateSearch):
@@ -688,7 +675,6 @@ class DPGridSearchCV(PrivateSearch):
         delta: float = 0.0,
         strategy: str = "auto",
         scoring: str = "accuracy",
-        cv: int | None = None,
         validation_fraction: float = 0.2,
         mean_runs: float | None = None,
         refit: bool | str = "auto",
@@ -709,7 +695,6 @@ class DPGridSearchCV(PrivateSearch):
             delta=delta,
             strategy=strategy,
             scoring=scoring,
-            cv=cv,
             validation_fraction=validation_fraction,
             mean_runs=mean_runs,
             refit=refit,
@@ -768,7 +753,7 @@ class DPRandomizedSearchCV(PrivateSearch):
     >>> X, y = make_classification(n_samples=5000, n_features=4, random_state=0)
     >>> model = ObjPertLogReg(data_norm=3.0, classes=[0, 1])
     >>> search = DPRandomizedSearchCV(model, {{"C": loguniform(1e-4, 0.1)}}, n_iter=4, epsilon=2.0, delta=1e-6)
-    >>> search.fit(X, y).strategy_ in ("holdout", "split", "repeat", "kfold")
+    >>> search.fit(X, y).strategy_ in ("holdout", "repeat")
     True
     """
 
@@ -782,7 +767,6 @@ class DPRandomizedSearchCV(PrivateSearch):
         delta: float = 0.0,
         strategy: str = "auto",
         scoring: str = "accuracy",
-        cv: int | None = None,
         validation_fraction: float = 0.2,
         mean_runs: float | None = None,
         refit: bool | str = "auto",
@@ -803,7 +787,6 @@ class DPRandomizedSearchCV(PrivateSearch):
             delta=delta,
             strategy=strategy,
             scoring=scoring,
-            cv=cv,
             validation_fraction=validation_fraction,
             mean_runs=mean_runs,
             refit=refit,

@@ -1,4 +1,4 @@
-"""Strategies of a search: four ways to train candidates on some records and to compare them on others."""
+"""Strategies of a search: ways to train candidates on some records and to compare them on others."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def fitted_or_none(model: Any, X: Any, y: Any, groups: NDArray[np.intp] | None =
 
 @dataclass(frozen=True)
 class Outcome:
-    """The position of the chosen candidate, and the fitted estimator or None."""
+    """The position of the chosen candidate, and the fitted estimator."""
 
     index: int
     estimator: Any
@@ -223,7 +223,7 @@ class Strategy(ABC):
     def fits(self) -> tuple[str, ...]:
         """Describe the fits, with one line for each kind."""
         (fraction, portion), (_, last) = self.portions()
-        number = f"{self._fits_each * self.n_candidates} fits, {self._fits_each} of each candidate"
+        number = f"{self.n_candidates} fits, one of each candidate"
         lines = [f"{number}, to a fraction {fraction:.3g} of the records: share {float(portion):.3g} each"]
         if self.refit:
             lines.append(f"a last fit of the choice to all records: share {float(last):.3g}")
@@ -234,12 +234,8 @@ class Strategy(ABC):
 
     def phases(self) -> Phases:
         """Return the phases in order, with public numbers of fits."""
-        phases = [("fits", self._fits_each * self.n_candidates), (_SELECTION, 0)]
+        phases = [("fits", self.n_candidates), (_SELECTION, 0)]
         return [*phases, ("refit", 0)] if self.refit else phases
-
-    @property
-    def _fits_each(self) -> int:
-        return 1
 
     @abstractmethod
     def run(self, shop: SearchContext) -> Outcome:
@@ -286,137 +282,42 @@ class Single(Strategy):
         return Outcome(0, shop.refit(0, Fraction(1)))
 
 
-def _selection(prices: Prices, portion: Fraction, theorem: Theorem) -> Release:
-    """Return the release of the choice. A theorem of the strategy covers sums, and theorem 6 covers tables."""
-    source = Theorem("Model selection", 6) if prices.size else theorem
-    return Release(_SELECTION, prices.choice(portion)[0], float(portion), source)
-
-
 @dataclass(frozen=True)
-class OnParts(Strategy):
-    """Candidates are trained on some records and compared on others."""
+class Holdout(Strategy):
+    """All candidates are trained on one part of the records and compared on the other part."""
 
     validation: float  # Probability that a record is used to compare, and not to train.
-    refit_portion: Fraction  # Portion of the budget for a last fit to all records.
+
+    name = "holdout"
 
     @property
     def _rest(self) -> Fraction:
-        return 1 - self.refit_portion if self.refit else Fraction(1)
-
-    @property
-    @abstractmethod
-    def _training(self) -> Fraction:
-        """Return the portion of the budget for the fit of one candidate."""
-
-    def sequence(self, prices: Prices) -> Sequence_:
-        last = prices.any_fit(self.refit_portion) if self.refit else ()
-        return (Parts((*self._trainings(prices), (prices.choice(self._rest)[1],))), *last)
-
-    @abstractmethod
-    def _trainings(self, prices: Prices) -> tuple[Sequence_, ...]:
-        """Return the costs on the training parts."""
-
-    def releases(self, prices: Prices) -> tuple[Release, ...]:
-        return (_selection(prices, self._rest, Theorem("Model selection", 1)),)
-
-    def run(self, shop: SearchContext) -> Outcome:
-        *training, validation = shop.divide((*self._probabilities(), self.validation))
-        tasks = [Task(m, self._training, training[m % len(training)], validation) for m in range(self.n_candidates)]
-        models, scores = shop.fit(tasks)
-        best = shop.select(models, scores)
-        return Outcome(best, shop.refit(best, self.refit_portion) if self.refit else models[best])
-
-    @abstractmethod
-    def _probabilities(self) -> tuple[float, ...]:
-        """Return the probabilities of the training parts."""
-
-    def portions(self) -> tuple[tuple[float, Fraction], tuple[float, Fraction]]:
-        trained = self._probabilities()[0], self._training
-        return trained, ((1.0, self.refit_portion) if self.refit else trained)
-
-
-@dataclass(frozen=True)
-class Holdout(OnParts):
-    """All candidates are trained on one part."""
-
-    name = "holdout"
+        return 1 - REFIT_PORTION if self.refit else Fraction(1)
 
     @property
     def _training(self) -> Fraction:
         return self._rest / self.n_candidates
 
-    def _trainings(self, prices: Prices) -> tuple[Sequence_, ...]:
-        every = range(self.n_candidates)
-        return (tuple(cost for m in every for cost in prices.fit(m, self._training)),)
-
-    def _probabilities(self) -> tuple[float, ...]:
-        return (1 - self.validation,)
-
-
-@dataclass(frozen=True)
-class Split(OnParts):
-    """Each candidate is trained on a part of its own."""
-
-    name = "split"
-
-    @property
-    def _training(self) -> Fraction:
-        return self._rest
-
-    def _trainings(self, prices: Prices) -> tuple[Sequence_, ...]:
-        return tuple(prices.fit(m, self._training) for m in range(self.n_candidates))
-
-    def _probabilities(self) -> tuple[float, ...]:
-        return ((1 - self.validation) / self.n_candidates,) * self.n_candidates
-
-
-@dataclass(frozen=True)
-class KFold(Strategy):
-    """Each candidate is trained on all folds but one, and counted on that one."""
-
-    n_folds: int
-    choice_portion: Fraction
-    refit_portion: Fraction
-
-    name = "kfold"
-
-    @property
-    def _training(self) -> Fraction:
-        rest = 1 - self.choice_portion - (self.refit_portion if self.refit else 0)
-        return rest / (self.n_candidates * (self.n_folds - 1))
-
     def sequence(self, prices: Prices) -> Sequence_:
-        every = tuple(cost for m in range(self.n_candidates) for cost in prices.fit(m, self._training))
-        last = prices.any_fit(self.refit_portion) if self.refit else ()
-        return (*every * (self.n_folds - 1), prices.choice(self.choice_portion)[1], *last)
+        trained = tuple(cost for m in range(self.n_candidates) for cost in prices.fit(m, self._training))
+        last = prices.any_fit(REFIT_PORTION) if self.refit else ()
+        return (Parts((trained, (prices.choice(self._rest)[1],))), *last)
 
     def releases(self, prices: Prices) -> tuple[Release, ...]:
-        return (_selection(prices, self.choice_portion, Theorem("Model selection", 3)),)
-
-    @property
-    def _fits_each(self) -> int:
-        return self.n_folds
+        # Theorem 1 covers sums, and theorem 6 covers tables.
+        theorem = Theorem("Model selection", 6 if prices.size else 1)
+        return (Release(_SELECTION, prices.choice(self._rest)[0], float(self._rest), theorem),)
 
     def portions(self) -> tuple[tuple[float, Fraction], tuple[float, Fraction]]:
-        trained = 1 - 1 / self.n_folds, self._training
-        return trained, ((1.0, self.refit_portion) if self.refit else trained)
+        trained = 1 - self.validation, self._training
+        return trained, ((1.0, REFIT_PORTION) if self.refit else trained)
 
     def run(self, shop: SearchContext) -> Outcome:
-        folds = shop.divide((1 / self.n_folds,) * self.n_folds)
-        every = np.arange(len(shop.y))
-        tasks = [
-            Task(m, self._training, np.setdiff1d(every, fold, assume_unique=True), fold)
-            for m in range(self.n_candidates)
-            for fold in folds
-        ]
-        models, counts = shop.fit(tasks)
-        shape = self.n_candidates, self.n_folds
-        # A candidate is excluded only if none of its fits succeeded.
-        succeeded = [any(m is not None for m in models[c * self.n_folds :][: self.n_folds]) for c in range(shape[0])]
-        best = shop.select(
-            [True if one else None for one in succeeded], counts.reshape(shape + counts.shape[1:]).sum(axis=1)
-        )
-        return Outcome(best, shop.refit(best, self.refit_portion) if self.refit else None)
+        training, validation = shop.divide((1 - self.validation, self.validation))
+        tasks = [Task(m, self._training, training, validation) for m in range(self.n_candidates)]
+        models, scores = shop.fit(tasks)
+        best = shop.select(models, scores)
+        return Outcome(best, shop.refit(best, REFIT_PORTION) if self.refit else models[best])
 
 
 @dataclass(frozen=True)
@@ -508,7 +409,6 @@ def make_strategy(
     prices: Prices,
     *,
     refit: bool | str,
-    n_folds: int,
     validation: float,
     mean_runs: float,
     shape: float,
@@ -517,20 +417,13 @@ def make_strategy(
     if n_candidates == 1:
         strategies: list[Strategy] = [Single(1, True)]
     else:
-        part = {"n_candidates": n_candidates, "validation": validation}
-        strategies = []
-        for again in (False, True) if refit == "auto" else (bool(refit),):
-            share = {"refit": again, "refit_portion": REFIT_PORTION}
-            strategies += [Holdout(**part, **share), Split(**part, **share)]  # type: ignore[arg-type]
-        if not prices.size:
+        refits = (False, True) if refit == "auto" else (bool(refit),)
+        strategies = [Holdout(n_candidates, again, validation) for again in refits]
+        # A run is its own model.
+        if not prices.size and (name == "repeat" or refit is not True):
             strategies.append(Repeat(n_candidates, False, validation, mean_runs, shape))
-        strategies.append(KFold(n_candidates, bool(refit), n_folds, CHOICE_PORTION, REFIT_PORTION))
-    if n_candidates > 1:
-        wanted = [s for s in strategies if name in ("auto", s.name)]
-        if name == "auto" and refit != "auto":
-            # A run is its own model. Counts over folds have no model without a refit.
-            wanted = [s for s in wanted if not isinstance(s, Repeat if refit else KFold)]
-        strategies = sorted(wanted, key=lambda strategy: -strategy.signal(prices.whole))
+        strategies = [strategy for strategy in strategies if name in ("auto", strategy.name)]
+        strategies.sort(key=lambda strategy: -strategy.signal(prices.whole))
     for strategy in strategies:
         settled = strategy.settled(prices)
         if settled is not None:
@@ -541,8 +434,7 @@ def make_strategy(
     )
 
 
-#: Portions of the budget for the last fit to all records, and for the choice among folds.
+#: Portion of the budget for the last fit to all records.
 REFIT_PORTION = Fraction(1, 2)
-CHOICE_PORTION = Fraction(1, 20)
 
-STRATEGIES = ("auto", "holdout", "split", "repeat", "kfold")
+STRATEGIES = ("auto", "holdout", "repeat")

@@ -194,7 +194,7 @@ def test_frames_of_numbers_are_searched(output):
     steps = make_pipeline(BoundsScaler((-3, 3)), DPPCA(1, data_norm=2.0, delta=DELTA), alone)
     with config_context(transform_output=output):
         for model, name in ((alone, "C"), (steps, "objpertlogreg__C")):
-            options = {"epsilon": 30.0, "delta": DELTA, "strategy": "kfold", "random_state": 0}
+            options = {"epsilon": 30.0, "delta": DELTA, "random_state": 0}
             search = DPGridSearchCV(model, {name: [0.1, 1.0]}, **options).fit(frame, pl.Series(Y))
             assert search.predict(frame).shape == Y.shape
             assert list(search.best_estimator_.feature_names_in_) == ["a", "b"]

@@ -47,9 +47,8 @@ from tests.linear_model.data import blobs
 from tests.model_selection.stubs import NoisyCount, Ranks, UnknownCost, records
 
 DELTA = 1e-5
-STRATEGIES = ["holdout", "split", "repeat", "kfold"]
-REFITS = [("holdout", False), ("holdout", True), ("split", False), ("split", True), ("repeat", "auto")]
-REFITS += [("kfold", True), ("kfold", False), ("auto", "auto")]
+STRATEGIES = ["holdout", "repeat"]
+REFITS = [("holdout", False), ("holdout", True), ("repeat", "auto"), ("auto", "auto")]
 
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
 both_deltas = pytest.mark.parametrize("delta", [0.0, DELTA])
@@ -117,21 +116,12 @@ def test_the_inner_budgets_are_what_is_booked(strategy, delta, n_candidates, mon
 
     monkeypatch.setattr(NoisyCount, "fit", spy)
     grid = {"label": ([0, 1] * n_candidates)[:n_candidates]}
-    again = strategy == "kfold"
-    model = search(strategy, grid, refit=again or "auto" if strategy == "repeat" else again, epsilon=1.0, delta=delta)
+    refit = "auto" if strategy == "repeat" else False
+    model = search(strategy, grid, refit=refit, epsilon=1.0, delta=delta)
     model.fit(*records(300))
     trained = Counter(event for event, _ in fits)
     (size,) = {n for event, n in fits[:1]}
     booked = model.privacy_.events
-    if strategy == "kfold":
-        # A record is in all fits of a candidate but one, and in the last fit.
-        last = fits.pop()[0]
-        assert last in booked
-        assert fits[-1][0] in booked
-        assert len(fits) == 5 * n_candidates
-        assert sum(event == fits[0][0] for event in booked) == 4 * n_candidates
-        assert sum(n for _, n in fits) == 300 * 4 * n_candidates
-        return
     if strategy == "repeat":
         assert len(trained) == 1
         booked = booked[0].events
@@ -141,9 +131,6 @@ def test_the_inner_budgets_are_what_is_booked(strategy, delta, n_candidates, mon
         assert trained.total() == n_candidates
     else:
         assert any(events == (next(iter(trained)),) for events in lists)
-    if strategy == "split":
-        assert len(fits) == n_candidates
-        assert sum(n for _, n in fits) < 300
     assert size < 300
 
 
@@ -337,13 +324,6 @@ def test_without_privacy_the_best_is_chosen(strategy):
     assert models[0].privacy_.epsilon == math.inf
 
 
-def test_a_search_without_refit_has_no_model():
-    model = search("kfold", refit=False).fit(*records(20))
-    assert not hasattr(model, "best_estimator_")
-    assert not hasattr(model, "predict")
-    assert "label" in model.best_params_
-
-
 # ---------------------------------------------------------------- what is refused
 
 
@@ -387,9 +367,6 @@ def test_a_second_fit_leaves_nothing_of_the_first(strategy):
     first = model.best_estimator_
     model.fit(*records(50))
     assert model.best_estimator_ is not first
-    model.set_params(strategy="kfold", refit=False).fit(*records(50))
-    assert not hasattr(model, "best_estimator_")
-    assert not hasattr(model, "predict")
     # A fit that is refused leaves the search as it was.
     kept = dict(vars(model))
     model.accountant = BudgetAccountant(0.5)
@@ -404,7 +381,6 @@ def test_other_refusals():
         ({"strategy": "best"}, "strategy"),
         ({"strategy": "repeat", "refit": True}, "no refit"),
         ({"validation_fraction": 1.0}, "validation_fraction"),
-        ({"strategy": "kfold", "cv": 1}, "cv"),
         ({"strategy": "repeat", "mean_runs": 0.5}, "mean_runs"),
         ({"scoring": "neg_mean_squared_error"}, "for regressors"),
         ({"scoring": "balanced_accuracy"}, "label_weights"),
@@ -673,7 +649,6 @@ def test_one_entry_of_text_in_a_list_of_numbers_moves_no_other_record():
 
 TABLES = ["roc_auc", "average_precision", "f1", "f1_macro"]
 every_table = pytest.mark.parametrize("scoring", TABLES)
-on_tables = pytest.mark.parametrize("strategy", ["holdout", "split", "kfold"])
 
 
 def imbalanced(n_rows=2000):
@@ -716,10 +691,9 @@ def test_tables_are_charged_as_planned(strategy, refit, scoring, delta):
 
 
 @both_deltas
-@on_tables
-def test_the_budget_of_tables_is_that_of_the_choice(strategy, delta):
-    by_sums = by_table(strategy, "accuracy", delta=delta, refit=True).privacy_plan()
-    plan = by_table(strategy, "f1", delta=delta, refit=True).privacy_plan()
+def test_the_budget_of_tables_is_that_of_the_choice(delta):
+    by_sums = by_table("holdout", "accuracy", delta=delta, refit=True).privacy_plan()
+    plan = by_table("holdout", "f1", delta=delta, refit=True).privacy_plan()
     assert plan.releases[0].share == by_sums.releases[0].share
     assert plan.fits == by_sums.fits
     if delta == 0:
@@ -737,9 +711,8 @@ def test_allocate_gives_a_search_by_tables_its_part():
 
 
 @both_deltas
-@on_tables
 @pytest.mark.usefixtures("quick")
-def test_one_record_moves_tables_by_no_more_than_the_bound(strategy, delta, monkeypatch):
+def test_one_record_moves_tables_by_no_more_than_the_bound(delta, monkeypatch):
     labels = (0, 1, 2, 1)
     released = []
     release = ReleaseSession.release
@@ -753,7 +726,7 @@ def test_one_record_moves_tables_by_no_more_than_the_bound(strategy, delta, monk
     X, y = imbalanced(30)
     for scoring in ("roc_auc", "f1"):
         most = 0.0
-        model = by_table(strategy, scoring, labels, delta=delta, cv=2, validation_fraction=0.5, random_state=0)
+        model = by_table("holdout", scoring, labels, delta=delta, validation_fraction=0.99, random_state=0)
         # Label 7 is in no cell. The record comes last, so that the others draw the same parts.
         for row, label in [(0.0, 0), (0.9, 1), (5.0, 7)]:
             released.clear()
@@ -766,20 +739,18 @@ def test_one_record_moves_tables_by_no_more_than_the_bound(strategy, delta, monk
                 assert not change.any()
         sensitivity = model.privacy_.releases[0].mechanism.sensitivity
         assert most <= sensitivity * (1 + 1e-12)
-        if strategy == "kfold":
-            # In each fold a record is counted, so that the bound is attained.
-            assert most == pytest.approx(len(labels) if delta == 0 else math.sqrt(len(labels)))
+        # The record is in the validation part, and all candidates count it.
+        assert most == pytest.approx(len(labels) if delta == 0 else math.sqrt(len(labels)))
 
 
 @both_deltas
-@on_tables
 @every_table
 @pytest.mark.usefixtures("quick")
-def test_tables_find_the_better_candidate_among_rare_labels(scoring, strategy, delta):
+def test_tables_find_the_better_candidate_among_rare_labels(scoring, delta):
     X, y = imbalanced(1000)
-    given = {"epsilon": 30.0, "delta": delta, "random_state": 0, "refit": strategy == "kfold"}
+    given = {"epsilon": 30.0, "delta": delta, "random_state": 0, "refit": False}
     for labels in ((0, 1, 2), (1, 2, 0)):
-        found = by_table(strategy, scoring, labels, **given).fit(X, y)
+        found = by_table("holdout", scoring, labels, **given).fit(X, y)
         assert found.best_params_ == {"label": 1}
 
 
@@ -810,7 +781,6 @@ def test_smallest_data_sets_by_tables(scoring):
             assert len(model.predict(np.zeros((5, 1)))) == 5
 
 
-@on_tables
 @pytest.mark.parametrize("scoring", ["average_precision", "f1_macro"])
 @pytest.mark.usefixtures("quick")
 def test_failures_are_not_chosen_by_tables(strategy, scoring):

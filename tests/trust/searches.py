@@ -348,19 +348,6 @@ def one_part():
     )
 
 
-def shared_parts():
-    """All candidates are trained on all records that train."""
-
-    def make(divide):
-        def shared(self, probabilities):
-            *training, validation = divide(self, probabilities)
-            return [np.sort(np.concatenate(training))] * len(training) + [validation]
-
-        return shared
-
-    return replaced(SearchContext, "divide", make)
-
-
 def one_seed():
     """For the noise of all fits."""
     return replaced(SearchContext, "_seed", lambda _: lambda self: 1)
@@ -399,10 +386,10 @@ def score_told():
 # --- subjects -------------------------------------------------------------------------------------------------------
 
 
-def records(search, every=2, tied=False):
-    """Some are marked; the further one is marked as well, and of a label that is rare, or as frequent as the other."""
+def records(search, every=2):
+    """Some are marked. The further record is marked as well, and has a label that is rare."""
     X = (np.arange(6 * every + 1) % every == 0).astype(float)[:, None]
-    y = np.arange(len(X)) % 2 if tied else np.ones(len(X), dtype=int)
+    y = np.ones(len(X), dtype=int)
     y[-1] = 0
     return (X[:-1], y[:-1]), (X, y)
 
@@ -582,22 +569,10 @@ SUBJECTS = [
         mutants={"half the noise": half_of_all_noise, "no clip": partial(no_clipping, _scoring)},
     ),
     search(
-        "DPGridSearchCV, split",
-        partial(grid, "split", n_candidates=3, refit=True),
+        "DPGridSearchCV, refit",
+        partial(grid, "holdout", n_candidates=3, refit=True),
         pair=partial(records, every=4),
-        mutants={**everywhere, "refit not paid": partial(spent, 2), "candidates share their parts": shared_parts},
-    ),
-    search(
-        "DPGridSearchCV, kfold",
-        partial(grid, "kfold", cv=3, refit=True),
-        pair=partial(records, every=3, tied=True),
-        mutants={
-            **everywhere,
-            "budget not divided among folds, or candidates": partial(spent, 2),
-            "choice not paid": partial(choices_at, 20),
-            "folds share their noise": one_seed,
-        },
-        survives={("folds share their noise", claim): WHOLE for claim in PURE},
+        mutants={**everywhere, "refit not paid": partial(spent, 2)},
     ),
     search(
         "DPGridSearchCV, repeat",
@@ -621,7 +596,7 @@ SUBJECTS = [
     ),
     search(
         "DPRandomizedSearchCV",
-        partial(drawn, "split", refit=False),
+        partial(drawn, "holdout", refit=False),
         pair=partial(records, every=3),
         mutants={**everywhere, **compared},
         survives={("half the sensitivity of the score", (1.0, 1e-5)): SLACK},
