@@ -20,8 +20,7 @@ def as_data_set(data: Any) -> tuple[Any, ...]:
 
 def number_of_records(data: tuple[Any, ...]) -> int:
     """Return the number of rows of a data set."""
-    number: int = data[0].shape[0] if hasattr(data[0], "shape") else len(data[0])
-    return number
+    return data[0].shape[0] if hasattr(data[0], "shape") else len(data[0])
 
 
 def take(data: tuple[Any, ...], rows: NDArray) -> tuple[Any, ...]:
@@ -37,5 +36,4 @@ def _take(part: Any, rows: NDArray) -> Any:
 
 def coins(random_state: Any, label: str, number: int) -> NDArray[np.bool_]:
     """Toss fair coins for one purpose of an audit, which `label` names."""
-    heads: NDArray[np.bool_] = NoiseSource(random_state).stream(label).words(number) >> np.uint64(63) == 1
-    return heads
+    return NoiseSource(random_state).stream(label).words(number) >> np.uint64(63) == 1

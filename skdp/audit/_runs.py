@@ -286,8 +286,7 @@ def _separation(first: NDArray, second: NDArray) -> NDArray[np.float64]:
     ordered = np.take_along_axis(stacked, order, axis=0)
     # There is no threshold between equal values.
     steps[:-1][ordered[:-1] == ordered[1:]] = 0
-    differences: NDArray[np.float64] = np.abs(steps).max(axis=0)
-    return differences
+    return np.abs(steps).max(axis=0)
 
 
 def _directions(first: NDArray, second: NDArray) -> NDArray[np.float64]:

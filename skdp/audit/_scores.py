@@ -11,8 +11,7 @@ from sklearn.base import is_classifier, is_clusterer, is_regressor
 
 def ranks(scores: NDArray) -> NDArray[np.intp]:
     """Return the ranks of scores, equal for equal scores. NaN and minus infinity come first."""
-    positions: NDArray[np.intp] = np.unique(np.where(np.isnan(scores), -np.inf, scores), return_inverse=True)[1]
-    return positions
+    return np.unique(np.where(np.isnan(scores), -np.inf, scores), return_inverse=True)[1]
 
 
 def check_can_score(estimator: Any, y: Any) -> None:

@@ -175,8 +175,7 @@ def check_quietly(X: Any, **kwargs: Any) -> Any:
         _refuse_odd(rows, kwargs.get("input_name", "X"))
         return check_array(rows, **kwargs)
 
-    array: NDArray = _quietly(validate, X)
-    return array
+    return _quietly(validate, X)
 
 
 def array_quietly(X: Any) -> Any:
@@ -310,8 +309,7 @@ def _without_values(message: str, X: Any = None) -> str:
 def regression_data(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tuple[NDArray, NDArray]:
     """Validate the data of a regressor, of any number of rows (also 0), with one or more columns of targets."""
     if isinstance(X, PartedArray):
-        found: tuple[Any, Any] = _in_parts(regression_data, estimator, X, y, reset=reset)
-        return found
+        return _in_parts(regression_data, estimator, X, y, reset=reset)
     kinds = [np.float64, np.float32]
     separately = (
         {"dtype": kinds, "ensure_min_samples": 0},

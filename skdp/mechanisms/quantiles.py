@@ -98,8 +98,7 @@ def quantile_scores(counts: NDArray[np.float64], level: int, whole: int) -> NDAr
         most ``max(level, whole - level)``.
     """
     below = np.concatenate([[0.0], np.cumsum(counts)])
-    scores: NDArray[np.float64] = -np.abs(whole * below - level * below[-1])
-    return scores
+    return -np.abs(whole * below - level * below[-1])
 
 
 def weight_penalties(weights: NDArray[np.float64], change: float, epsilon: float) -> NDArray[np.float64]:
@@ -125,8 +124,7 @@ def weight_penalties(weights: NDArray[np.float64], change: float, epsilon: float
         return below
     rate = min(2 * change / epsilon, _MOST_PENALTY / below.max())
     steps = np.unique(below, return_inverse=True)[1].reshape(below.shape)
-    penalties: NDArray[np.float64] = np.maximum(np.rint(below * rate), steps)
-    return penalties
+    return np.maximum(np.rint(below * rate), steps)
 
 
 def _cuts(

@@ -257,8 +257,7 @@ def _geometric_digits(slope: Array, bits: NDArray[np.int64], stream: BitStream) 
     gamma = np.logaddexp(0.0, np.ldexp(slope[..., None], place)[used])
     ones = np.zeros(used.shape, dtype=np.int64)
     ones[used] = _bernoulli(gamma, stream)
-    digits: NDArray[np.int64] = (ones << place).sum(axis=-1)
-    return digits
+    return (ones << place).sum(axis=-1)
 
 
 def _bernoulli(gamma: Array, stream: BitStream) -> NDArray[np.bool_]:
@@ -329,8 +328,7 @@ def sample_ball(potential: Potential, rate: float, radius: float, size: int, str
             values = potential.values(boxes.coordinates(points[accepted]))
             accepted[accepted] = _bernoulli(np.maximum(rate * values + envelope[accepted], 0.0), stream)
         if accepted.any():
-            outcome: NDArray[np.int64] = rounded[accepted.argmax()]
-            return outcome
+            return rounded[accepted.argmax()]
         boxes.halve(np.unique(box))
 
 

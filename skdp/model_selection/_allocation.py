@@ -417,8 +417,7 @@ def _cost(estimator: Any, variant: dict[str, Any], budget: Budget) -> PrivacyCos
     if not hasattr(estimator, "_fixed_cost"):
         return None
     step = set_own(clone(estimator).set_params(**variant), epsilon=budget.epsilon, delta=budget.delta)
-    cost: PrivacyCost | None = step._fixed_cost()
-    return cost
+    return step._fixed_cost()
 
 
 def _by_composition(

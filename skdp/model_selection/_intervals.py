@@ -144,7 +144,6 @@ def _gradient_of_precision(negative: Array, positive: Array, least: float) -> tu
     each = share / np.maximum(true + false, least) ** 2
 
     def later(slopes: Array) -> Array:
-        found: Array = np.cumsum(slopes[::-1])[::-1]
-        return found
+        return np.cumsum(slopes[::-1])[::-1]
 
     return -later(each * true), (precision - value) / true[-1] + later(each * false)

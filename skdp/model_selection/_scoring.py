@@ -288,15 +288,13 @@ def _area(counts: NDArray[np.float64], metric: str) -> float:
 
 def pairs_of_bins(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the counts in pairs of neighbouring bins."""
-    pairs: NDArray[np.float64] = np.add.reduceat(counts, np.arange(0, len(counts), 2), axis=0)
-    return pairs
+    return np.add.reduceat(counts, np.arange(0, len(counts), 2), axis=0)
 
 
 def precisions(negative: NDArray[np.float64], positive: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the precision among the records of the first bins, for each number of bins."""
     true, false = np.cumsum(positive), np.cumsum(negative)
-    shares: NDArray[np.float64] = (true / np.maximum(true + false, 1.0)).clip(0.0, 1.0)
-    return shares
+    return (true / np.maximum(true + false, 1.0)).clip(0.0, 1.0)
 
 
 def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int | None) -> Table | None:

@@ -317,8 +317,7 @@ def _normalized(X: NDArray, norm: str) -> NDArray:
     if norm == "l2":
         np.sqrt(length, out=length)
     length[length < 10 * np.finfo(X.dtype).eps] = 1.0
-    normalized: NDArray = X / length[:, None]
-    return normalized
+    return X / length[:, None]
 
 
 def _like(made: Any, values: NDArray) -> Any:
@@ -348,8 +347,7 @@ class WithoutRecords(TransformerMixin, BaseEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray:
         """Return the transformer's names."""
-        names: NDArray = self.transformer_.get_feature_names_out(input_features)
-        return names
+        return self.transformer_.get_feature_names_out(input_features)
 
 
 class FiniteRows(TransformerMixin, BaseEstimator):
@@ -378,8 +376,7 @@ class FiniteRows(TransformerMixin, BaseEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray:
         """Return the transformer's names."""
-        names: NDArray = self.transformer_.get_feature_names_out(input_features)
-        return names
+        return self.transformer_.get_feature_names_out(input_features)
 
 
 class OfGroups(BaseEstimator):

@@ -49,8 +49,7 @@ class DaskParts(Parts):
         except Exception:
             # The message of the exception may contain rows.
             return Failure.ROWS
-        found: Outcome | Failure = combined(outcomes)
-        return found
+        return combined(outcomes)
 
     def _kept(self, job: bytes, identities: dict[int, Identity]) -> Parts:
         task = delayed(keep, pure=False, traverse=False)

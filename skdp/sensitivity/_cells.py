@@ -122,8 +122,7 @@ class _Products:
 
 
 def _safe(X: Any, matrix: NDArray[np.float64], constants: NDArray[np.float64]) -> NDArray[np.intp]:
-    positions: NDArray[np.intp] = (row_products(X, matrix) + constants).argmax(axis=1)
-    return positions
+    return (row_products(X, matrix) + constants).argmax(axis=1)
 
 
 Array = NDArray[np.float64]
@@ -427,8 +426,7 @@ def spread_counts(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     shares : ndarray of shape (n_columns, PARTS * n_cells)
         Multiples of ``1 / PARTS``.
     """
-    shares: NDArray[np.float64] = np.repeat(counts, PARTS, axis=1) / PARTS
-    return shares
+    return np.repeat(counts, PARTS, axis=1) / PARTS
 
 
 def class_sums_l2(n_cells: int, n_moments: int, weight: float) -> float:

@@ -252,8 +252,7 @@ def exact_sum(  # type: ignore[no-untyped-def]
         return limbs
 
     high, low = sum_over_rows(block, *arrays, block_rows=n_blocks * block_rows)
-    total: NDArray[np.float64] = high * _LIMB + low
-    return total
+    return high * _LIMB + low
 
 
 def plain_moments(encode, X: Any, y: NDArray, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]

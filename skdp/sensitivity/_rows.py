@@ -78,8 +78,7 @@ def sparse_squared_norms(rows: Any) -> Array:
     squares : ndarray of shape (n_rows,)
         Squared norms. Infinite if they overflow.
     """
-    squares: Array = with_data(rows, np.square(rows.data)) @ np.ones(rows.shape[1])
-    return squares
+    return with_data(rows, np.square(rows.data)) @ np.ones(rows.shape[1])
 
 
 def largest_entries(rows: Any) -> Array:
@@ -170,8 +169,7 @@ def _clip_extreme(rows: Any, target: float) -> Array:
     direction = rows.data / by_entry(rows, largest)
     length = np.sqrt(sparse_squared_norms(with_data(rows, direction)))
     scale = target / np.maximum(length, _TINY)
-    clipped: Array = direction * by_entry(rows, np.minimum(largest, scale))
-    return clipped
+    return direction * by_entry(rows, np.minimum(largest, scale))
 
 
 def sparse_gram(rows: Any) -> NDArray:
@@ -189,8 +187,7 @@ def sparse_gram(rows: Any) -> NDArray:
         most ``2**20``.
     """
     # The order is that of dense products, so that later results have the same bits.
-    gram: NDArray = (rows.T @ rows).toarray(order="C")
-    return gram
+    return (rows.T @ rows).toarray(order="C")
 
 
 BLOCK_ROWS = 2048
@@ -253,8 +250,7 @@ def sum_over_rows(
 
 
 def _sum_over_parts(statistic: Callable[..., NDArray], arrays: Sequence[PartedArray], block_rows: int) -> NDArray:
-    total: NDArray = folded(partial(_sum_of_part, statistic, block_rows), arrays)
-    return total
+    return folded(partial(_sum_of_part, statistic, block_rows), arrays)
 
 
 def _sum_of_part(statistic: Callable[..., NDArray], block_rows: int, *arrays: Any) -> NDArray:
