@@ -12,9 +12,8 @@ from sklearn.metrics import auc, roc_curve
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..checks.params import check_integer
-from ._data import as_data_set, coins, number_of_records, take
-from ._fits import check_estimator, claimed, quiet, runner, seeds
-from ._scores import check_can_score, membership_scores, ranks
+from ._fits import as_data_set, check_estimator, claimed, coins, number_of_records, quiet, runner, seeds, take
+from ._numbers import check_can_score, membership_scores, ranks
 
 
 class MembershipInferenceDisplay:

@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..checks.params import check_integer
 from ..mechanisms import NoiseSource
 from ._bounds import one_run_epsilon
-from ._data import as_data_set, coins, number_of_records, take
-from ._fits import check_can_be_fitted, check_error, claimed, runner
-from ._scores import check_can_score, membership_scores, ranks
+from ._fits import as_data_set, check_can_be_fitted, check_error, claimed, coins, number_of_records, runner, take
+from ._numbers import check_can_score, membership_scores, ranks
 
 # Fractions of the canaries that are guessed, those with the most extreme scores.
 _FRACTIONS = (1.0, 0.5, 0.25, 0.125)

@@ -15,8 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from ..checks.params import check_integer
 from ._bounds import epsilons, mus
-from ._data import as_data_set
-from ._fits import check_error, check_estimator, claimed, quiet, runner, seeds
+from ._fits import as_data_set, check_error, check_estimator, claimed, quiet, runner, seeds
 from ._numbers import numbers_of
 
 # Fraction of the runs that choose the event. The others are counted.

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..checks.params import check_boolean, check_integer
 from ..checks.values import shown
 from ..mechanisms import NoiseSource
-from ._data import as_data_set, number_of_records, take
+from ._fits import as_data_set, number_of_records, take
 
 
 @dataclass(frozen=True, eq=False)

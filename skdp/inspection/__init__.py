@@ -2,8 +2,7 @@
 
 from ._additive import AdditiveTermsDisplay
 from ._card import model_card
-from ._coefficients import CoefficientUncertaintyDisplay
-from ._ledger import LedgerDisplay
+from ._displays import CoefficientUncertaintyDisplay, LedgerDisplay
 from ._trusted import TRUSTED_TYPES
 from ._utility import PrivacyUtilityDisplay
 

@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from ..accounting import check_epsilon
 from ..checks.params import check_integer
 from ..checks.silence import parts_of
-from ._axes import axes_of
+from ._displays import axes_of
 
 
 class PrivacyUtilityDisplay:

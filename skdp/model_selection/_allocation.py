@@ -31,8 +31,7 @@ from ..accounting import (
 from ..checks.values import shown
 from ..exceptions import BudgetError, PrivacyAssumptionWarning
 from ..release.session import check_accountant
-from ._kinds import advice, is_private, set_own
-from ._steps import Place, check_coded, check_units, inexact_before_bins, walk
+from ._steps import Place, advice, check_coded, check_units, inexact_before_bins, is_private, set_own, walk
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from ..checks.params import check_classes
 from ..release.mixin import DPEstimatorMixin
 from ..release.units import ONE_RECORD, Unit
 from ._allocation import parts_of_budget
-from ._kinds import is_private, is_shared
 from ._stateless import check_steps, without_records
-from ._steps import walk
+from ._steps import is_private, is_shared, walk
 from ._tables import declared
 
 _BUDGET = frozenset({"epsilon", "delta", "accountant", "random_state"})

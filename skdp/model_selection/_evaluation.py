@@ -45,7 +45,6 @@ from ..schema.categories import entries_of
 from ..schema.mixin import declared_target, target_of, unit_of
 from ..sensitivity import group_sensitivity
 from ._candidates import declared_classes, make_candidates
-from ._intervals import spread_of
 from ._pricing import Prices, Sequence_, events_of, settle, within
 from ._scoring import (
     Score,
@@ -54,6 +53,7 @@ from ._scoring import (
     make_measure,
     make_score,
     make_table,
+    spread_of,
 )
 from ._search import _numbers, encodes_tables, occurring_labels, rows_for_steps, takes_text, try_on_nothing
 from ._strategies import SearchContext, Task

@@ -15,9 +15,8 @@ from ..accounting import Budget, BudgetAccountant, PrivacyCost, Relation, gaussi
 from ..release.session import PrivacyGuarantee, check_accountant
 from ._allocation import Allocation, Step, allocation_of
 from ._candidates import Candidate, join
-from ._kinds import is_private, randomizes_rows
 from ._stateless import check_steps
-from ._steps import units_in
+from ._steps import is_private, randomizes_rows, units_in
 from ._tables import schema_of
 
 

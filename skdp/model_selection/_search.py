@@ -35,11 +35,11 @@ from ..schema.categories import entries_of
 from ..schema.mixin import target_of, unit_of
 from ..sensitivity import group_sensitivity
 from ._candidates import Candidate, declared_classes, make_candidates
-from ._kinds import is_private, is_shared
 from ._pipeline import private_again
 from ._pricing import Prices, events_of
 from ._scoring import FROM_TABLES, LEVELS, Score, Table, make_measure
 from ._stateless import check_entries, check_rows, with_groups, without_na
+from ._steps import is_private, is_shared
 from ._strategies import STRATEGIES, SearchContext, Strategy, make_strategy
 from ._tables import bounds_of, labels_in, rows_of_table, schema_of, take, with_schema
 

@@ -42,7 +42,7 @@ from ..decomposition import DPPCA, ExpMechPCA
 from ..preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner, TableEncoder
 from ..schema.entries import Entries, Rows
 from ..schema.schema import as_schema
-from ._kinds import has_public_categories, is_private, is_shared
+from ._steps import has_public_categories, is_private, is_shared
 from ._tables import take
 
 _COMPOSED = (Pipeline, ColumnTransformer, FeatureUnion)

@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skdp import DPRandomTree
 from skdp.audit import MembershipInferenceDisplay
-from skdp.audit._data import coins
+from skdp.audit._fits import coins
 
 X, _ = make_classification(n_samples=400, n_features=5, random_state=0)
 Y = np.arange(400) % 2

@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skdp import BudgetAccountant, DPRandomTree
 from skdp.audit import audit_one_run
-from skdp.audit._scores import membership_scores
+from skdp.audit._numbers import membership_scores
 
 
 def unlearnable(n_rows=600):

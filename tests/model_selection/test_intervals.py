@@ -13,9 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from skdp import BudgetAccountant
-from skdp.model_selection import Evaluation, _intervals, _scoring, private_score
-from skdp.model_selection._intervals import gradient_of
-from skdp.model_selection._scoring import make_table
+from skdp.model_selection import Evaluation, _scoring, private_score
+from skdp.model_selection._scoring import gradient_of, make_table
 from skdp.release.laws import Law
 from skdp.stats import Estimate
 from tests.statistics import clopper_pearson
@@ -145,7 +144,7 @@ def test_intervals_that_forget_the_noise_are_refused(metric, monkeypatch):
     def silent(mechanism, own):
         return Law(normal=1e-9)
 
-    monkeypatch.setattr(_intervals, "combination", silent)
+    monkeypatch.setattr(_scoring, "combination", silent)
     monkeypatch.setattr("skdp.release.estimates.combination", silent)
     assert coverage(metric, 1000, 0.02, 0.0, METRICS[metric])[1] < 0.93
 
