@@ -41,7 +41,7 @@ REPORTING = [estimator for estimator in VARIANTS if "verbose" in estimator.get_p
 REPORTING += [
     REPEATED,
     DPGridSearchCV(_SEARCHED, {"C": [0.1]}, epsilon=2000.0, delta=1e-5),
-    DPRandomizedSearchCV(_SEARCHED, {"C": [1e-3, 1e-2, 0.1]}, n_iter=2, epsilon=2000.0, delta=1e-5, strategy="split"),
+    DPRandomizedSearchCV(_SEARCHED, {"C": [1e-3, 1e-2, 0.1]}, n_iter=2, epsilon=2000.0, delta=1e-5, strategy="holdout"),
     DPAdditiveClassifier(bounds=(-5.0, 5.0), epsilon=0.1, delta=1e-5),
     SampleAggKMeans(3, bounds=(-20.0, 20.0), n_blocks=7, epsilon=1e6, delta=1e-5),
 ]

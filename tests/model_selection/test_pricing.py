@@ -1,7 +1,6 @@
 """What noise and choices are made for, and that budgets of fits are divided: arithmetic, without data."""
 
 import math
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -47,14 +46,6 @@ def test_a_later_choice_of_fit_costs_as_its_dearest_candidate():
     found = Prices(candidates, Budget(1.0, DELTA), 1)
     (item,) = found.any_fit(Fraction(1))
     assert {sequence[0].events for sequence in item.sequences} == {found.fit(k, Fraction(1))[0].events for k in (0, 1)}
-
-
-@pytest.mark.parametrize("cv", [2, 5])
-def test_folds_are_booked_fit_by_fit(cv):
-    model = DPGridSearchCV(NoisyCount(), {"label": [0, 1, 0]}, strategy="kfold", cv=cv, refit=False)
-    epsilons = Counter(event.pure_epsilon() for event in model.privacy_plan().events)
-    assert epsilons.most_common(1)[0][1] == 3 * (cv - 1)
-    assert math.fsum(epsilon * n for epsilon, n in epsilons.items()) == pytest.approx(1.0)
 
 
 class Predicts:

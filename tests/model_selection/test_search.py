@@ -602,7 +602,7 @@ def test_undeclared_labels():
 def test_unknown_labels_count_as_wrong():
     X, y = blobs()
     more = np.concatenate([y, [7] * 5])
-    DPGridSearchCV(objective(), {"C": [0.01, 0.02]}, strategy="split").fit(np.concatenate([X, X[:5]]), more)
+    DPGridSearchCV(objective(), {"C": [0.01, 0.02]}, strategy="holdout").fit(np.concatenate([X, X[:5]]), more)
 
 
 def test_settings_that_are_drawn():

@@ -428,7 +428,9 @@ def test_a_label_that_is_alone_in_a_part_does_not_fail_it():
     model = ObjPertLogReg(data_norm=3.0, classes=[0, 1])
     for seed in range(15):
         y = np.array([0, 1, 0, 1, "x"], dtype=object)
-        search = DPGridSearchCV(model, {"C": [0.01, 0.02]}, strategy="split", random_state=seed)
+        search = DPGridSearchCV(
+            model, {"C": [0.01, 0.02]}, strategy="holdout", validation_fraction=0.7, random_state=seed
+        )
         assert search.fit(X, y).best_index_ in (0, 1)
 
 
