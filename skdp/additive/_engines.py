@@ -18,6 +18,7 @@ from ..accounting import (
     gaussian_mu,
     sampled_gaussian_mu,
 )
+from ..checks.parameters import Checked
 from ..mechanisms import SampledGaussianMechanism, coordinate_variance, pure_share
 from ..parts.arrays import rowwise
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
@@ -31,7 +32,6 @@ from ..solvers.objective_perturbation import KAPPA_BITS, effective_weight, plan,
 from ..solvers.parted_gradients import gradients_over
 from ..solvers.parted_objective import objective_over
 from ..solvers.regularised import Geometry, checked_weight, clipped, linear_rule, noise_multiplier, solve
-from ..solvers.regularised import Parameters as LinearParameters
 from ..solvers.threads import blas_threads
 from ._gradients import CellGradients
 from ._groups import Centred, GroupedLayout, spectrum
@@ -87,9 +87,9 @@ class ObjectiveEngine:
     n_classes: int
 
     @cached_property
-    def parameters(self) -> LinearParameters:
-        norm = self.layout.data_norm
-        return LinearParameters(self.epsilon, 0.0, norm, None, "log_loss", True, _TOL, _MAX_ITER)
+    def parameters(self) -> Checked:
+        settings = {"data_norm": self.layout.data_norm, "C": "auto", "loss": "log_loss", "fit_intercept": True}
+        return Checked(epsilon=self.epsilon, delta=0.0, tol=_TOL, max_iter=_MAX_ITER, **settings)
 
     @cached_property
     def geometry(self) -> Geometry:
@@ -111,7 +111,7 @@ class ObjectiveEngine:
     @cached_property
     def weight(self) -> float:
         """The weight of the losses, as for objective perturbation with the rest of the budget."""
-        parameters = replace(self.parameters, epsilon=pure_share(self.epsilon, 1 - self.reserved))
+        parameters = self.parameters.replaced(epsilon=pure_share(self.epsilon, 1 - self.reserved))
         norm = self.geometry.norm
         C = effective_weight(parameters, self.geometry, 0.0)
         # A point halfway between two rounded points of the curve gives the same events for all shapes.

@@ -99,6 +99,10 @@ class Checked(SimpleNamespace):
         """Whether there is noise."""
         return self.epsilon < math.inf
 
+    def replaced(self, **changes: Any) -> Checked:
+        """Return a copy with other values."""
+        return Checked(**{**vars(self), **changes})
+
 
 def rules_of(cls: type) -> dict[str, Rule]:
     """Return the rules of a class, by the names of parameters. Subclasses replace the rules of their bases."""

@@ -9,9 +9,8 @@ largest vote is released, too. A student is fitted to the public rows and their 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +19,10 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
+from ..accounting import PrivacyCost, PrivacyEvent, PureEvent
 from ..checks.data import check_quietly, encode_labels, validate_quietly
-from ..checks.params import check_classes, check_integer, check_n_jobs, check_positive
+from ..checks.parameters import By, Checked, Integer, Or, Real, Rules, anything
+from ..checks.params import check_n_jobs
 from ..checks.silence import available_if
 from ..mechanisms import GroupChoices, Mechanism, NoNoise, l2_mechanism, pure_share
 from ..parts.arrays import count_rows
@@ -112,24 +112,6 @@ def postprocess_answered(agreement: Array, threshold: float, most: int) -> NDArr
     return np.flatnonzero(agreement >= threshold)[:most]
 
 
-def postprocess_answers(released: Array) -> NDArray[np.intp]:
-    """Return the classes with the largest noisy votes, or the private choices as they are."""
-    return (released.argmax(axis=1) if released.ndim == 2 else released).astype(np.intp)
-
-
-def postprocess_parts(released: Array, answers: NDArray[np.intp], n_teachers: int, n_classes: int) -> Array:
-    """Return parts of votes, minus their mean. If votes were not released, one teacher gave all answers."""
-    votes = released / n_teachers if released.ndim == 2 else np.eye(n_classes)[answers]
-    return np.asarray(votes - votes.mean(axis=1, keepdims=True))
-
-
-def deviation_of_parts(mechanism: Mechanism, n_teachers: int, n_classes: int) -> float:
-    """Return the standard deviation of the noise in a part of the votes, or of a random choice without such a part."""
-    if isinstance(mechanism, GroupChoices):
-        return math.sqrt(n_classes - 1) / n_classes
-    return mechanism.scale / n_teachers
-
-
 def postprocess_student(
     student: Any, answers: NDArray[np.intp], answered: Array, rows: Array, classes: NDArray, seed: int
 ) -> Any:
@@ -141,80 +123,48 @@ def postprocess_student(
     return prepared(student, seed).fit(answered, classes[answers])
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """The checked parameters of a fit, all public."""
+def numbers_of_rows(parameters: Checked, n_rows: int) -> tuple[int, int]:
+    """Return the number of public rows that are queried, and the largest number that are labelled."""
+    answered = min(parameters.max_queries, n_rows)
+    return answered if parameters.threshold is None else n_rows, answered
 
-    epsilon: float
-    delta: float
-    n_teachers: int
-    max_queries: int
-    threshold: float | None
-    threshold_share: float
-    n_rows: int
 
-    @property
-    def n_answers(self) -> int:
-        """Largest number of rows that are labelled."""
-        return min(self.max_queries, self.n_rows)
-
-    @property
-    def n_queries(self) -> int:
-        """Number of queried rows."""
-        return self.n_answers if self.threshold is None else self.n_rows
-
-    def plan(self, n_classes: int) -> PrivacyGuarantee:
-        """Return the planned releases."""
-        epsilon, delta, asked, answered = self.epsilon, self.delta, self.n_queries, self.n_answers
-        votes, agreement = votes_l2(answered), agreement_l2(asked)
-        share = 0.0 if self.threshold is None else self.threshold_share
-        mechanism: Mechanism
-        releases: list[Release] = []
-        events: list[PrivacyEvent] = []
-        if epsilon == math.inf:
-            if share:
-                releases.append(Release(AGREEMENT, NoNoise(agreement), share, _THEOREM))
-            releases.append(Release(VOTES, NoNoise(votes), 1 - share, _THEOREM))
-            events.append(PureEvent(epsilon))
-        elif delta > 0:
-            if share:
-                mechanism, event = l2_mechanism(epsilon, delta, share, agreement, asked)
-                releases.append(Release(AGREEMENT, mechanism, share, _THEOREM))
-                events.append(event)
-            mechanism, event = l2_mechanism(epsilon, delta, 1 - share, votes, answered * n_classes)
-            releases.append(Release(VOTES, mechanism, 1 - share, _THEOREM))
+def make_plan(parameters: Checked, n_rows: int, n_classes: int) -> PrivacyGuarantee:
+    """Return the planned releases for a number of public rows."""
+    epsilon, delta = parameters.epsilon, parameters.delta
+    asked, answered = numbers_of_rows(parameters, n_rows)
+    votes, agreement = votes_l2(answered), agreement_l2(asked)
+    share = 0.0 if parameters.threshold is None else parameters.threshold_share
+    mechanism: Mechanism
+    releases: list[Release] = []
+    events: list[PrivacyEvent] = []
+    if epsilon == math.inf:
+        if share:
+            releases.append(Release(AGREEMENT, NoNoise(agreement), share, _THEOREM))
+        releases.append(Release(VOTES, NoNoise(votes), 1 - share, _THEOREM))
+        events.append(PureEvent(epsilon))
+    elif delta > 0:
+        if share:
+            mechanism, event = l2_mechanism(epsilon, delta, share, agreement, asked)
+            releases.append(Release(AGREEMENT, mechanism, share, _THEOREM))
             events.append(event)
-        else:
-            mechanism = GroupChoices(pure_share(epsilon, 1 / answered), 1.0)
-            releases.append(Release(VOTES, mechanism, 1.0, _THEOREM))
-            events.append(PureEvent(epsilon))
-        return PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))
+        mechanism, event = l2_mechanism(epsilon, delta, 1 - share, votes, answered * n_classes)
+        releases.append(Release(VOTES, mechanism, 1 - share, _THEOREM))
+        events.append(event)
+    else:
+        mechanism = GroupChoices(pure_share(epsilon, 1 / answered), 1.0)
+        releases.append(Release(VOTES, mechanism, 1.0, _THEOREM))
+        events.append(PureEvent(epsilon))
+    return PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))
 
 
-def _fit_and_ask(estimator: Any, rows: Array, labels: NDArray) -> Any:
-    return prepared(estimator, 0).fit(rows, labels).predict(rows[:2].copy())
-
-
-def _fit_default(rows: Array, classes: NDArray) -> None:
-    """Fit the default student to rows of the largest allowed numbers."""
-    some = rows[np.argsort(-np.abs(rows).max(axis=1), kind="stable")[:_TRIAL_ROWS_OF_DEFAULT]]
-    parts = np.eye(len(classes))[np.arange(len(some)) % len(classes)] - 1 / len(classes)
-    said = VoteRegressor().fit(some, parts, 0.0, rows, classes).predict_proba(rows)
-    if not np.all(np.isfinite(said)):
-        raise ValueError("numbers are too large")
-
-
-def _default_queries(epsilon: float, delta: float, n_teachers: int) -> int:
-    if delta > 0 or epsilon == math.inf:
-        return MOST_QUERIES
-    return round(min(max(QUERIES_RATIO * epsilon * n_teachers, 1), MOST_QUERIES))
-
-
-def _default_teachers(expected_n: Any) -> int:
-    if expected_n is None:
-        return DEFAULT_TEACHERS
-    wanted = round(TEACHERS_RATIO * math.sqrt(check_positive(expected_n, "expected_n", least=1)))
-    return min(max(1, wanted), MOST_BLOCKS)
+def _public_rows_given(value: Any) -> Any:
+    if value is None:
+        raise ValueError(
+            "public_X must be given: public rows without labels, on which the teachers vote. Do not use rows of the "
+            "private data, because the student learns from these rows and would disclose them"
+        )
+    return value
 
 
 def _with_probabilities(self: Any) -> bool:
@@ -355,6 +305,17 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
     (3,)
     """
 
+    _parameter_rules: ClassVar[Rules] = {
+        "teacher": anything,
+        "student": anything,
+        "public_X": By(_public_rows_given),
+        "n_teachers": Or(None, Integer(1, MOST_BLOCKS)),
+        "max_queries": Or(None, Integer(1)),
+        "threshold": Or(None, Real(most=1.0)),
+        "threshold_share": Real(1e-3, 0.999),
+        "expected_n": Or(None, Real(1)),
+        "n_jobs": By(check_n_jobs),
+    }
     _takes_parts = True
     _released = frozenset({"student_", "answered_", "answers_"})
     _public = frozenset({"n_teachers_"})
@@ -400,51 +361,55 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
         self.random_state = random_state
         self.verbose = verbose
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Parameters, Array]]:
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Array]:
         rows = self._public_rows(shape.n_features, self if shape.is_read else None)
-        parameters = replace(parameters, n_rows=len(rows))
-        return parameters.plan(shape.n_classes), (parameters, rows)
+        return make_plan(parameters, len(rows), shape.n_classes), rows
 
-    def _phases(self, guarantee: PrivacyGuarantee, parameters: Parameters, design: tuple[Parameters, Array]) -> Phases:
+    def _phases(self, guarantee: PrivacyGuarantee, parameters: Checked, design: Array) -> Phases:
         (first, _), *others = super()._phases(guarantee, parameters, design)
         return [(first, parameters.n_teachers), *others]
 
-    def _rehearse(self, parameters: Parameters, shape: Shape, design: tuple[Parameters, Array]) -> None:
-        rows, teacher = design[1], self._teacher()
-        self._try_out(teacher, rows, shape.classes)
-        check_sent(partial(teacher_votes, teacher, rows[:1], shape.classes), "teacher", self.n_jobs, shape.in_parts)
+    def _rehearse(self, parameters: Checked, shape: Shape, design: Array) -> None:
+        teacher = self._teacher()
+        self._try_out(teacher, design, shape.classes)
+        vote = partial(teacher_votes, teacher, design[:1], shape.classes)
+        check_sent(vote, "teacher", parameters.n_jobs, shape.in_parts)
 
-    def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, design: tuple[Parameters, Array]
-    ) -> dict[str, Any]:
-        parameters, rows = design
+    def _measure(self, session: ReleaseSession, records: Records, parameters: Checked, rows: Array) -> dict[str, Any]:
         n_teachers, classes, n_classes = parameters.n_teachers, records.shape.classes, records.shape.n_classes
         mechanism = session.mechanism(VOTES)
         order = np.argsort(session.stream("order of rows").words(len(rows)), kind="stable")
-        asked = order[: parameters.n_queries]
+        n_queries, n_answers = numbers_of_rows(parameters, len(rows))
+        asked = order[:n_queries]
         labels = block_labels(count_rows(records.X), n_teachers, session.stream("blocks"))
         seeds = block_seeds(n_teachers, session.stream("seeds"))
         vote = partial(teacher_votes, self._teacher(), rows[asked], classes)
-        answers = over_blocks(vote, records.X, records.y, n_teachers, labels, seeds, self.n_jobs, session.progress)
+        answers = over_blocks(
+            vote, records.X, records.y, n_teachers, labels, seeds, parameters.n_jobs, session.progress
+        )
         votes = sum_of_votes(answers, len(asked), n_classes)
-        answered = np.arange(parameters.n_answers)
+        answered = np.arange(n_answers)
         if parameters.threshold is not None:
             agreement = session.release(AGREEMENT, votes.max(axis=1))
-            answered = postprocess_answered(agreement, parameters.threshold * n_teachers, parameters.n_answers)
+            answered = postprocess_answered(agreement, parameters.threshold * n_teachers, n_answers)
         # The rows are padded with rows that are not labelled, so that the release has the planned size.
-        shown = np.zeros((parameters.n_answers, n_classes))
+        shown = np.zeros((n_answers, n_classes))
         shown[: len(answered)] = votes[answered]
         released = session.release(VOTES, shown)[: len(answered)]
 
-        won = postprocess_answers(released)
-        parts = postprocess_parts(released, won, n_teachers, n_classes)
-        shown_to = rows[asked[answered]]
-        if self.student is None:
-            noise = deviation_of_parts(mechanism, n_teachers, n_classes)
-            student = VoteRegressor().fit(shown_to, parts, noise, rows, classes)
-        else:
+        # Without noisy votes, the private choices are released as they are.
+        won = (released.argmax(axis=1) if released.ndim == 2 else released).astype(np.intp)
+        labelled = rows[asked[answered]]
+        if parameters.student is not None:
             seed = block_seeds(1, session.stream("student"))[0]
-            student = postprocess_student(self.student, won, shown_to, rows, classes, seed)
+            student = postprocess_student(parameters.student, won, labelled, rows, classes, seed)
+        else:
+            shares = released / n_teachers if released.ndim == 2 else np.eye(n_classes)[won]
+            # The standard deviation of the noise in a share of the votes, or of a random choice without such a share.
+            pure = isinstance(mechanism, GroupChoices)
+            noise = math.sqrt(n_classes - 1) / n_classes if pure else mechanism.scale / n_teachers
+            centred = shares - shares.mean(axis=1, keepdims=True)
+            student = VoteRegressor().fit(labelled, centred, noise, rows, classes)
         return {
             "answered_": asked[answered],
             "answers_": classes[won],
@@ -510,34 +475,23 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # The numbers of rows, columns and classes change sensitivities and dimensions only.
-        return self._check_parameters().plan(2).cost
+        return make_plan(self._check_parameters(), 1, 2).cost
 
-    def _check_parameters(self) -> Parameters:
-        epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
-        n_teachers = _default_teachers(self.expected_n)
-        if self.n_teachers is not None:
-            n_teachers = check_integer(self.n_teachers, "n_teachers", least=1, most=MOST_BLOCKS)
-        check_n_jobs(self.n_jobs)
-        most = _default_queries(epsilon, delta, n_teachers)
-        if self.max_queries is not None:
-            most = check_integer(self.max_queries, "max_queries", least=1)
-        threshold = None
-        if self.threshold is not None:
-            threshold = check_positive(self.threshold, "threshold", most=1.0)
-            if delta == 0 and epsilon < math.inf:
-                raise ValueError("threshold needs a positive delta: the test of agreement has Gaussian noise")
-        share = check_positive(self.threshold_share, "threshold_share", least=1e-3, most=0.999)
-        check_classes(self._declared("classes"))
-        if self.teacher is not None:
-            check_inner(self.teacher, "teacher", "classifier")
-        if self.student is not None:
-            check_inner(self.student, "student", "classifier")
-        if self.public_X is None:
-            raise ValueError(
-                "public_X must be given: public rows without labels, on which the teachers vote. Do not use rows "
-                "of the private data, because the student learns from these rows and would disclose them"
+    def _check_together(self, parameters: Checked) -> None:
+        epsilon, delta, n = parameters.epsilon, parameters.delta, parameters.expected_n
+        if parameters.threshold is not None and delta == 0 and parameters.private:
+            raise ValueError("threshold needs a positive delta: the test of agreement has Gaussian noise")
+        for name in ("teacher", "student"):
+            if getattr(parameters, name) is not None:
+                check_inner(getattr(parameters, name), name, "classifier")
+        if parameters.n_teachers is None:
+            teachers = DEFAULT_TEACHERS if n is None else round(TEACHERS_RATIO * math.sqrt(n))
+            parameters.n_teachers = min(max(1, teachers), MOST_BLOCKS)
+        if parameters.max_queries is None:
+            pure = (
+                QUERIES_RATIO * epsilon * parameters.n_teachers if delta == 0 and parameters.private else MOST_QUERIES
             )
-        return Parameters(epsilon, delta, n_teachers, most, threshold, share, n_rows=1)
+            parameters.max_queries = round(min(max(pure, 1), MOST_QUERIES))
 
     def _public_rows(self, n_features: int, fitted: Any = None) -> Array:
         """Return the public rows, with names of columns as in X if both have some."""
@@ -558,10 +512,21 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
         n = max(min(len(rows), _TRIAL_ROWS), _TRIAL_ROWS_PER_CLASS * len(classes))
         some = rows[np.arange(n) % len(rows)]
         labels = classes[np.arange(n) % len(classes)]
+
+        def default_student() -> None:
+            # Rows of the largest numbers.
+            largest = rows[np.argsort(-np.abs(rows).max(axis=1), kind="stable")[:_TRIAL_ROWS_OF_DEFAULT]]
+            shares = np.eye(len(classes))[np.arange(len(largest)) % len(classes)] - 1 / len(classes)
+            if not np.all(np.isfinite(VoteRegressor().fit(largest, shares, 0.0, rows, classes).predict_proba(rows))):
+                raise ValueError("numbers are too large")
+
+        def predicted(estimator: Any) -> Any:
+            return prepared(estimator, 0).fit(some, labels).predict(some[:2].copy())
+
         if self.student is None:
-            tried(partial(_fit_default, rows, classes), "the default student")
+            tried(default_student, "the default student")
         for name, inner in (("teacher", teacher), ("student", self.student)):
             if inner is not None:
-                said = tried(partial(_fit_and_ask, inner, some, labels), name)
+                said = tried(partial(predicted, inner), name)
                 if np.shape(said) != (min(n, 2),) or np.any(encode_labels(np.asarray(said), classes) < 0):
                     raise ValueError(f"{name} must be a classifier: it has to predict one of the labels for each row")

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,21 +26,11 @@ from ..accounting import (
     PrivacyEvent,
     PureEvent,
     bounded_range_epsilon,
-    check_delta,
-    check_epsilon,
     gaussian_mu,
 )
 from ..checks.data import validate_quietly
-from ..checks.params import (
-    check_bounds,
-    check_choice,
-    check_classes,
-    check_integer,
-    check_n_jobs,
-    check_positive,
-    columns_of,
-    real_numbers,
-)
+from ..checks.parameters import By, Checked, Integer, OneOf, Or, Real, Rules, anything
+from ..checks.params import check_bounds, check_integer, check_n_jobs, columns_of, real_numbers
 from ..checks.silence import available_if
 from ..checks.values import shown
 from ..mechanisms import (
@@ -69,7 +59,6 @@ from ..sensitivity import SUM_BITS, blocks_l2
 
 Array = NDArray[np.float64]
 
-AGGREGATORS = ("mean", "median")
 ATTRIBUTES = ("coef_", "intercept_")
 
 SUM = "results, summed over blocks"
@@ -160,13 +149,6 @@ def numbers_of(model: Any, attributes: tuple[str, ...]) -> Array:
     return np.concatenate([as_numbers(getattr(model, name)) for name in attributes])
 
 
-def with_every_class(rows: NDArray, targets: NDArray, classes: NDArray) -> tuple[NDArray, NDArray]:
-    """Return the records of a block, and one record at their mean for each class without records."""
-    missing = np.setdiff1d(classes, targets)
-    middle = np.tile(rows.mean(axis=0, dtype=np.float64).astype(rows.dtype), (len(missing), 1))
-    return np.concatenate([rows, middle]), np.concatenate([targets, missing])
-
-
 def block_result(
     estimator: Any,
     attributes: tuple[str, ...],
@@ -182,18 +164,21 @@ def block_result(
     if not attributes:
         # It may keep data, or have a generator of its own.
         result = as_numbers(deepcopy(estimator)(rows))
-        found: tuple[tuple[int, ...], ...] = (result.shape,)
+        reached: tuple[tuple[int, ...], ...] = (result.shape,)
     else:
         model = prepared(estimator, seed)
         if classes is not None and targets is not None:
             # Most classifiers need two classes, and would have no result for a block with a single class.
-            rows, targets = with_every_class(rows, targets, classes)
+            # A class without records has one at their mean.
+            missing = np.setdiff1d(classes, targets)
+            middle = np.tile(rows.mean(axis=0, dtype=np.float64).astype(rows.dtype), (len(missing), 1))
+            rows, targets = np.concatenate([rows, middle]), np.concatenate([targets, missing])
         model = model.fit(rows) if targets is None else model.fit(rows, targets)
         if classes is not None and not np.array_equal(model.classes_, classes):
             raise ValueError
         result = numbers_of(model, attributes)
-        found = tuple(np.shape(getattr(model, name)) for name in attributes)
-    if found != shapes or not np.all(np.isfinite(result)):
+        reached = tuple(np.shape(getattr(model, name)) for name in attributes)
+    if reached != shapes or not np.all(np.isfinite(result)):
         raise ValueError
     return result
 
@@ -203,51 +188,35 @@ def postprocess_mean(released: Array, region: Region, n_blocks: int) -> Array:
     return np.asarray(region.centre + region.half * region.clip(released / n_blocks))
 
 
-def postprocess_median(released: Array, region: Region, grid_size: int) -> Array:
-    """Return the centres of the chosen cells."""
-    cells = released.argmax(axis=1) if released.ndim == 2 else released
-    return np.asarray(region.centre + region.half * ((2 * cells + 1) / grid_size - 1))
-
-
 def postprocess_model(model: Any, result: Array, attributes: tuple[str, ...]) -> Any:
     """Put a result into a model that was fitted to made-up rows."""
     start = 0
     for name in attributes:
         shape = np.shape(getattr(model, name))
-        part = result[start : start + math.prod(shape)].reshape(shape)
+        numbers = result[start : start + math.prod(shape)].reshape(shape)
         start += math.prod(shape)
-        setattr(model, name, part.copy() if shape else np.float64(part))
+        setattr(model, name, numbers.copy() if shape else np.float64(numbers))
     return model
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """The checked parameters of a fit, all public."""
-
-    epsilon: float
-    delta: float
-    aggregator: str
-    grid_size: int
-
-    def plan(self, region: Region) -> PrivacyGuarantee:
-        """Return the planned releases."""
-        epsilon, delta, p = self.epsilon, self.delta, region.size
-        mechanism: Mechanism
-        event: PrivacyEvent
-        if epsilon == math.inf:
-            mechanism, event = NoNoise(region.l2 if self.aggregator == "mean" else 1.0), PureEvent(epsilon)
-        elif self.aggregator == "median":
-            if delta > 0:
-                event = GaussianEvent(gaussian_mu(epsilon, delta))
-                each = bounded_range_epsilon(event.noise_mu / math.sqrt(p))
-            else:
-                event = PureEvent(epsilon)
-                each = pure_share(epsilon, 1 / p)
-            mechanism = GroupChoices(each, 1.0, bounded_range=delta > 0)
+def make_plan(parameters: Checked, region: Region) -> PrivacyGuarantee:
+    """Return the one release."""
+    epsilon, delta, p, is_mean = parameters.epsilon, parameters.delta, region.size, parameters.aggregator == "mean"
+    mechanism: Mechanism
+    event: PrivacyEvent
+    if epsilon == math.inf:
+        mechanism, event = NoNoise(region.l2 if is_mean else 1.0), PureEvent(epsilon)
+    elif not is_mean:
+        if delta > 0:
+            event = GaussianEvent(gaussian_mu(epsilon, delta))
+            each = bounded_range_epsilon(event.noise_mu / math.sqrt(p))
         else:
-            mechanism, event = l2_mechanism(epsilon, delta, 1.0, region.l2, p)
-        label = SUM if self.aggregator == "mean" else MEDIAN
-        return PrivacyGuarantee(epsilon, delta, (event,), (Release(label, mechanism, 1.0, _THEOREM),))
+            event = PureEvent(epsilon)
+            each = pure_share(epsilon, 1 / p)
+        mechanism = GroupChoices(each, 1.0, bounded_range=delta > 0)
+    else:
+        mechanism, event = l2_mechanism(epsilon, delta, 1.0, region.l2, p)
+    return PrivacyGuarantee(epsilon, delta, (event,), (Release(SUM if is_mean else MEDIAN, mechanism, 1.0, _THEOREM),))
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,6 +230,14 @@ class Template:
     @property
     def size(self) -> int:
         return sum(math.prod(shape) for shape in self.shapes)
+
+
+def _names(value: Any, name: str) -> tuple[str, ...]:
+    # Sets are refused, because they have no order.
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(isinstance(n, str) for n in value):
+        if 0 < len(value) == len(set(value)):
+            return tuple(value)
+    raise ValueError(f"{name} must be different names of fitted attributes, got {shown(value)}")
 
 
 def _say_the_same(models: list[Any], rows: Array) -> bool:
@@ -413,6 +390,18 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     _released = frozenset({"estimator_", "result_"})
     _public = frozenset({"n_blocks_"})
     _many_targets = True
+    _parameter_rules: ClassVar[Rules] = {
+        "estimator": anything,
+        "attributes": Or(None, _names),
+        "aggregator": OneOf(("mean", "median")),
+        "bounds": anything,
+        "radius": Or(None, Real()),
+        "center": anything,
+        "n_blocks": Or(None, Integer(1, MOST_BLOCKS)),
+        "grid_size": Integer(2, _MOST_CELLS),
+        "expected_n": Or(None, Real(1)),
+        "n_jobs": By(check_n_jobs),
+    }
 
     def __init__(
         self,
@@ -497,29 +486,29 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             return LabelsMixin
         return TargetsMixin if self._is_regressor() else RowsMixin
 
-    def _read(self, X: Any, y: Any, parameters: Parameters) -> Any:
+    def _read(self, X: Any, y: Any, parameters: Checked) -> Any:
         return self._kind()._read(self, X, y, parameters)
 
-    def _declared_shape(self, parameters: Parameters, n_features: int, n_classes: int | None) -> Shape:
+    def _declared_shape(self, parameters: Checked, n_features: int, n_classes: int | None) -> Shape:
         return self._kind()._declared_shape(self, parameters, n_features, n_classes)
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Template, Region]]:
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Template, Region]]:
         classes = np.arange(shape.n_classes) if shape.n_classes and shape.classes is None else shape.classes
         template = self._template(shape.n_features, classes, () if shape.n_targets is None else (shape.n_targets,))
         region = self._region(template)
-        return parameters.plan(region), (template, region)
+        return make_plan(parameters, region), (template, region)
 
-    def _phases(self, guarantee: PrivacyGuarantee, parameters: Parameters, design: tuple[Template, Region]) -> Phases:
+    def _phases(self, guarantee: PrivacyGuarantee, parameters: Checked, design: tuple[Template, Region]) -> Phases:
         return [(release.label, self._number_of_blocks(design[0].size)) for release in guarantee.releases]
 
     def _compute(self, template: Template, classes: NDArray | None) -> Any:
         return partial(block_result, self.estimator, template.attributes, template.shapes, classes)
 
-    def _rehearse(self, parameters: Parameters, shape: Shape, design: tuple[Template, Region]) -> None:
-        check_sent(self._compute(design[0], shape.classes), "estimator", self.n_jobs, shape.in_parts)
+    def _rehearse(self, parameters: Checked, shape: Shape, design: tuple[Template, Region]) -> None:
+        check_sent(self._compute(design[0], shape.classes), "estimator", parameters.n_jobs, shape.in_parts)
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, design: tuple[Template, Region]
+        self, session: ReleaseSession, records: Records, parameters: Checked, design: tuple[Template, Region]
     ) -> dict[str, Any]:
         template, region = design
         classes = records.shape.classes
@@ -528,8 +517,10 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         labels = block_labels(count_rows(records.X), n_blocks, session.stream("blocks"))
         seeds = block_seeds(n_blocks, session.stream("seeds"))
         compute = self._compute(template, classes)
-        found = over_blocks(compute, records.X, targets, n_blocks, labels, seeds, self.n_jobs, session.progress)
-        results = [region.centre if result is None else result for result in found]
+        computed = over_blocks(
+            compute, records.X, targets, n_blocks, labels, seeds, parameters.n_jobs, session.progress
+        )
+        results = [region.centre if result is None else result for result in computed]
         if parameters.aggregator == "mean":
             total = np.sum([region.steps(result) for result in results], axis=0)
             released = session.release(SUM, total * 2.0**-SUM_BITS)
@@ -539,7 +530,8 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             for one in results:
                 counts[np.arange(region.size), region.cells(one, parameters.grid_size)] += 1
             released = session.release(MEDIAN, cell_scores(counts))
-            result = postprocess_median(released, region, parameters.grid_size)
+            cells = released.argmax(axis=1) if released.ndim == 2 else released
+            result = region.centre + region.half * ((2 * cells + 1) / parameters.grid_size - 1)
         model = postprocess_model(template.model, result, template.attributes)
         return {"result_": result, "estimator_": model, "n_blocks_": n_blocks}
 
@@ -656,7 +648,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # The numbers of columns and classes change sensitivities and dimensions only.
-        return self._check_parameters().plan(Region(np.zeros(1), np.ones(1), ball=False)).cost
+        return make_plan(self._check_parameters(), Region(np.zeros(1), np.ones(1), ball=False)).cost
 
     def _is_statistic(self) -> bool:
         return callable(self.estimator) and not hasattr(self.estimator, "fit")
@@ -672,34 +664,21 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
         return np.asarray(getattr(self.estimator_, method)(X))
 
-    def _check_parameters(self) -> Parameters:
-        epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
-        aggregator = check_choice(self.aggregator, "aggregator", AGGREGATORS)
-        grid_size = check_integer(self.grid_size, "grid_size", least=2, most=_MOST_CELLS)
-        check_n_jobs(self.n_jobs)
+    def _check_together(self, parameters: Checked) -> None:
         if not self._is_statistic():
             check_inner(self.estimator, "estimator", "classifier, regressor or other estimator")
-        elif self.attributes is not None:
+        elif parameters.attributes is not None:
             raise ValueError(
                 "attributes must be None if estimator is a function, because a function returns its result"
             )
-        if self.attributes is not None and not _are_names(self.attributes):
-            raise ValueError(f"attributes must be different names of fitted attributes, got {shown(self.attributes)}")
-        if self.n_blocks is not None:
-            check_integer(self.n_blocks, "n_blocks", least=1, most=MOST_BLOCKS)
-        if self.expected_n is not None:
-            check_positive(self.expected_n, "expected_n", least=1)
-        check_classes(self._declared("classes"))
-        if self.radius is not None:
-            check_positive(self.radius, "radius")
-            if self.bounds is not None or aggregator == "median":
+        if parameters.radius is not None:
+            if self.bounds is not None or parameters.aggregator == "median":
                 raise ValueError("radius is for aggregator='mean' without bounds. Set radius or bounds to None")
         elif isinstance(self.bounds, Mapping):
             for name, pair in self.bounds.items():
                 check_bounds(pair, f"bounds[{name!r}]", "the attribute")
         else:
             check_bounds(self.bounds, "bounds", "the result of a block")
-        return Parameters(epsilon, delta, aggregator, grid_size)
 
     def _template(self, n_features: int, classes: NDArray | None, n_targets: tuple[int, ...]) -> Template:
         """Fit the estimator to made-up rows, twice, to find errors of the fit or the aggregation before any charge."""
@@ -783,10 +762,3 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         if self.expected_n is None:
             return DEFAULT_BLOCKS
         return min(max(10, round(float(self.expected_n) / (ROWS_PER_NUMBER * size))), MOST_BLOCKS)
-
-
-def _are_names(value: Any) -> bool:
-    # Sets are refused, because they have no order.
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes) or not all(isinstance(n, str) for n in value):
-        return False
-    return 0 < len(value) == len(set(value))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import BoundedRangeEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
-from ..checks.params import check_boolean, check_choice, check_data_norm, check_positive
+from ..accounting import BoundedRangeEvent, PrivacyEvent, PureEvent
+from ..checks.parameters import Checked, OneOf, Or, Real, Rules, anything
+from ..checks.params import check_boolean
 from ..checks.silence import available_if
 from ..mechanisms import MOST_PARAMETERS, Mechanism, NoNoise, TangentPlaneMechanism, pure_share
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, Shape, TargetsMixin
@@ -53,22 +54,30 @@ _THEOREM = Theorem("Exponential mechanism", 1)
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """The checked parameters of a fit, all public."""
+class Problem:
+    """What is minimised: the sum of a loss over a ball of coefficients, by public numbers."""
 
-    epsilon: float
-    delta: float
-    data_norm: float
-    name: str
     loss: ScoreLoss
     targets: Scaling | None
     max_score: float
+    data_norm: float
     constant: float
     first: TargetRange | None  # The first releases of a regression.
 
-    @property
-    def private(self) -> bool:
-        return self.epsilon < math.inf
+    @classmethod
+    def of(cls, parameters: Checked) -> Problem:
+        name, constant = parameters.loss, INTERCEPT_CONSTANT * parameters.data_norm * parameters.fit_intercept
+        max_score, norm = parameters.max_score, parameters.data_norm
+        if name in CLASSIFICATION:
+            return cls(LogLoss(), None, LARGEST_MARGIN if max_score is None else max_score, norm, constant, None)
+        targets = Scaling.of_target(parameters.bounds_y, parameters.fit_intercept)
+        loss: ScoreLoss = SquaredError() if name == "squared_error" else AbsoluteError()
+        if name == "huber":
+            loss = Huber(targets.huber_threshold(parameters.huber_threshold, _THRESHOLD, _LEAST_THRESHOLD))
+        # A threshold in units of the targets would change the loss with their range.
+        fixed = name == "huber" and parameters.huber_threshold is not None
+        first = None if fixed else TargetRange.of(parameters.epsilon, 0.0)
+        return cls(loss, targets, LARGEST_PREDICTION if max_score is None else max_score, norm, constant, first)
 
     @property
     def norm(self) -> float:
@@ -76,46 +85,36 @@ class Parameters:
         return augmented_norm(self.data_norm, self.constant)
 
 
-def plan(parameters: Parameters, n_features: int) -> PrivacyGuarantee:
+def plan(epsilon: float, delta: float, problem: Problem, n_features: int) -> PrivacyGuarantee:
     """Return the one release: the coefficients."""
-    size = n_features + (parameters.constant != 0)
+    size = n_features + (problem.constant != 0)
     if size > MOST_PARAMETERS:
-        other = "FunctionalMechLinReg" if parameters.targets else "ObjPertLogReg"
+        other = "FunctionalMechLinReg" if problem.targets else "ObjPertLogReg"
         raise ValueError(
             f"ExpMechERM is for at most {MOST_PARAMETERS} parameters, including the intercept, because the "
             f"cost of sampling grows exponentially with their number. There are {size}. {other} takes any "
             "number"
         )
-    spread = parameters.loss.spread(parameters.max_score)
+    spread = problem.loss.spread(problem.max_score)
     mechanism: Mechanism = NoNoise(spread)
-    event: PrivacyEvent = PureEvent(parameters.epsilon)
-    share = 1.0 if parameters.first is None else 1 - parameters.first.share
-    if parameters.private:
-        part = pure_share(parameters.epsilon, share)
-        mechanism = TangentPlaneMechanism(part, spread, parameters.max_score, size)
-        event = BoundedRangeEvent(part)
-    release = Release(_COEFFICIENTS, mechanism, share, _THEOREM)
-    guarantee = PrivacyGuarantee(parameters.epsilon, parameters.delta, (event,), (release,))
-    return guarantee if parameters.first is None else parameters.first.and_then(guarantee)
+    event: PrivacyEvent = PureEvent(epsilon)
+    share = 1.0 if problem.first is None else 1 - problem.first.share
+    if epsilon < math.inf:
+        scale = pure_share(epsilon, share)
+        mechanism, event = TangentPlaneMechanism(scale, spread, problem.max_score, size), BoundedRangeEvent(scale)
+    guarantee = PrivacyGuarantee(epsilon, delta, (event,), (Release(_COEFFICIENTS, mechanism, share, _THEOREM),))
+    return guarantee if problem.first is None else problem.first.and_then(guarantee)
 
 
-def loss_sum(X: NDArray, target: Array, parameters: Parameters) -> LossSum:
+def loss_sum(X: NDArray, target: Array, problem: Problem) -> LossSum:
     """Return the sum of losses, as a function of coefficients for rows of norm 1."""
-    rows = clip_rows(X, parameters.data_norm, parameters.constant).array
+    rows = clip_rows(X, problem.data_norm, problem.constant).array
     # Underflow depends on the data. Therefore NumPy must not report it.
     with np.errstate(all="ignore"):
-        rows /= parameters.norm
-        if isinstance(parameters.loss, SquaredError):
-            return SquaredErrorSum(rows, target, parameters.max_score)
-        return LossSum(rows, target, parameters.loss, parameters.max_score)
-
-
-def postprocess(released: Array, parameters: Parameters) -> tuple[Array, float]:
-    """Return coefficients and intercept, in the units of scores, from what was released."""
-    weights = released / parameters.norm
-    if parameters.constant == 0:
-        return weights, 0.0
-    return weights[:-1], float(parameters.constant * weights[-1])
+        rows /= problem.norm
+        if isinstance(problem.loss, SquaredError):
+            return SquaredErrorSum(rows, target, problem.max_score)
+        return LossSum(rows, target, problem.loss, problem.max_score)
 
 
 def _classifies(estimator: Any) -> bool:
@@ -238,6 +237,14 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
     _counts_outside = ("entries", "target")
     _released = frozenset({"coef_", "intercept_", "_targets"})
     _public = frozenset({"_loss"})
+    _fixes_cost = True
+    _parameter_rules: ClassVar[Rules] = {
+        "loss": OneOf((*CLASSIFICATION, *REGRESSION)),
+        "bounds_y": anything,
+        "max_score": Or(None, Real(0.1, 100.0)),
+        "huber_threshold": anything,
+        "fit_intercept": check_boolean,
+    }
 
     def __init__(
         self,
@@ -311,72 +318,43 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
         """
         return self._fit(X, y, sample_weight=sample_weight)
 
-    def _read(self, X: Any, y: Any, parameters: Parameters) -> Any:
-        if parameters.targets is None:
-            return LabelsMixin._read(self, X, y, parameters)
-        return TargetsMixin._read(self, X, y, parameters)
+    def _read(self, X: Any, y: Any, parameters: Checked) -> Any:
+        kind = LabelsMixin if parameters.loss in CLASSIFICATION else TargetsMixin
+        return kind._read(self, X, y, parameters)
 
-    def _declared_shape(self, parameters: Parameters, n_features: int, n_classes: int | None) -> Shape:
-        kind = LabelsMixin if parameters.targets is None else TargetsMixin
+    def _declared_shape(self, parameters: Checked, n_features: int, n_classes: int | None) -> Shape:
+        kind = LabelsMixin if parameters.loss in CLASSIFICATION else TargetsMixin
         return kind._declared_shape(self, parameters, n_features, n_classes)
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, None]:
+    def _check_together(self, parameters: Checked) -> None:
+        Problem.of(parameters)
+
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Problem]:
         if shape.n_classes > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is multiclass. ObjPertLogReg takes "
                 "any number of classes"
             )
-        return plan(parameters, shape.n_features), None
+        problem = Problem.of(parameters)
+        return plan(parameters.epsilon, parameters.delta, problem, shape.n_features), problem
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, design: None
+        self, session: ReleaseSession, records: Records, parameters: Checked, problem: Problem
     ) -> dict[str, Any]:
-        targets, y = parameters.targets, records.y
-        if targets is not None and parameters.first is not None:
-            targets = parameters.first.located(session, y, targets, parameters.constant > 0).targets
+        targets, y = problem.targets, records.y
+        if targets is not None and problem.first is not None:
+            targets = problem.first.located(session, y, targets, problem.constant > 0).targets
         target = np.where(y == 1, 1.0, -1.0) if targets is None else targets.scaled(y)
-        losses: Any = loss_sum(records.X, target, parameters)
-        value = losses if parameters.private else minimiser_on_ball(losses, parameters.max_score)
-        coef, intercept = postprocess(session.release(_COEFFICIENTS, value), parameters)
+        losses: Any = loss_sum(records.X, target, problem)
+        value = losses if parameters.private else minimiser_on_ball(losses, problem.max_score)
+        # In the units of scores.
+        coef, intercept = session.release(_COEFFICIENTS, value) / problem.norm, 0.0
+        if problem.constant:
+            coef, intercept = coef[:-1], float(problem.constant * coef[-1])
         rule: dict[str, Any] = {"coef_": coef[None], "intercept_": np.array([intercept])}
         if targets is not None:
             rule = {"coef_": coef * targets.half, "intercept_": intercept * targets.half + targets.centre}
-        return rule | {"_loss": parameters.name, "_targets": targets}
-
-    def _fixed_cost(self) -> PrivacyCost | None:
-        # The number of columns changes dimensions only.
-        return self.privacy_plan(n_features=1, n_classes=2).cost
-
-    def _check_parameters(self) -> Parameters:
-        name = check_choice(self.loss, "loss", CLASSIFICATION + REGRESSION)
-        data_norm = check_data_norm(self._declared("data_norm"))
-        fit_intercept = check_boolean(self.fit_intercept, "fit_intercept")
-        targets = None if name in CLASSIFICATION else Scaling.of_target(self._declared("bounds_y"), fit_intercept)
-        epsilon, first = check_epsilon(self.epsilon), None
-        # A threshold in units of the targets would change the loss with their range.
-        if targets is not None and not (name == "huber" and self.huber_threshold is not None):
-            first = TargetRange.of(epsilon, 0.0)
-        max_score = LARGEST_PREDICTION if targets else LARGEST_MARGIN
-        if self.max_score is not None:
-            max_score = check_positive(self.max_score, "max_score", least=0.1, most=100.0)
-        return Parameters(
-            epsilon=epsilon,
-            delta=check_delta(self.delta),
-            data_norm=data_norm,
-            name=name,
-            loss=self._check_loss(name, targets),
-            targets=targets,
-            max_score=max_score,
-            constant=INTERCEPT_CONSTANT * data_norm if fit_intercept else 0.0,
-            first=first,
-        )
-
-    def _check_loss(self, name: str, targets: Scaling | None) -> ScoreLoss:
-        if name == "huber" and targets is not None:
-            return Huber(targets.huber_threshold(self.huber_threshold, _THRESHOLD, _LEAST_THRESHOLD))
-        if name == "squared_error":
-            return SquaredError()
-        return LogLoss() if name == "log_loss" else AbsoluteError()
+        return rule | {"_loss": parameters.loss, "_targets": targets}
 
     @available_if(_classifies)
     def decision_function(self, X: Any) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,10 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
+from ..accounting import PrivacyEvent, PureEvent
 from ..checks.data import validate_quietly
-from ..checks.params import check_boolean, check_bounds, check_choice, check_positive
+from ..checks.parameters import Checked, OneOf, Or, Real, Rules
+from ..checks.params import check_boolean
 from ..mechanisms import BitStream, Mechanism, NoNoise, coordinate_variance, l2_mechanism
 from ..release.estimator import GroupsMixin, ManyTargetsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
@@ -33,12 +34,10 @@ from ..solvers.moments import (
     RIDGE,
     Array,
     Block,
-    Bounds,
     Geometry,
     Moments,
     Noise,
     Spectrum,
-    check_alpha,
     noise_of,
     plan,
     released_moments,
@@ -47,8 +46,6 @@ from ..solvers.moments import (
 )
 from ..solvers.scaling import Scaling
 from ..solvers.target_range import Located, TargetRange
-
-SOLVERS = ("ridge", "adassp")
 
 _EIGENVALUE = "smallest eigenvalue"
 _GRAM = "second moments of X"
@@ -72,25 +69,6 @@ _SPARED_NOISE = 0.25
 
 # Probability with which AdaSSP's ridge may fail to cover the noise.
 _ADASSP_FAILURE = 0.05
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """The checked parameters of a fit, all public."""
-
-    epsilon: float
-    delta: float
-    bounds: Bounds
-    bounds_y: Bounds
-    data_norm: float | None
-    alpha: float | None
-    solver: str
-    fit_intercept: bool
-    unit: Unit
-
-    @property
-    def private(self) -> bool:
-        return self.epsilon < math.inf
 
 
 def adassp_plan(
@@ -163,12 +141,12 @@ def predicted_loss(spectrum: Spectrum, cross: Array, penalty: Array, noise: Nois
     """
     values, vectors, positive = spectrum.values, spectrum.vectors, spectrum.positive
     ridge, last = penalty[0], vectors[-1]
-    # By the Sherman-Morrison formula, the inverse is diagonal in the basis of the eigenvectors, plus `part` times the
-    # products of `factor`.
+    # By the Sherman-Morrison formula, the inverse is diagonal in the basis of the eigenvectors, plus `multiple` times
+    # the products of `factor`.
     diagonal = 1 / (positive + ridge)
     factor = last * diagonal
-    part = (ridge - penalty[-1]) / (penalty[-1] * (last @ factor) + positive @ (last * factor))
-    turned = part * np.outer(factor, factor)
+    multiple = (ridge - penalty[-1]) / (penalty[-1] * (last @ factor) + positive @ (last * factor))
+    turned = multiple * np.outer(factor, factor)
     turned[np.diag_indices_from(turned)] += diagonal
     right = vectors.T @ cross
     w = turned @ right
@@ -228,13 +206,13 @@ def mean_solution(gram: Array, cross: Array, noise: Noise, constant: float, loca
 def shrunk_share(gram: Array, cross: Array, penalty: Array, noise: Noise, start: Array) -> float:
     """Return the part, from 0 to 1, of the difference between the solution and `start` that exceeds the noise."""
     # The part minimises the predicted error, which is a quadratic function of it.
-    found = predicted_loss(Spectrum.of(gram), cross, penalty, noise)
+    ridge = predicted_loss(Spectrum.of(gram), cross, penalty, noise)
     moved = gram @ start
-    mixed, squared, product = (float(np.sum(one)) for one in (found.solution * moved, start * moved, start * cross))
+    mixed, squared, product = (float(np.sum(one)) for one in (ridge.solution * moved, start * moved, start * cross))
     constant = Prediction(squared, product, start, np.zeros_like(gram))
-    gain = found.product - product - mixed + squared
-    gain += _SPARED_NOISE / 2 * _spread_between(found, constant, noise)
-    square = found.square - 2 * mixed + squared
+    gain = ridge.product - product - mixed + squared
+    gain += _SPARED_NOISE / 2 * _spread_between(ridge, constant, noise)
+    square = ridge.square - 2 * mixed + squared
     return min(max(gain, 0.0) / square, 1.0) if square > 0 else float(gain > 0)
 
 
@@ -377,7 +355,14 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     (10,)
     """
 
+    _parameter_rules: ClassVar[Rules] = {
+        "data_norm": Or(None, Real(1e-6)),
+        "alpha": Or(None, Real(zero=True)),
+        "solver": OneOf(("ridge", "adassp")),
+        "fit_intercept": check_boolean,
+    }
     _takes_parts = True
+    _fixes_cost = True
     _released = frozenset({"coef_", "intercept_", "alpha_", "_moments", "_penalty", "_range", "_start", "_share"})
     _public = frozenset({"_units"})
     _takes_sparse = True
@@ -413,7 +398,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         self.accountant = accountant
         self.random_state = random_state
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         n_features, n_targets, centred = shape.n_features, shape.n_targets or 1, parameters.fit_intercept
         geometry = Geometry.of(
             n_features,
@@ -427,8 +412,9 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         features = Scaling.of(parameters.bounds, "bounds", n_features, centred)
         targets = Scaling.of(parameters.bounds_y, "bounds_y", n_targets, centred)
         blocks: tuple[Block, ...]
-        first = TargetRange.of(parameters.epsilon, parameters.delta, n_targets, parameters.unit.rows)
-        budget = parameters.epsilon, parameters.delta, geometry, parameters.unit, 1 - first.share
+        unit = Unit(parameters.rows_per_group)
+        first = TargetRange.of(parameters.epsilon, parameters.delta, n_targets, unit.rows)
+        budget = parameters.epsilon, parameters.delta, geometry, unit, 1 - first.share
         if parameters.solver == "adassp":
             guarantee, blocks = adassp_plan(*budget)
         else:
@@ -437,7 +423,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         return first.and_then(guarantee), Design(geometry, features, targets, blocks, first)
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
+        self, session: ReleaseSession, records: Records, parameters: Checked, design: Design
     ) -> dict[str, Any]:
         geometry, blocks = design.geometry, design.blocks
         located = design.first.located(session, records.y, design.targets, parameters.fit_intercept)
@@ -479,25 +465,6 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
             "_units": units,
         }
 
-    def _fixed_cost(self) -> PrivacyCost | None:
-        # The numbers of columns change dimensions only.
-        bounds = check_bounds(self._declared("bounds"), "bounds", "the features")
-        return self.privacy_plan(n_features=max(bounds[0].size, 1)).cost
-
-    def _check_parameters(self) -> Parameters:
-        data_norm = self._declared("data_norm")
-        return Parameters(
-            epsilon=check_epsilon(self.epsilon),
-            delta=check_delta(self.delta),
-            bounds=check_bounds(self._declared("bounds"), "bounds", "the features"),
-            bounds_y=check_bounds(self._declared("bounds_y"), "bounds_y", "the targets"),
-            data_norm=None if data_norm is None else check_positive(data_norm, "data_norm", least=1e-6),
-            alpha=check_alpha(self.alpha),
-            solver=check_choice(self.solver, "solver", SOLVERS),
-            fit_intercept=check_boolean(self.fit_intercept, "fit_intercept"),
-            unit=Unit.of(self._declared("rows_per_group")),
-        )
-
     def _coef_with_other_noise(self, stream: BitStream) -> Array:
         """Return the coefficients for released moments with further noise of the same size."""
         blocks = self._units.blocks
@@ -537,11 +504,11 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         lower, upper = (end[0] if np.all(end == end[0]) else end for end in (lower, upper))
         # If the bounds do not contain 0, centred rows have no zeros. Therefore blocks of sparse rows are made dense.
         out = np.empty((X.shape[0], coef.shape[1]))
-        parts = list(short_blocks(*X.shape))
-        clipped = np.empty((parts[0].stop, X.shape[1]))
-        for part in parts:
-            rows = X[part].toarray() if issparse(X) else X[part]
-            out[part] = row_products(np.clip(rows, lower, upper, out=clipped[: len(rows)]), coef)
+        blocks = list(short_blocks(*X.shape))
+        clipped = np.empty((blocks[0].stop, X.shape[1]))
+        for block in blocks:
+            rows = X[block].toarray() if issparse(X) else X[block]
+            out[block] = row_products(np.clip(rows, lower, upper, out=clipped[: len(rows)]), coef)
         return out
 
 

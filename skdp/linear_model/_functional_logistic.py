@@ -9,15 +9,15 @@ means and pooled covariance are functions of the same moments.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..checks.params import check_bounds, check_choice, check_positive, columns_of
+from ..checks.parameters import Checked, OneOf, Or, Real, Rules
+from ..checks.params import columns_of
 from ..release.estimator import GroupsMixin, LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.units import Unit
@@ -27,12 +27,10 @@ from ..solvers.moments import (
     RIDGE,
     Array,
     Block,
-    Bounds,
     Geometry,
     Moments,
     Noise,
     Spectrum,
-    check_alpha,
     noise_of,
     plan,
     released_moments,
@@ -41,30 +39,11 @@ from ..solvers.moments import (
 )
 from ..solvers.scaling import Scaling
 
-CALIBRATIONS = ("lda", "taylor")
-
 #: The mean of a class is reliable if the class has so many standard deviations of the noise in its number of records.
 _RELIABLE = 3.0
 
 #: The smallest factor of coefficients. Ranks do not depend on the factor, and small scores are close to the prior.
 _LEAST_KEPT = 2.0**-4
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """The checked parameters of a fit, all public."""
-
-    epsilon: float
-    delta: float
-    bounds: Bounds
-    data_norm: float | None
-    alpha: float | None
-    calibration: str
-    unit: Unit
-
-    @property
-    def private(self) -> bool:
-        return self.epsilon < math.inf
 
 
 def encoded_labels(codes: NDArray[np.intp], n_classes: int) -> Array:
@@ -93,7 +72,7 @@ def taylor_rule(gram: Array, sums: Array, alpha: float, constant: float) -> tupl
     return solution[:-1].T, constant * solution[-1]
 
 
-def kept_share(gram: Array, sums: Array, alpha: float, noise: Noise) -> float:
+def shrunk_share(gram: Array, sums: Array, alpha: float, noise: Noise) -> float:
     """Return the factor by which scores are shrunk to the prior, from the part of them that exceeds the noise."""
     # Along an eigenvector of the covariance, the squared noise has a known mean. The square root of the part was tried:
     # the part itself is the factor for squared errors, and it is too small for labels.
@@ -112,20 +91,12 @@ def kept_share(gram: Array, sums: Array, alpha: float, noise: Noise) -> float:
     return max(math.sqrt(float(explained @ np.maximum(square - of_noise, 0.0)) / total), _LEAST_KEPT) if total else 1.0
 
 
-def least_count(noise: Noise, constant: float, n_classes: int) -> float:
-    """Return a number of records that can be distinguished from that of an empty class."""
-    of_class = noise.cross / noise.total / constant
-    if n_classes == 2:
-        of_class = math.hypot(of_class, noise.scale / noise.count / constant**2) / 2
-    return max(1.0, of_class)
-
-
 def discriminant_rule(
-    gram: Array, sums: Array, alpha: float, constant: float, least: float, kept: float
+    gram: Array, sums: Array, alpha: float, constant: float, least: float, factor: float
 ) -> tuple[Array, Array]:
     """Return the linear discriminant rule in the space of the least-squares scores."""
     # Without noise and ridge, this rule is discriminant analysis itself (Hastie, Tibshirani and Buja 1994). `least` is
-    # a floor for the number of records in a class, and `kept` a factor of the coefficients.
+    # a floor for the number of records in a class, and `factor` a factor of the coefficients.
     directions = taylor_rule(gram, sums, alpha, constant)[0]
     if len(directions) == 2:
         directions = directions[1:] - directions[:1]
@@ -140,7 +111,7 @@ def discriminant_rule(
     within = (trimmed(directions @ scatter @ directions.T) + alpha * directions @ directions.T) / n
     means = directions @ means
     centre = (means @ frequencies / n)[:, None]
-    coef = kept * Spectrum.of(within).solve(means - centre)
+    coef = factor * Spectrum.of(within).solve(means - centre)
     return coef.T @ directions, np.log(frequencies / n) - np.einsum("jk,jk->k", coef, (means + centre) / 2)
 
 
@@ -257,7 +228,13 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
     """
 
     _counts_outside = ("target",)
+    _parameter_rules: ClassVar[Rules] = {
+        "data_norm": Or(None, Real(1e-6)),
+        "alpha": Or(None, Real(zero=True)),
+        "calibration": OneOf(("lda", "taylor")),
+    }
     _takes_parts = True
+    _fixes_cost = True
     _released = frozenset({"coef_", "intercept_"})
     _public = frozenset({"alpha_"})
     _takes_sparse = True
@@ -293,7 +270,7 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         self.accountant = accountant
         self.random_state = random_state
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Geometry, Block]]:
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Geometry, Block]]:
         columns_of(parameters.bounds, "bounds", shape.n_features)
         geometry = Geometry.of(
             shape.n_features,
@@ -304,19 +281,18 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
             private=parameters.private,
             weights=CLASS_WEIGHTS,
         )
-        guarantee, block = plan(parameters.epsilon, parameters.delta, geometry, parameters.unit)
+        guarantee, block = plan(parameters.epsilon, parameters.delta, geometry, Unit(parameters.rows_per_group))
         return guarantee, (geometry, block)
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, design: tuple[Geometry, Block]
+        self, session: ReleaseSession, records: Records, parameters: Checked, design: tuple[Geometry, Block]
     ) -> dict[str, Any]:
         geometry, block = design
         n_classes = records.shape.n_classes
         features = Scaling.of(parameters.bounds, "bounds", records.shape.n_features, centred=True)
         mechanism = session.mechanism(block.label)
-        moments = Moments(
-            records.X, records.y, features, lambda part: encoded_labels(part, n_classes), geometry, parameters.private
-        )
+        encoded = partial(encoded_labels, n_classes=n_classes)
+        moments = Moments(records.X, records.y, features, encoded, geometry, parameters.private)
         gram, cross = released_moments(session, block, moments)
 
         noise = noise_of(mechanism, block, geometry)
@@ -326,25 +302,11 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         if parameters.calibration == "taylor":
             rule = taylor_rule(gram, sums, alpha, geometry.constant)
         else:
-            least = least_count(noise, geometry.constant, n_classes)
-            kept = kept_share(gram, sums, alpha, noise)
-            rule = discriminant_rule(gram, sums, alpha, geometry.constant, least, kept)
+            # A number of records that can be distinguished from that of an empty class.
+            least = noise.cross / noise.total / geometry.constant
+            if n_classes == 2:
+                least = math.hypot(least, noise.scale / noise.count / geometry.constant**2) / 2
+            factor = shrunk_share(gram, sums, alpha, noise)
+            rule = discriminant_rule(gram, sums, alpha, geometry.constant, max(1.0, least), factor)
         coef, intercept = in_original_units(*rule, features)
         return {"coef_": coef, "intercept_": intercept, "alpha_": alpha}
-
-    def _fixed_cost(self) -> PrivacyCost | None:
-        # The numbers of columns and of labels change dimensions only.
-        bounds = check_bounds(self._declared("bounds"), "bounds", "the features")
-        return self.privacy_plan(n_features=max(bounds[0].size, 1), n_classes=2).cost
-
-    def _check_parameters(self) -> Parameters:
-        data_norm = self._declared("data_norm")
-        return Parameters(
-            epsilon=check_epsilon(self.epsilon),
-            delta=check_delta(self.delta),
-            bounds=check_bounds(self._declared("bounds"), "bounds", "the features"),
-            data_norm=None if data_norm is None else check_positive(data_norm, "data_norm", least=1e-6),
-            alpha=check_alpha(self.alpha),
-            calibration=check_choice(self.calibration, "calibration", CALIBRATIONS),
-            unit=Unit.of(self._declared("rows_per_group")),
-        )

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from ..accounting import PrivacyCost, check_delta, check_epsilon
-from ..checks.params import (
-    check_boolean,
-    check_choice,
-    check_data_norm,
-    check_integer,
-    check_positive,
-)
+from ..accounting import PrivacyCost
+from ..checks.parameters import Checked, Integer, OneOf, Or, Real, Rules
+from ..checks.params import check_boolean
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..solvers.linear_rule import LinearRule, LogOdds
-from ..solvers.regularised import Geometry, Parameters, Rows, checked_weight, clipped, linear_rule
+from ..solvers.regularised import Geometry, Rows, checked_weight, clipped, linear_rule
 
 Array = NDArray[np.float64]
-
-LOSSES = ("log_loss", "huber")
 
 
 class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator):
@@ -36,29 +29,21 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
     _public = frozenset({"C_", "_loss", "_geometry"})
     _takes_sparse = True
 
-    epsilon: float
-    delta: float
-    data_norm: float | None
-    C: float | str
-    fit_intercept: bool
-    tol: float
-    max_iter: int
-    classes: Any
-    accountant: Any
-    random_state: Any
-
-    @abstractmethod
-    def _checked_loss(self) -> str:
-        """Return the name of the loss."""
+    _parameter_rules: ClassVar[Rules] = {
+        "C": Or("auto", Real()),
+        "fit_intercept": check_boolean,
+        "tol": Real(1e-9, 1e-2),
+        "max_iter": Integer(1),
+    }
 
     @staticmethod
     @abstractmethod
-    def _weight(parameters: Parameters, geometry: Geometry) -> float:
+    def _weight(parameters: Checked, geometry: Geometry) -> float:
         """Return the effective C, a public number."""
 
     @staticmethod
     @abstractmethod
-    def _plan_of(parameters: Parameters, geometry: Geometry, C: float) -> PrivacyGuarantee:
+    def _plan_of(parameters: Checked, geometry: Geometry, C: float) -> PrivacyGuarantee:
         """Return the planned releases."""
 
     @staticmethod
@@ -67,19 +52,19 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
         session: ReleaseSession,
         rows: Rows,
         codes: NDArray[np.intp],
-        parameters: Parameters,
+        parameters: Checked,
         geometry: Geometry,
         C: float,
     ) -> Array:
         """Carry out the plan, and return the private minimiser."""
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Geometry, float]]:
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Geometry, float]]:
         geometry = Geometry.of(parameters, shape.n_features, shape.n_classes)
-        C = self._checked_weight(parameters, geometry)
+        C = checked_weight(self._weight(parameters, geometry), parameters, geometry)
         return self._plan_of(parameters, geometry, C), (geometry, C)
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, design: tuple[Geometry, float]
+        self, session: ReleaseSession, records: Records, parameters: Checked, design: tuple[Geometry, float]
     ) -> dict[str, Any]:
         geometry, C = design
         rows = clipped(records.X, records.y, parameters.data_norm, geometry.constant)
@@ -92,25 +77,11 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
             return None
         return self.privacy_plan(n_features=1, n_classes=2).cost
 
-    def _checked_weight(self, parameters: Parameters, geometry: Geometry) -> float:
-        return checked_weight(self._weight(parameters, geometry), parameters, geometry)
-
-    def _check_parameters(self) -> Parameters:
-        automatic = isinstance(self.C, str) and self.C == "auto"
-        return Parameters(
-            epsilon=check_epsilon(self.epsilon),
-            delta=check_delta(self.delta),
-            data_norm=check_data_norm(self._declared("data_norm")),
-            C=None if automatic else check_positive(self.C, "C"),
-            loss=self._checked_loss(),
-            fit_intercept=check_boolean(self.fit_intercept, "fit_intercept"),
-            tol=check_positive(self.tol, "tol", least=1e-9, most=1e-2),
-            max_iter=check_integer(self.max_iter, "max_iter", least=1),
-        )
-
 
 class PrivateLinearClassifier(LogOdds, PrivateLinearModel):
     """Base of the classifiers that have a parameter `loss`."""
+
+    _parameter_rules: ClassVar[Rules] = {"loss": OneOf(("log_loss", "huber"))}
 
     def __init__(
         self,
@@ -144,6 +115,3 @@ class PrivateLinearClassifier(LogOdds, PrivateLinearModel):
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
-
-    def _checked_loss(self) -> str:
-        return check_choice(self.loss, "loss", LOSSES)

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import PureEvent
+from ..checks.parameters import Checked
 from ..release.balance import label_counts
 from ..release.class_sums import class_sums_mechanism
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..solvers.losses import MultinomialLogLoss
 from ..solvers.objective_perturbation import effective_weight, plan, release_minimiser, shrunk
-from ..solvers.regularised import Array, Geometry, Parameters, Rows, solve
+from ..solvers.regularised import Array, Geometry, Rows, solve
 from ._logistic import PrivateLinearClassifier, PrivateLinearModel
 
 _COUNTS = "counts of labels"
@@ -23,9 +24,9 @@ _COUNTS = "counts of labels"
 _SHARE = 0.06
 
 
-def _of_counts(parameters: Parameters, geometry: Geometry) -> float:
+def _of_counts(parameters: Checked, geometry: Geometry) -> float:
     """Return the share of the budget for the counts of labels."""
-    shrinks = parameters.C is None and geometry.constant > 0 and isinstance(geometry.loss, MultinomialLogLoss)
+    shrinks = parameters.C == "auto" and geometry.constant > 0 and isinstance(geometry.loss, MultinomialLogLoss)
     return _SHARE if shrinks else 0.0
 
 
@@ -33,11 +34,11 @@ class ObjectivePerturbation(PrivateLinearModel):
     """A linear classifier whose objective is perturbed."""
 
     @staticmethod
-    def _weight(parameters: Parameters, geometry: Geometry) -> float:
+    def _weight(parameters: Checked, geometry: Geometry) -> float:
         return effective_weight(parameters, geometry, _of_counts(parameters, geometry))
 
     @staticmethod
-    def _plan_of(parameters: Parameters, geometry: Geometry, C: float) -> PrivacyGuarantee:
+    def _plan_of(parameters: Checked, geometry: Geometry, C: float) -> PrivacyGuarantee:
         epsilon, delta, share = parameters.epsilon, parameters.delta, _of_counts(parameters, geometry)
         others = plan(parameters, geometry, C, share)
         if not share:
@@ -53,7 +54,7 @@ class ObjectivePerturbation(PrivateLinearModel):
         session: ReleaseSession,
         rows: Rows,
         codes: NDArray[np.intp],
-        parameters: Parameters,
+        parameters: Checked,
         geometry: Geometry,
         C: float,
     ) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
+from ..checks.parameters import Checked
 from ..mechanisms import BitStream, GammaMechanism, GaussianMechanism, Mechanism, NoNoise
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
@@ -19,7 +20,6 @@ from ..solvers.regularised import (
     LARGEST_KAPPA,
     Array,
     Geometry,
-    Parameters,
     Rows,
     automatic_weight,
     linear_rule,
@@ -34,7 +34,7 @@ _COEFFICIENTS = "coefficients"
 _THEOREM = Theorem("Output perturbation", 1)
 
 
-def plan(parameters: Parameters, geometry: Geometry, C: float) -> PrivacyGuarantee:
+def plan(parameters: Checked, geometry: Geometry, C: float) -> PrivacyGuarantee:
     """Return the one release: the coefficients."""
     tau = parameters.tol * C * geometry.lipschitz
     sensitivity = minimizer_sensitivity(C, geometry.joint_lipschitz, 1.0, geometry.joint(tau))
@@ -56,9 +56,9 @@ class OutputPerturbation(PrivateLinearModel):
     """A linear classifier whose solution is perturbed."""
 
     @staticmethod
-    def _weight(parameters: Parameters, geometry: Geometry) -> float:
-        if parameters.C is not None:
-            return parameters.C
+    def _weight(parameters: Checked, geometry: Geometry) -> float:
+        if parameters.C != "auto":
+            return float(parameters.C)
         return automatic_weight(parameters, geometry, _SCORE_NOISE, LARGEST_KAPPA / geometry.norm**2)
 
     _plan_of = staticmethod(plan)
@@ -68,7 +68,7 @@ class OutputPerturbation(PrivateLinearModel):
         session: ReleaseSession,
         rows: Rows,
         codes: NDArray[np.intp],
-        parameters: Parameters,
+        parameters: Checked,
         geometry: Geometry,
         C: float,
     ) -> Array:
@@ -79,7 +79,7 @@ class OutputPerturbation(PrivateLinearModel):
     def _coef_with_other_noise(self, stream: BitStream) -> Array:
         """Return the coefficients with further noise of the same size."""
         # The counts of labels may be an earlier release.
-        mechanism = next(own.mechanism for own in self.privacy_.releases if own.label == _COEFFICIENTS)
+        mechanism = next(r.mechanism for r in self.privacy_.releases if r.label == _COEFFICIENTS)
         noise = mechanism.release(np.zeros(self._geometry.size), stream)
         return self.coef_ + linear_rule(noise, self._geometry)[0]
 

@@ -6,23 +6,21 @@ Gaussian noise. The number of records is released first, unless it is declared. 
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from ..checks.data import known_labels, labelled_data
+from ..checks.parameters import Checked, OneOf, Rules
 from ..checks.params import check_classes
 from ..release.estimator import LabelsMixin, Shape
 from ..solvers.linear_rule import LinearRule, LogOdds
 from ..solvers.losses import GradientLoss, Hinge, HuberHinge, LogLoss, OneVsRest, SoftmaxLogLoss
-from ._sgd_base import GradientDescent, Parameters
+from ._sgd_base import GradientDescent
 
 Array = NDArray[np.float64]
-
-LOSSES = ("log_loss", "hinge", "huber")
 
 
 def loss_of(name: str, n_classes: int) -> GradientLoss:
@@ -173,7 +171,7 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
 
     _released = frozenset({"coef_", "intercept_"})
     _public = frozenset({"n_steps_", "_loss"})
-    _losses = LOSSES
+    _parameter_rules: ClassVar[Rules] = {"loss": OneOf(("log_loss", "hinge", "huber"))}
 
     def __init__(
         self,
@@ -262,21 +260,17 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
             declared = given
         if given is not None and not np.array_equal(given, declared):
             raise ValueError("classes is not the same as on the first call to partial_fit, or as the parameter classes")
-        parameters = replace(self._check_parameters(), classes=declared)
+        parameters = self._check_parameters().replaced(classes=declared)
         if not first:
             parameters = self._after(parameters, self.coef_, self.intercept_)
         return self._fit(X, y, parameters=parameters, sample_weight=sample_weight)
 
-    def _check_parameters(self) -> Parameters:
-        return replace(super()._check_parameters(), classes=check_classes(self._declared("classes")))
-
-    def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, NDArray[np.bool_], Shape]:
+    def _read(self, X: Any, y: Any, parameters: Checked) -> tuple[Any, Any, NDArray[np.bool_], Shape]:
         X, codes, classes = labelled_data(self, X, y, parameters.classes, reset=parameters.start is None)
         return X, codes, known_labels(codes), Shape(X.shape[1], len(classes), names=self._names(), classes=classes)
 
-    def _loss_of(self, parameters: Parameters, n_classes: int) -> GradientLoss:
-        return loss_of(parameters.settings.loss, n_classes)
+    def _loss_of(self, parameters: Checked, n_classes: int) -> GradientLoss:
+        return loss_of(parameters.loss, n_classes)
 
-    def _rule(self, coef: Array, intercept: Array, parameters: Parameters, shape: Shape) -> dict[str, Any]:
-        loss = parameters.settings.loss
-        return {"coef_": coef, "intercept_": intercept, "classes_": shape.classes, "_loss": loss}
+    def _rule(self, coef: Array, intercept: Array, parameters: Checked, shape: Shape) -> dict[str, Any]:
+        return {"coef_": coef, "intercept_": intercept, "classes_": shape.classes, "_loss": parameters.loss}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from ..accounting import PrivacyCost, check_delta, check_epsilon, gaussian_mu
-from ..checks.params import check_boolean, check_choice, check_data_norm, check_positive
+from ..accounting import gaussian_mu
+from ..checks.parameters import By, Checked, OneOf, Or, Real, Rules
+from ..checks.params import check_boolean, check_positive
 from ..mechanisms import SampledGaussianMechanism
 from ..parts.arrays import rowwise
 from ..release.estimator import PrivateEstimator, Records, Shape
@@ -21,16 +22,13 @@ from ..release.progress import CallbackSupportMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..sensitivity import exact_row_products
 from ..solvers.calibration import Window
-from ..solvers.descent import GRADIENTS, SamplingSchedule
+from ..solvers.descent import GRADIENTS, SCHEDULE_RULES, SamplingSchedule, positive_delta
 from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, rule_of, weights_of
 from ..solvers.losses import GradientLoss
 from ..solvers.parted_gradients import gradients_of
 from ..solvers.target_range import Located, TargetRange
 
 Array = NDArray[np.float64]
-
-PENALTIES = ("l2", "l1", "elasticnet")
-SCHEDULES = ("auto", "constant", "invscaling", "cosine")
 
 # The default number of steps is enough for ill-conditioned columns.
 _STEPS = 500
@@ -43,94 +41,86 @@ _RATE, _RATE_OF_MU = 2.24, 1.1
 _ALPHA = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class Parameters:
-    """The checked parameters of a fit, and where it starts, all public."""
-
-    settings: Settings
-    schedule: SamplingSchedule
-    targets: Any = None  # The `Scaling` of a regressor.
-    classes: NDArray | None = None  # The declared label set of a classifier.
-    start: Array | None = None  # The weights that the fit starts from.
-    earlier: PrivacyGuarantee | None = None  # The guarantee of the earlier courses.
+def _averaged(value: object, name: str) -> float:
+    """Return the share of the last steps that are averaged."""
+    return 0.5 * value if isinstance(value, bool | np.bool_) else check_positive(value, name, least=0, most=1)
 
 
 class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     """Base of linear models by noisy gradient descent."""
 
     _counts_outside = ("entries", "target")
-    _losses: ClassVar[tuple[str, ...]]
+    _fixes_cost = True
+    _parameter_rules: ClassVar[Rules] = {
+        **SCHEDULE_RULES,
+        "delta": By(positive_delta),
+        "penalty": Or(None, OneOf(("l2", "l1", "elasticnet"))),
+        "alpha": Or(None, Real(0.0)),
+        "l1_ratio": Real(0.0, 1.0),
+        "fit_intercept": check_boolean,
+        "max_grad_norm": Or("auto", Real()),
+        "learning_rate": OneOf(("auto", "constant", "invscaling", "cosine")),
+        "eta0": Or(None, Real(1e-30, 1e30)),
+        "momentum": Real(0.0, 0.9999),
+        "average": _averaged,
+    }
     _walk: ClassVar[float] = MARGIN_WALK
     _takes_parts = True
     _takes_sparse = True
 
     @abstractmethod
-    def _loss_of(self, parameters: Parameters, n_classes: int) -> GradientLoss:
+    def _loss_of(self, parameters: Checked, n_classes: int) -> GradientLoss:
         """Return the loss for a number of classes."""
 
     @abstractmethod
-    def _rule(self, coef: Array, intercept: Array, parameters: Parameters, shape: Shape) -> dict[str, Any]:
+    def _rule(self, coef: Array, intercept: Array, parameters: Checked, shape: Shape) -> dict[str, Any]:
         """Return the fitted attributes for coefficients of shape (outputs, n_features) and scaled targets."""
 
-    def _check_parameters(self) -> Parameters:
-        estimator: Any = self
-        delta = check_delta(estimator.delta)
-        if delta == 0:
-            raise ValueError(
-                "delta must be positive, because noisy gradient descent adds Gaussian noise. Choose a value far "
-                "below one over the expected number of records"
-            )
-        norm = check_data_norm(estimator._declared("data_norm"))
-        automatic = isinstance(estimator.max_grad_norm, str) and estimator.max_grad_norm == "auto"
-        average = estimator.average
-        if isinstance(average, bool | np.bool_):
-            average = 0.5 if average else 0.0
-        else:
-            average = check_positive(average, "average", least=0, most=1)
-        settings = Settings(
-            epsilon=check_epsilon(estimator.epsilon),
-            delta=delta,
+    def _check_together(self, parameters: Checked) -> None:
+        # A regression has targets. A course of `partial_fit` starts from the weights of the earlier courses.
+        parameters.targets = parameters.start = parameters.earlier = None
+        self._schedule_of(parameters)
+
+    def _settings_of(self, parameters: Checked) -> Settings:
+        alpha, norm, automatic = parameters.alpha, parameters.data_norm, parameters.max_grad_norm == "auto"
+        return Settings(
+            epsilon=parameters.epsilon,
+            delta=parameters.delta,
             data_norm=norm,
-            loss=check_choice(estimator.loss, "loss", self._losses),
-            penalty=None if estimator.penalty is None else check_choice(estimator.penalty, "penalty", PENALTIES),
-            alpha=_ALPHA * norm**2 if estimator.alpha is None else check_positive(estimator.alpha, "alpha", least=0),
-            l1_ratio=check_positive(estimator.l1_ratio, "l1_ratio", least=0, most=1),
-            fit_intercept=check_boolean(estimator.fit_intercept, "fit_intercept"),
-            max_grad_norm=None if automatic else check_positive(estimator.max_grad_norm, "max_grad_norm"),
-            learning_rate=check_choice(estimator.learning_rate, "learning_rate", SCHEDULES),
-            eta0=None if estimator.eta0 is None else check_positive(estimator.eta0, "eta0", least=1e-30, most=1e30),
-            momentum=check_positive(estimator.momentum, "momentum", least=0, most=0.9999),
-            averaged=average,
+            loss=parameters.loss,
+            penalty=parameters.penalty,
+            alpha=_ALPHA * norm**2 if alpha is None else alpha,
+            l1_ratio=parameters.l1_ratio,
+            fit_intercept=parameters.fit_intercept,
+            max_grad_norm=None if automatic else parameters.max_grad_norm,
+            learning_rate=parameters.learning_rate,
+            eta0=parameters.eta0,
+            momentum=parameters.momentum,
+            averaged=parameters.average,
         )
-        schedule = SamplingSchedule.of(
-            batch_size=estimator.batch_size,
-            n_steps=estimator.n_steps,
-            epochs=estimator.epochs,
-            expected_n=estimator.expected_n,
-            default_rate=1.0,
-            default_steps=_STEPS,
-        )
-        if settings.private and estimator.batch_size is None and estimator.epochs is None:
-            mu = gaussian_mu(settings.epsilon, settings.delta)
-            rate = (_RATE + _RATE_OF_MU * mu) / math.sqrt(schedule.n_steps)
-            schedule = replace(schedule, rate=min(1.0, rate))
-        return Parameters(settings, schedule)
 
-    def _after(self, parameters: Parameters, coef: Array, intercept: Array) -> Parameters:
+    def _schedule_of(self, parameters: Checked) -> SamplingSchedule:
+        schedule = SamplingSchedule.of(parameters, 1.0, _STEPS)
+        if parameters.private and parameters.batch_size is None and parameters.epochs is None:
+            mu = gaussian_mu(parameters.epsilon, parameters.delta)
+            schedule = replace(schedule, rate=min(1.0, (_RATE + _RATE_OF_MU * mu) / math.sqrt(schedule.n_steps)))
+        return schedule
+
+    def _after(self, parameters: Checked, coef: Array, intercept: Array) -> Checked:
         """Return the parameters of a fit that continues from a rule for scaled targets, and from ``privacy_``."""
-        start = weights_of(coef, intercept, parameters.settings)
-        return replace(parameters, start=start, earlier=self.privacy_)
+        start = weights_of(coef, intercept, self._settings_of(parameters))
+        return parameters.replaced(start=start, earlier=self.privacy_)
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Descent]:
-        settings, schedule = parameters.settings, parameters.schedule
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Descent]:
+        settings, schedule = self._settings_of(parameters), self._schedule_of(parameters)
         loss = self._loss_of(parameters, shape.n_classes)
         first = None if parameters.targets is None else TargetRange.of(settings.epsilon, settings.delta)
         descent = Descent(settings, schedule, loss, shape.n_features, self._walk, first=first)
         return descent.plan(), descent
 
-    def _within(self, located: Located, parameters: Parameters, design: Descent) -> tuple[Parameters, Descent]:
+    def _within(self, located: Located, parameters: Checked, design: Descent) -> tuple[Checked, Descent]:
         """Return the parameters and the descent for targets in the released range, and where it starts."""
-        before, targets, settings = parameters.targets, located.targets, parameters.settings
+        before, targets, settings = parameters.targets, located.targets, design.settings
         start = np.zeros(design.shape)
         if parameters.start is not None:
             coef, intercept = rule_of(parameters.start, settings)
@@ -138,20 +128,20 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             start = weights_of(coef * before.half / targets.half, intercept, settings)
         elif settings.fit_intercept:
             start[:, -1] = located.mean_with() / settings.constant
-        parameters = replace(parameters, targets=targets, start=start)
+        parameters = parameters.replaced(targets=targets, start=start)
         loss = self._loss_of(parameters, 0)
         if settings.private:
             # A threshold of Huber's loss may grow in scaled units, but the clipping bound must not.
             settings = replace(settings, max_grad_norm=design.max_norm)
         return parameters, replace(design, loss=loss, settings=settings)
 
-    def _stated(self, guarantee: PrivacyGuarantee, parameters: Parameters) -> PrivacyGuarantee:
+    def _stated(self, guarantee: PrivacyGuarantee, parameters: Checked) -> PrivacyGuarantee:
         return guarantee if parameters.earlier is None else together([parameters.earlier, guarantee])
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, design: Descent
+        self, session: ReleaseSession, records: Records, parameters: Checked, design: Descent
     ) -> dict[str, Any]:
-        settings, schedule, shape = parameters.settings, design.schedule, records.shape
+        settings, schedule, shape = design.settings, design.schedule, records.shape
         values, located = records.y, None
         if design.first is not None:
             located = design.first.located(session, records.y, parameters.targets, settings.fit_intercept)
@@ -186,9 +176,6 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             weights = weights_of(line.slope * coef, line.slope * intercept + line.shift, settings)
         return fitted(weights)
 
-    def _fixed_cost(self) -> PrivacyCost | None:
-        return self.privacy_plan(n_features=1, n_classes=2).cost
-
 
 def _predictions(coef: Array, intercept: Array, X: Any) -> Array:
     return (exact_row_products(X, coef.T) + intercept)[:, 0]
@@ -206,11 +193,7 @@ def together(guarantees: list[PrivacyGuarantee]) -> PrivacyGuarantee:
     whole = math.fsum(g.epsilon for g in guarantees)
     releases = []
     for guarantee in guarantees:
-        part = guarantee.epsilon / whole if whole < math.inf else 1 / len(guarantees)
-        releases += [replace(release, share=part * release.share) for release in guarantee.releases]
-    return PrivacyGuarantee(
-        whole,
-        delta,
-        tuple(event for guarantee in guarantees for event in guarantee.events),
-        tuple(releases),
-    )
+        portion = guarantee.epsilon / whole if whole < math.inf else 1 / len(guarantees)
+        releases += [replace(release, share=portion * release.share) for release in guarantee.releases]
+    events = tuple(event for guarantee in guarantees for event in guarantee.events)
+    return PrivacyGuarantee(whole, delta, events, tuple(releases))

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from ..checks.data import regression_data, single_target
+from ..checks.parameters import Checked, OneOf, Rules, anything
 from ..release.estimator import Shape, TargetsMixin
 from ..solvers.linear_descent import TARGET_WALK
 from ..solvers.linear_rule import linear_scores
 from ..solvers.losses import GradientLoss, Huber
 from ..solvers.scaling import Scaling
-from ._sgd_base import GradientDescent, Parameters
+from ._sgd_base import GradientDescent
 
 Array = NDArray[np.float64]
-
-LOSSES = ("squared_error", "huber")
 
 # Residuals are clipped at so many half ranges of the targets.
 _MOST_RESIDUAL = 4.0
@@ -168,7 +166,10 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
 
     _released = frozenset({"coef_", "intercept_", "_targets"})
     _public = frozenset({"n_steps_"})
-    _losses = LOSSES
+    _parameter_rules: ClassVar[Rules] = {
+        "loss": OneOf(("squared_error", "huber")),
+        "huber_threshold": anything,
+    }
     _walk = TARGET_WALK
 
     def __init__(
@@ -250,23 +251,22 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
             parameters = self._after(parameters, self.coef_[None] / half, intercept)
         return self._fit(X, y, parameters=parameters, sample_weight=sample_weight)
 
-    def _check_parameters(self) -> Parameters:
-        parameters = super()._check_parameters()
-        return replace(
-            parameters, targets=Scaling.of_target(self._declared("bounds_y"), parameters.settings.fit_intercept)
-        )
+    def _check_together(self, parameters: Checked) -> None:
+        super()._check_together(parameters)
+        parameters.targets = Scaling.of_target(parameters.bounds_y, parameters.fit_intercept)
+        self._loss_of(parameters, 0)
 
-    def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
+    def _read(self, X: Any, y: Any, parameters: Checked) -> tuple[Any, Any, None, Shape]:
         X, y = regression_data(self, X, y, reset=parameters.start is None)
         return X, single_target(y), None, Shape(X.shape[1], names=self._names())
 
-    def _loss_of(self, parameters: Parameters, n_classes: int) -> GradientLoss:
-        if parameters.settings.loss != "huber":
+    def _loss_of(self, parameters: Checked, n_classes: int) -> GradientLoss:
+        if parameters.loss != "huber":
             return Huber(_MOST_RESIDUAL)
-        threshold = parameters.targets.huber_threshold(self.huber_threshold, _THRESHOLD, _LEAST_THRESHOLD)
+        threshold = parameters.targets.huber_threshold(parameters.huber_threshold, _THRESHOLD, _LEAST_THRESHOLD)
         return Huber(min(threshold, _MOST_RESIDUAL))
 
-    def _rule(self, coef: Array, intercept: Array, parameters: Parameters, shape: Shape) -> dict[str, Any]:
+    def _rule(self, coef: Array, intercept: Array, parameters: Checked, shape: Shape) -> dict[str, Any]:
         half, centre = parameters.targets.half, parameters.targets.centre
         return {
             "coef_": coef[0] * half,

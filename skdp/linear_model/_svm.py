@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..checks.parameters import Checked
 from ._logistic import PrivateLinearModel
 from ._objective_perturbation import ObjectivePerturbation
 from ._output_perturbation import OutputPerturbation
@@ -47,8 +48,8 @@ class PrivateLinearSVC(PrivateLinearModel):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _checked_loss(self) -> str:
-        return "huber"
+    def _check_together(self, parameters: Checked) -> None:
+        parameters.loss = "huber"
 
 
 class ObjPertSVC(ObjectivePerturbation, PrivateLinearSVC):

@@ -31,10 +31,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..parts.arrays import PartedArray
+from ..parts.objects import KeptObjects
 from ..sensitivity import BITS, ExactTotal, bits_left, step_of
 from ..solvers.losses import NetworkLoss
 
@@ -358,3 +362,39 @@ class GradientSums:
 
 def _power(exponents: NDArray[np.int32]) -> Array:
     return np.ldexp(1.0, np.minimum(np.maximum(exponents, -_MOST_EXPONENT), _MOST_EXPONENT))
+
+
+class PartedSums:
+    """Sum clipped gradients over rows in parts, as `GradientSums` does. `make` returns the sums over rows of a part."""
+
+    def __init__(self, make: Any, X: PartedArray, targets: PartedArray) -> None:
+        self._parts = KeptObjects(make, (X, targets), _n_rows)
+        self.n_rows = self._parts.n_rows
+        self._without_rows: GradientSums = self._parts.without_rows
+        self._weights = np.empty(0)
+
+    def at(self, weights: Array) -> None:
+        """Choose the point at which gradients are taken."""
+        self._weights = weights.copy()
+        self._without_rows.at(weights)
+
+    def sum(self, rows: NDArray[np.intp] | None, out: Array) -> Array:
+        """Add up the clipped gradients of some rows (all if None) into `out`, of shape (layout.size,)."""
+        limbs = self._parts.sum(partial(_limbs, self._weights), rows)
+        layers = np.split(limbs, np.cumsum(self._without_rows.sizes)[:-1], axis=1)
+        totals = [ExactTotal.of(layer) for layer in layers]
+        return self._without_rows.rounded(totals, self.n_rows if rows is None else len(rows), out)
+
+
+def sums_of(make: Any, X: Any, targets: Any) -> GradientSums | PartedSums:
+    """Return the sums of clipped gradients over rows, for which `make` returns the sums over rows in one place."""
+    return PartedSums(make, X, targets) if isinstance(X, PartedArray) else make(X, targets)
+
+
+def _n_rows(sums: GradientSums) -> int:
+    return sums.n_rows
+
+
+def _limbs(weights: Array, sums: GradientSums, rows: NDArray[np.intp] | None) -> NDArray[np.int64]:
+    sums.at(weights)
+    return np.hstack([total.limbs for total in sums.exact(rows)])

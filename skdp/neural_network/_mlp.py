@@ -14,24 +14,16 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.data import validate_quietly
-from ..checks.params import (
-    check_bounds,
-    check_choice,
-    check_data_norm,
-    check_integer,
-    check_positive,
-    check_zero_or_positive,
-    is_list,
-)
+from ..checks.parameters import By, Checked, OneOf, Or, Real, Rules
+from ..checks.params import check_integer, is_list
 from ..checks.values import shown
 from ..mechanisms import BitStream, SampledGaussianMechanism, rounded_normal
 from ..parts.arrays import rowwise
@@ -41,7 +33,7 @@ from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import clip_rows, step_of, truncate
 from ..solvers.calibration import Calibration, Line
-from ..solvers.descent import GRADIENTS, SamplingSchedule
+from ..solvers.descent import GRADIENTS, SCHEDULE_RULES, SamplingSchedule, positive_delta
 from ..solvers.linear_rule import LogOdds
 from ..solvers.losses import MOST_CLASSES, Huber, LogLoss, NetworkLoss, SoftmaxLogLoss
 from ..solvers.scaling import Scaling
@@ -55,15 +47,12 @@ from ._gradients import (
     GradientSums,
     Layout,
     square_bits,
+    sums_of,
 )
 from ._optimizers import SOLVERS, Descent, adam_rate, initial_weights, sgd_rate
 from ._outputs import Outputs
-from ._parted import sums_of
 
 Array = NDArray[np.float64]
-
-CLIPPINGS = ("flat", "automatic")
-LOSSES = ("squared_error", "huber")
 
 #: Defaults of `fit`. Larger samples and more steps help little, and take time. So many records in a sample are enough
 #: for any number of records.
@@ -84,44 +73,6 @@ _THEOREM = Theorem("Neural networks", 1)
 _NORMAL_BITS = 30
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """The checked parameters of a fit, all public."""
-
-    hidden: tuple[int, ...]
-    epsilon: float
-    delta: float
-    data_norm: float
-    activation: str
-    solver: str
-    alpha: float
-    clipping: Clipping
-    schedule: SamplingSchedule
-    learning_rate: float | None
-    momentum: float
-    average: float
-
-    def layout(self, n_features: int, n_outputs: int) -> Layout:
-        return Layout((n_features, *self.hidden, n_outputs))
-
-    def plan(self, layout: Layout, first: TargetRange | None, last: Calibration | None) -> PrivacyGuarantee:
-        before = None if first is None else first.pairs
-        after = None if last is None else (last.release, last.event)
-        return self.schedule.plan(self.epsilon, self.delta, self.clipping.norm, layout.size, _THEOREM, before, after)
-
-    def descent(self, noise: float, loss: NetworkLoss) -> Descent:
-        """Return the optimizer for mean gradients with noise of this standard deviation."""
-        rate, labels = self.learning_rate, loss.out_activation != "identity"
-        if rate is None:
-            n_steps = self.schedule.n_steps
-            rate = (
-                adam_rate(noise / self.clipping.norm, n_steps, labels)
-                if self.solver == "adam"
-                else sgd_rate(noise, n_steps)
-            )
-        return Descent(self.solver, rate, self.momentum, self.alpha, self.average, decay=not labels)
-
-
 def _hidden(value: Any) -> tuple[int, ...]:
     sizes = [value] if isinstance(value, numbers.Integral) else value
     if not is_list(sizes):
@@ -132,12 +83,6 @@ def _hidden(value: Any) -> tuple[int, ...]:
     if max(checked, default=0) > MOST_UNITS:
         raise ValueError(f"hidden_layer_sizes must be at most {MOST_UNITS}, got {shown(value)}")
     return checked
-
-
-def _default_rate(expected_n: Any) -> float:
-    if expected_n is None:
-        return RATE
-    return min(RATE, ENOUGH_RECORDS / check_positive(expected_n, "expected_n", least=1))
 
 
 def scaled_rows(X: NDArray, data_norm: float) -> tuple[Array, float]:
@@ -151,9 +96,9 @@ def scaled_rows(X: NDArray, data_norm: float) -> tuple[Array, float]:
     with np.errstate(all="ignore"):
         rows = clip_rows(X, data_norm, 1.0).array
         for start in range(0, len(rows), BLOCK_ROWS):
-            part = rows[start : start + BLOCK_ROWS, :-1]
-            part *= scale
-            truncate(part, step)
+            block = rows[start : start + BLOCK_ROWS, :-1]
+            block *= scale
+            truncate(block, step)
     return rows, step
 
 
@@ -166,8 +111,8 @@ def _postprocess_weights(
     weights: Array, layout: Layout, scale: float, targets: Scaling | None, lines: Sequence[Line] = ()
 ) -> tuple[list[Array], list[Array]]:
     """Return weights and intercepts for unscaled rows and targets. Outputs may have a final linear map."""
-    parts = layout.parts(weights)
-    coefs, intercepts = [part[:-1].copy() for part in parts], [part[-1].copy() for part in parts]
+    layers = layout.parts(weights)
+    coefs, intercepts = [layer[:-1].copy() for layer in layers], [layer[-1].copy() for layer in layers]
     coefs[0] *= scale
     for j, line in enumerate(lines):
         coefs[-1][:, j] *= line.slope
@@ -195,6 +140,8 @@ class Design:
 
     loss: NetworkLoss
     layout: Layout
+    schedule: SamplingSchedule
+    clipping: Clipping
     first: TargetRange | None
     last: Calibration | None
 
@@ -202,64 +149,50 @@ class Design:
 class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     """Base of both estimators: parameters, the descent, and the forward pass."""
 
+    _parameter_rules: ClassVar[Rules] = {
+        **SCHEDULE_RULES,
+        "hidden_layer_sizes": By(_hidden),
+        "delta": By(positive_delta),
+        "activation": OneOf(ACTIVATIONS),
+        "solver": OneOf(SOLVERS),
+        "alpha": Real(most=1e3, zero=True),
+        "max_grad_norm": Or("auto", Real(1e-6, 1e6)),
+        "clipping": OneOf(("flat", "automatic")),
+        "learning_rate_init": Or("auto", Real(most=1e6)),
+        "momentum": Real(most=0.999, zero=True),
+        "average": Real(most=1.0, zero=True),
+    }
     _counts_outside = ("entries", "target")
+    _fixes_cost = True
     _takes_parts = True
     _released = frozenset({"coefs_", "intercepts_"})
     _public = frozenset({"n_layers_", "n_outputs_", "out_activation_", "_activation"})
 
     _auto_grad_norm: float
 
-    def _check_parameters(self) -> Parameters:
-        delta = check_delta(self.delta)
-        if delta == 0:
-            raise ValueError(
-                "delta must be positive, because the steps add Gaussian noise. Choose a value far below one over "
-                "the expected number of records"
-            )
-        norm = self.max_grad_norm
-        if not (isinstance(norm, str) and norm == "auto"):
-            norm = check_positive(norm, "max_grad_norm", least=1e-6, most=1e6)
-        rate = self.learning_rate_init
-        if not (isinstance(rate, str) and rate == "auto"):
-            rate = check_positive(rate, "learning_rate_init", most=1e6)
-        return Parameters(
-            hidden=_hidden(self.hidden_layer_sizes),
-            epsilon=check_epsilon(self.epsilon),
-            delta=delta,
-            data_norm=check_data_norm(self._declared("data_norm")),
-            activation=check_choice(self.activation, "activation", ACTIVATIONS),
-            solver=check_choice(self.solver, "solver", SOLVERS),
-            alpha=check_zero_or_positive(self.alpha, "alpha", most=1e3),
-            clipping=Clipping(
-                self._auto_grad_norm if norm == "auto" else norm,
-                check_choice(self.clipping, "clipping", CLIPPINGS) == "automatic",
-            ),
-            schedule=SamplingSchedule.of(
-                batch_size=self.batch_size,
-                n_steps=self.n_steps,
-                epochs=self.epochs,
-                expected_n=self.expected_n,
-                default_rate=_default_rate(self.expected_n),
-                default_steps=STEPS,
-            ),
-            learning_rate=None if rate == "auto" else rate,
-            momentum=check_zero_or_positive(self.momentum, "momentum", most=0.999),
-            average=check_zero_or_positive(self.average, "average", most=1.0),
-        )
+    def _check_together(self, parameters: Checked) -> None:
+        self._schedule_of(parameters)
+
+    @staticmethod
+    def _schedule_of(parameters: Checked) -> SamplingSchedule:
+        n = parameters.expected_n
+        return SamplingSchedule.of(parameters, RATE if n is None else min(RATE, ENOUGH_RECORDS / n), STEPS)
 
     @abstractmethod
-    def _loss_of(self, shape: Shape) -> NetworkLoss:
+    def _loss_of(self, parameters: Checked, shape: Shape) -> NetworkLoss:
         """Return the loss for a number of classes or targets."""
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
-        loss = self._loss_of(shape)
-        layout = parameters.layout(shape.n_features, loss.outputs)
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
+        loss, schedule = self._loss_of(parameters, shape), self._schedule_of(parameters)
+        layout = Layout((shape.n_features, *parameters.hidden_layer_sizes, loss.outputs))
+        norm = self._auto_grad_norm if parameters.max_grad_norm == "auto" else parameters.max_grad_norm
         first, last = self._other_releases(parameters, loss)
-        return parameters.plan(layout, first, last), Design(loss, layout, first, last)
+        design = Design(loss, layout, schedule, Clipping(norm, parameters.clipping == "automatic"), first, last)
+        before, after = None if first is None else first.pairs, None if last is None else (last.release, last.event)
+        budget = parameters.epsilon, parameters.delta
+        return schedule.plan(*budget, norm, layout.size, _THEOREM, before, after), design
 
-    def _other_releases(
-        self, parameters: Parameters, loss: NetworkLoss
-    ) -> tuple[TargetRange | None, Calibration | None]:
+    def _other_releases(self, parameters: Checked, loss: NetworkLoss) -> tuple[TargetRange | None, Calibration | None]:
         """Return the plans of the releases before and after the steps."""
         return None, None
 
@@ -267,15 +200,14 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         self,
         X: NDArray,
         targets: NDArray,
-        parameters: Parameters,
+        parameters: Checked,
         design: Design,
         session: ReleaseSession,
         attributes: dict[str, Any],
         located: Located | None = None,
     ) -> dict[str, Any]:
         """Carry out the plan, and return the fitted attributes."""
-        loss, layout = design.loss, design.layout
-        schedule = parameters.schedule
+        loss, layout, schedule, clipping = design.loss, design.layout, design.schedule, design.clipping
         mechanism = session.mechanism(GRADIENTS)
         assert isinstance(mechanism, SampledGaussianMechanism)
         start = initial_weights(layout, initial_normals(layout.size, session.stream("initial weights")))
@@ -283,10 +215,17 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         if located is not None:
             bounds = located.targets
             layout.parts(start)[-1][-1] = located.mean_with()
-        fixed = layout, parameters.activation, loss, parameters.clipping, mechanism.step
+        fixed = layout, parameters.activation, loss, clipping, mechanism.step
         sums = sums_of(partial(_gradient_sums, parameters.data_norm, fixed), X, targets)
         share = 1 / (schedule.rate * schedule.records(session, sums.n_rows, located))
-        descent = parameters.descent(mechanism.scale * share, loss).start(layout, start, schedule.n_steps)
+        rate, labels = parameters.learning_rate_init, loss.out_activation != "identity"
+        if rate == "auto":
+            noise = mechanism.scale * share
+            rate = sgd_rate(noise, schedule.n_steps)
+            if parameters.solver == "adam":
+                rate = adam_rate(noise / clipping.norm, schedule.n_steps, labels)
+        rule = parameters.solver, rate, parameters.momentum, parameters.alpha, parameters.average
+        descent = Descent(*rule, decay=not labels).start(layout, start, schedule.n_steps)
         scale = input_scale(X.shape[1], parameters.data_norm)
 
         def fitted(lines: Sequence[Line] = ()) -> dict[str, Any]:
@@ -507,18 +446,16 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _loss_of(self, shape: Shape) -> NetworkLoss:
-        return _log_loss(shape.n_classes)
+    def _loss_of(self, parameters: Checked, shape: Shape) -> NetworkLoss:
+        if shape.n_classes > MOST_CLASSES:
+            raise ValueError(f"classes must be at most {MOST_CLASSES}, got {shape.n_classes}")
+        return LogLoss() if shape.n_classes == 2 else SoftmaxLogLoss(shape.n_classes)
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
+        self, session: ReleaseSession, records: Records, parameters: Checked, design: Design
     ) -> dict[str, Any]:
         attributes = {"classes_": records.shape.classes}
         return self._descend(records.X, records.y, parameters, design, session, attributes)
-
-    def _fixed_cost(self) -> PrivacyCost | None:
-        # Shapes change the number of weights only, and no event depends on it.
-        return self.privacy_plan(n_features=1, n_classes=2).cost
 
     def _label_scores(self, X: Any) -> Array:
         outputs = self._outputs(X)
@@ -648,6 +585,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     True
     """
 
+    _parameter_rules: ClassVar[Rules] = {"loss": OneOf(tuple(_THRESHOLDS))}
     _auto_grad_norm = TARGET_GRAD_NORM
 
     _released = PrivateNetwork._released | {"_range"}
@@ -704,33 +642,25 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         self.random_state = random_state
         self.verbose = verbose
 
-    def _loss_of(self, shape: Shape) -> NetworkLoss:
+    def _loss_of(self, parameters: Checked, shape: Shape) -> NetworkLoss:
         n_targets = shape.n_targets or 1
-        self._targets(n_targets)
-        return Huber(_THRESHOLDS[check_choice(self.loss, "loss", LOSSES)], n_targets)
+        Scaling.of(parameters.bounds_y, "bounds_y", n_targets, True)
+        return Huber(_THRESHOLDS[parameters.loss], n_targets)
 
-    def _other_releases(self, parameters: Parameters, loss: NetworkLoss) -> tuple[TargetRange, Calibration | None]:
+    def _other_releases(self, parameters: Checked, loss: NetworkLoss) -> tuple[TargetRange, Calibration | None]:
         budget = parameters.epsilon, parameters.delta, loss.outputs
-        calibrated = parameters.epsilon < math.inf and self.loss == "squared_error"
+        calibrated = parameters.private and parameters.loss == "squared_error"
         return TargetRange.of(*budget), Calibration.of(*budget) if calibrated else None
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
+        self, session: ReleaseSession, records: Records, parameters: Checked, design: Design
     ) -> dict[str, Any]:
         assert design.first is not None
-        located = design.first.located(session, records.y, self._targets(design.first.n_targets))
+        bounds = Scaling.of(parameters.bounds_y, "bounds_y", design.first.n_targets, True)
+        located = design.first.located(session, records.y, bounds)
         attributes = {"_flat": records.shape.n_targets is None, "_range": located.targets}
         targets = rowwise(located.targets.columns, records.y)
         return self._descend(records.X, targets, parameters, design, session, attributes, located)
-
-    def _fixed_cost(self) -> PrivacyCost | None:
-        # Shapes change the number of weights only, and no event depends on it.
-        return self.privacy_plan(n_features=1).cost
-
-    def _targets(self, n_targets: int) -> Scaling:
-        return Scaling.of(
-            check_bounds(self._declared("bounds_y"), "bounds_y", "the targets"), "bounds_y", n_targets, True
-        )
 
     def predict(self, X: Any) -> Array:
         """Return the predicted targets of each row.
@@ -748,9 +678,3 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         outputs = self._outputs(X)
         clipped = self._range.clipped(outputs)
         return clipped[:, 0] if self._flat else clipped
-
-
-def _log_loss(n_classes: int) -> NetworkLoss:
-    if n_classes > MOST_CLASSES:
-        raise ValueError(f"classes must be at most {MOST_CLASSES}, got {n_classes}")
-    return LogLoss() if n_classes == 2 else SoftmaxLogLoss(n_classes)

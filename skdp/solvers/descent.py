@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, SampledGaussianEvent, gaussian_mu, sampled_gaussian_mu
+from ..accounting import (
+    GaussianEvent,
+    PrivacyEvent,
+    PureEvent,
+    SampledGaussianEvent,
+    check_delta,
+    gaussian_mu,
+    sampled_gaussian_mu,
+)
+from ..checks.parameters import Checked, Integer, Or, Real, Rules
 from ..checks.params import check_integer, check_positive
 from ..mechanisms import LEAST_RATE, GaussianMechanism, Mechanism, NoNoise, SampledGaussianMechanism
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
@@ -26,6 +35,33 @@ COUNT = "number of records"
 _MOST_STEPS = 10**9
 
 
+def positive_delta(value: object) -> float:
+    """Return delta, which must not be 0."""
+    delta = check_delta(value)
+    if delta == 0:
+        raise ValueError(
+            "delta must be positive, because noisy gradient descent adds Gaussian noise. Choose a value far below one "
+            "over the expected number of records"
+        )
+    return delta
+
+
+def _batch_size(value: Any, name: str) -> int | float:
+    """Return an expected number of rows of a sample, or the probability that a row is in a sample."""
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        return check_integer(value, name, least=1)
+    return check_positive(value, name, least=LEAST_RATE, most=1.0)
+
+
+#: Rules of the parameters of a schedule.
+SCHEDULE_RULES: Rules = {
+    "batch_size": Or(None, _batch_size),
+    "n_steps": Or(None, Integer(1, _MOST_STEPS)),
+    "epochs": Or(None, Real(most=1e9)),
+    "expected_n": Or(None, Real(1)),
+}
+
+
 @dataclass(frozen=True)
 class SamplingSchedule:
     """The sampling schedule: sampling probability, number of steps and declared number of records, all public."""
@@ -35,32 +71,26 @@ class SamplingSchedule:
     expected_n: float | None  # If None, the number of records is released.
 
     @classmethod
-    def of(
-        cls,
-        *,
-        batch_size: Any,
-        n_steps: Any,
-        epochs: Any,
-        expected_n: Any,
-        default_rate: float,
-        default_steps: int,
-    ) -> SamplingSchedule:
-        """Check the parameters that a user sets, and return the schedule."""
+    def of(cls, parameters: Checked, default_rate: float, default_steps: int) -> SamplingSchedule:
+        """Return the schedule for the checked parameters of `SCHEDULE_RULES`."""
         # As a float, `batch_size` is the rate itself; as an integer, the expected number of rows. An epoch is 1 / rate
         # steps.
-        n = None if expected_n is None else check_positive(expected_n, "expected_n", least=1)
-        rate = default_rate if batch_size is None else _rate(batch_size, n)
-        if n_steps is not None and epochs is not None:
-            raise ValueError("n_steps and epochs must not both be set. Set one of them to None")
-        if epochs is not None:
-            steps = math.ceil(check_positive(epochs, "epochs", most=1e9) / rate - 1e-9)
-            if steps > _MOST_STEPS:
-                raise ValueError(f"epochs must be at most {_MOST_STEPS * rate:.6g} for this batch_size")
-        else:
-            steps = default_steps
+        rate, n_steps, n = parameters.batch_size, parameters.n_steps, parameters.expected_n
+        if isinstance(rate, int):
+            if n is None:
+                raise ValueError(
+                    "an integer batch_size needs expected_n, because the number of rows is private. Set expected_n, "
+                    "or pass batch_size as a float, the probability that a row is in a sample"
+                )
+            rate = max(LEAST_RATE, min(1.0, rate / n))
+        rate = default_rate if rate is None else rate
+        if parameters.epochs is not None:
             if n_steps is not None:
-                steps = check_integer(n_steps, "n_steps", least=1, most=_MOST_STEPS)
-        return cls(rate, max(steps, 1), n)
+                raise ValueError("n_steps and epochs must not both be set. Set one of them to None")
+            n_steps = math.ceil(parameters.epochs / rate - 1e-9)
+            if n_steps > _MOST_STEPS:
+                raise ValueError(f"epochs must be at most {_MOST_STEPS * rate:.6g} for this batch_size")
+        return cls(rate, max(default_steps if n_steps is None else n_steps, 1), n)
 
     def plan(
         self,
@@ -107,15 +137,3 @@ class SamplingSchedule:
         noise = session.mechanism(COUNT).scale
         count = float(session.release(COUNT, np.array([float(n_rows)]))[0])
         return max(1.0, noise, count)
-
-
-def _rate(batch_size: Any, expected_n: float | None) -> float:
-    if isinstance(batch_size, numbers.Integral) and not isinstance(batch_size, bool):
-        rows = check_integer(batch_size, "batch_size", least=1)
-        if expected_n is None:
-            raise ValueError(
-                "an integer batch_size needs expected_n, because the number of rows is private. Set expected_n, "
-                "or pass batch_size as a float, the probability that a row is in a sample"
-            )
-        return max(LEAST_RATE, min(1.0, rows / expected_n))
-    return check_positive(batch_size, "batch_size", least=LEAST_RATE, most=1.0)

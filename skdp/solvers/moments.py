@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from ..accounting import PrivacyEvent, PureEvent
-from ..checks.params import check_zero_or_positive
 from ..mechanisms import (
     DiscreteLaplaceMechanism,
     Mechanism,
@@ -410,8 +409,3 @@ def trimmed(gram: Array) -> Array:
     """Return the nearest positive semi-definite matrix."""
     spectrum = Spectrum.of(gram)
     return gram if spectrum.values[0] >= 0 else (spectrum.vectors * spectrum.positive) @ spectrum.vectors.T
-
-
-def check_alpha(alpha: object) -> float | None:
-    """Return a ridge, or None for the automatic one."""
-    return None if alpha is None else check_zero_or_positive(alpha, "alpha")

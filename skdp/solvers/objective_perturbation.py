@@ -27,12 +27,13 @@ from ..accounting import (
     multinomial_log_loss,
     multinomial_price,
 )
+from ..checks.parameters import Checked
 from ..mechanisms import GammaMechanism, GaussianMechanism, Mechanism, NoNoise, coordinate_variance, pure_share
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import solver_slack_sensitivity
 from .losses import LogLoss, MultinomialLogLoss
-from .regularised import LARGEST_KAPPA, Array, Geometry, Parameters, automatic_weight, noise_multiplier
+from .regularised import LARGEST_KAPPA, Array, Geometry, automatic_weight, noise_multiplier
 
 # Parts of mu and of epsilon for the noise that hides the residual of the solver.
 _SLACK_MU = 0.02
@@ -57,13 +58,13 @@ _OBJECTIVE = "objective"
 _SOLUTION = "solution"
 
 
-def objective_mu(parameters: Parameters, reserved: float) -> float:
+def objective_mu(parameters: Checked, reserved: float) -> float:
     """Return the GDP parameter of the objective. All squares add up to that of the whole budget."""
     # It is rounded down, so that an empty budget of the same size admits the fit.
     return gaussian_mu(parameters.epsilon, parameters.delta) * math.sqrt(1 - _SLACK_MU**2 - reserved) * (1 - 2.0**-40)
 
 
-def largest_kappa(parameters: Parameters, geometry: Geometry, reserved: float) -> float:
+def largest_kappa(parameters: Checked, geometry: Geometry, reserved: float) -> float:
     """Return the limit on C R_a^2 that makes the price of the determinant 0, or a small part of epsilon."""
     epsilon = parameters.epsilon if parameters.delta > 0 else pure_share(parameters.epsilon, 1 - reserved)
     if isinstance(geometry.loss, LogLoss) and parameters.delta > 0 and parameters.private:
@@ -77,10 +78,10 @@ def largest_kappa(parameters: Parameters, geometry: Geometry, reserved: float) -
     return 0.1 * epsilon / geometry.n_problems
 
 
-def effective_weight(parameters: Parameters, geometry: Geometry, reserved: float = 0.0) -> float:
+def effective_weight(parameters: Checked, geometry: Geometry, reserved: float = 0.0) -> float:
     """Return C, or its public formula, within the limits of the guarantee."""
     most = largest_kappa(parameters, geometry, reserved) / geometry.norm**2
-    if parameters.C is not None:
+    if parameters.C != "auto":
         return min(parameters.C, most)
     return automatic_weight(parameters, geometry, _AUTOMATIC, min(most, LARGEST_KAPPA / geometry.norm**2))
 
@@ -107,7 +108,7 @@ def pure_price(geometry: Geometry, C: float, epsilon: float) -> float:
     return huber_price(kappa, geometry.loss.curvature, geometry.n_problems)
 
 
-def plan(parameters: Parameters, geometry: Geometry, C: float, reserved: float = 0.0) -> PrivacyGuarantee:
+def plan(parameters: Checked, geometry: Geometry, C: float, reserved: float = 0.0) -> PrivacyGuarantee:
     """Plan the two releases: the noise of the objective, and the solution."""
     # The part `reserved` of the budget (of the squared GDP parameter, or of epsilon) is left to other releases.
     # Theorem 5 counts them with the noise of the solution, and the events do not include them.
@@ -131,8 +132,8 @@ def plan(parameters: Parameters, geometry: Geometry, C: float, reserved: float =
         number = 6 if is_log_loss else 7
         if not is_log_loss or mu_objective == 0:
             # It is rounded up if there are other releases.
-            rest = math.hypot(_SLACK_MU, math.sqrt(reserved) * (1 + 2.0**-40)) if reserved else _SLACK_MU
-            mu_curve, _ = curve.calibrate(epsilon, delta, rest)
+            other = math.hypot(_SLACK_MU, math.sqrt(reserved) * (1 + 2.0**-40)) if reserved else _SLACK_MU
+            mu_curve, _ = curve.calibrate(epsilon, delta, other)
             if mu_curve > mu_objective:
                 mu_objective, event = mu_curve, ObjectiveEvent(curve, mu_curve)
                 number = 2 if is_log_loss else 3 if isinstance(geometry.loss, MultinomialLogLoss) else 4
@@ -142,14 +143,14 @@ def plan(parameters: Parameters, geometry: Geometry, C: float, reserved: float =
         events = event, GaussianEvent(mu_solution)
         slack_share = mu_solution**2 / (mu_objective**2 + mu_solution**2)
     else:
-        own = pure_share(epsilon, 1 - reserved)
-        noise_epsilon = pure_share(own, 1 - _SLACK_EPSILON)
+        rest = pure_share(epsilon, 1 - reserved)
+        noise_epsilon = pure_share(rest, 1 - _SLACK_EPSILON)
         noise_epsilon -= pure_price(geometry, C, noise_epsilon)
         joint = C * geometry.joint_lipschitz
         objective = GammaMechanism(noise_epsilon, joint, geometry.size, _OBJECTIVE_BITS)
         slack = solver_slack_sensitivity(1.0, tau + objective.rounding)
-        solution = GammaMechanism(pure_share(own, _SLACK_EPSILON), slack, geometry.size)
-        events, slack_share = (PureEvent(own),), _SLACK_EPSILON
+        solution = GammaMechanism(pure_share(rest, _SLACK_EPSILON), slack, geometry.size)
+        events, slack_share = (PureEvent(rest),), _SLACK_EPSILON
     releases = (
         Release(_OBJECTIVE, objective, (1 - reserved) * (1 - slack_share), Theorem("Objective perturbation", number)),
         Release(_SOLUTION, solution, (1 - reserved) * slack_share, Theorem("Objective perturbation", 5)),
@@ -158,7 +159,7 @@ def plan(parameters: Parameters, geometry: Geometry, C: float, reserved: float =
 
 
 def shrunk(
-    counts: Array, mechanism: Mechanism, parameters: Parameters, geometry: Geometry, C: float
+    counts: Array, mechanism: Mechanism, parameters: Checked, geometry: Geometry, C: float
 ) -> tuple[Array, float]:
     """Return what is added to logits of classes, and the strength of the penalty, from released counts of labels."""
     # The log-odds have a factor, because the penalty makes the other part of the logits smaller as well.
@@ -173,7 +174,7 @@ def shrunk(
 def release_minimiser(
     session: ReleaseSession,
     minimise: Callable[[Array, float], Array],
-    parameters: Parameters,
+    parameters: Checked,
     geometry: Geometry,
     C: float,
 ) -> Array:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from ..accounting import gaussian_noise_multiplier
+from ..checks.parameters import Checked
 from ..checks.values import shown
 from ..parts.arrays import PartedArray
 from ..sensitivity import ClippedRows, augmented_norm, clip_rows
@@ -36,24 +37,6 @@ _LEAST_RESIDUAL = 1e-140
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """The checked parameters of a fit, all public."""
-
-    epsilon: float
-    delta: float
-    data_norm: float
-    C: float | None
-    loss: str
-    fit_intercept: bool
-    tol: float
-    max_iter: int
-
-    @property
-    def private(self) -> bool:
-        return self.epsilon < math.inf
-
-
-@dataclass(frozen=True)
 class Geometry:
     """Describe the minimisation by public numbers, without its weight C and its data."""
 
@@ -66,18 +49,13 @@ class Geometry:
     constant: float
 
     @classmethod
-    def of(cls, parameters: Parameters, n_features: int, n_classes: int) -> Geometry:
-        loss: SmoothLoss
-        n_problems = 1
-        if parameters.loss == "huber":
-            loss = HuberHinge()
-            n_problems = 1 if n_classes == 2 else n_classes
-        else:
-            loss = LogLoss() if n_classes == 2 else MultinomialLogLoss(n_classes)
+    def of(cls, parameters: Checked, n_features: int, n_classes: int) -> Geometry:
+        hinge = parameters.loss == "huber"
+        smooth: SmoothLoss = HuberHinge() if hinge else LogLoss() if n_classes == 2 else MultinomialLogLoss(n_classes)
         constant = INTERCEPT_CONSTANT * parameters.data_norm if parameters.fit_intercept else 0.0
         return cls(
-            loss=loss,
-            n_problems=n_problems,
+            loss=smooth,
+            n_problems=n_classes if hinge and n_classes > 2 else 1,
             n_columns=n_features + parameters.fit_intercept,
             norm=augmented_norm(parameters.data_norm, constant),
             constant=constant,
@@ -106,7 +84,7 @@ class Geometry:
         return tau * math.sqrt(self.n_problems)
 
 
-def checked_weight(C: float, parameters: Parameters, geometry: Geometry) -> float:
+def checked_weight(C: float, parameters: Checked, geometry: Geometry) -> float:
     """Return the effective C, if minimisers with it can be certified."""
     if C * geometry.norm**2 > _MOST_KAPPA:
         raise ValueError(f"C must be at most {_MOST_KAPPA / geometry.norm**2:.3g} for this data_norm, got {shown(C)}")
@@ -122,7 +100,7 @@ def noise_multiplier(epsilon: float, delta: float, size: int) -> float:
     return gaussian_noise_multiplier(epsilon, delta) if delta > 0 else math.sqrt(size + 1) / epsilon
 
 
-def automatic_weight(parameters: Parameters, geometry: Geometry, score: float, most: float) -> float:
+def automatic_weight(parameters: Checked, geometry: Geometry, score: float, most: float) -> float:
     """Return the weight at which the noise moves a score by about `score`, or the largest weight."""
     if not parameters.private:
         return most
@@ -148,13 +126,12 @@ def solve(
     thetas = []
     for problem, b in enumerate(linear.reshape(geometry.shape)):
         if isinstance(rows, PartedRows):
-            own_problem = None if geometry.n_problems == 1 else problem
-            objective: Objective = rows.objective(own_problem, geometry.loss, C, strong_convexity, b)
-            thetas.append(certified_minimizer(objective, tau, max_iter))
-            continue
-        kind = SparseObjective if issparse(rows.source) else Objective
-        own = codes if geometry.n_problems == 1 else (codes == problem).astype(np.intp)
-        objective = kind(rows, own, geometry.loss, C, strong_convexity, b)
+            number = None if geometry.n_problems == 1 else problem
+            objective: Objective = rows.objective(number, geometry.loss, C, strong_convexity, b)
+        else:
+            kind = SparseObjective if issparse(rows.source) else Objective
+            labels = codes if geometry.n_problems == 1 else (codes == problem).astype(np.intp)
+            objective = kind(rows, labels, geometry.loss, C, strong_convexity, b)
         thetas.append(certified_minimizer(objective, tau, max_iter))
     return np.stack(thetas)
 

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from skdp.additive import DPAdditiveRegressor
 from skdp.linear_model import DPSGDRegressor, FunctionalMechLinReg, FunctionalMechLogReg, ObjPertLogReg
 from skdp.linear_model._functional import chosen_penalty, predicted_loss
-from skdp.linear_model._functional_logistic import kept_share
+from skdp.linear_model._functional_logistic import shrunk_share
 from skdp.preprocessing import BoundsScaler
 from skdp.solvers.moments import Noise, Spectrum
 from tests.difficult import KINDS, difficult
@@ -178,10 +178,10 @@ def test_scores_are_shrunk_by_what_does_not_exceed_the_noise():
         sums = rows.T @ np.eye(5)[y]
         noise = Noise(60.0, 7, 50.0)
         found = [
-            kept_share(rows.T @ rows, sums + noise.cross * rng.normal(size=sums.shape), 0.0, noise) for _ in "12345"
+            shrunk_share(rows.T @ rows, sums + noise.cross * rng.normal(size=sums.shape), 0.0, noise) for _ in "12345"
         ]
         factors.append(np.mean(found))
     assert factors[0] < 0.6
     assert factors[0] < factors[1] < factors[2]
     assert factors[2] > 0.98
-    assert kept_share(rows.T @ rows, sums, 0.0, Noise(0.0, 7, 0.0)) == 1.0
+    assert shrunk_share(rows.T @ rows, sums, 0.0, Noise(0.0, 7, 0.0)) == 1.0

@@ -60,8 +60,8 @@ def test_one_record_changes_the_sum_by_no_more_than_the_spread(name, size):
     # Through the estimator's own clipping and scaling, from the sums of neighbours, added and removed.
     rng = np.random.default_rng(3)
     model = model_of(name, data_norm=1.5, max_score=2.0)
-    parameters = model._check_parameters()
-    spread = parameters.loss.spread(parameters.max_score)
+    problem = _exponential_mechanism.Problem.of(model._check_parameters())
+    spread = problem.loss.spread(problem.max_score)
     direction = rng.normal(size=(600, size + 1))
     ball = 2.0 * direction / np.linalg.norm(direction, axis=1)[:, None] * rng.random((600, 1)) ** 0.2
     largest = 0.0
@@ -76,7 +76,7 @@ def test_one_record_changes_the_sum_by_no_more_than_the_spread(name, size):
         rows = np.vstack([ball, -ball])
         values = []
         for part in (12, 11):
-            total = _exponential_mechanism.loss_sum(X[:part], y[:part], parameters)
+            total = _exponential_mechanism.loss_sum(X[:part], y[:part], problem)
             values.append(total.values(rows @ total.frame))
         largest = max(largest, float(np.ptp(values[0] - values[1])))
     assert largest <= spread * (1 + 1e-9)
@@ -88,14 +88,14 @@ def test_one_record_changes_the_sum_by_no_more_than_the_spread(name, size):
 def test_privacy_loss_of_the_worst_pair(name, epsilon):
     # On a grid that holds the ends of the ball: the ratio of densities is within epsilon, and so is its range.
     model = model_of(name, epsilon=epsilon, fit_intercept=False)
-    parameters = model._check_parameters()
+    problem = _exponential_mechanism.Problem.of(model._check_parameters())
     plan = model.privacy_plan(n_features=1)
-    ends = parameters.max_score
+    ends = problem.max_score
     grid = np.linspace(-ends, ends, 4001)
     X, y = np.ones((6, 1)), np.array([1.0, 1.0, -1.0, 1.0, 1.0, -1.0])
 
     def log_density(rows):
-        losses = _exponential_mechanism.loss_sum(X[:rows], y[:rows], parameters)
+        losses = _exponential_mechanism.loss_sum(X[:rows], y[:rows], problem)
         score = -losses.values(grid[:, None] @ losses.frame) / plan.releases[-1].mechanism.scale
         return score - np.log(np.exp(score - score.max()).sum()) - score.max()
 

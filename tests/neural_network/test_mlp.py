@@ -392,7 +392,9 @@ def test_predictions_are_corrected_by_the_lines_of_the_last_release(monkeypatch)
         return model.fit(X, Y).predict(X)
 
     monkeypatch.setattr(ReleaseSession, "release", lambda self, label, values: [True])
-    all_bounds = Located(model._targets(2), np.zeros(2), np.zeros(2), float(len(X)))
+    all_bounds = Located(
+        Scaling.of(model._check_parameters().bounds_y, "bounds_y", 2, True), np.zeros(2), np.zeros(2), float(len(X))
+    )
     monkeypatch.setattr(TargetRange, "located", lambda self, session, y, targets: all_bounds)
     plain = with_lines(Line(), Line())
     corrected = with_lines(Line(0.5, 0.1), Line(2.0, -0.2))

@@ -12,6 +12,7 @@ from skdp.mechanisms import NoiseSource
 from skdp.mechanisms.sampled_gaussian import PoissonSampler
 from skdp.neural_network import _mlp
 from skdp.neural_network._gradients import GradientSums
+from skdp.release.estimator import Shape
 from skdp.release.session import ReleaseSession
 
 pytestmark = pytest.mark.audit
@@ -57,10 +58,9 @@ class Reader:
         # The start is public: let it be the same in all runs.
         monkeypatch.setattr(_mlp, "initial_normals", lambda size, stream: start)
 
-        parameters = self.model._check_parameters()
+        _, design = self.model._plan(self.model._check_parameters(), Shape(2, 2))
         rows, step = _mlp.scaled_rows(self.pair[1][0], 1.0)
-        layout = parameters.layout(2, 1)
-        self._own = GradientSums(rows, step, self.pair[1][1], layout, "tanh", _mlp.LogLoss(), parameters.clipping, 1.0)
+        self._own = GradientSums(rows, step, self.pair[1][1], design.layout, "tanh", design.loss, design.clipping, 1.0)
         self._at = at
 
     def statistic(self):
