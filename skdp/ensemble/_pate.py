@@ -384,9 +384,8 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
         labels = block_labels(count_rows(records.X), n_teachers, session.stream("blocks"))
         seeds = block_seeds(n_teachers, session.stream("seeds"))
         vote = partial(teacher_votes, self._teacher(), rows[asked], classes)
-        answers = over_blocks(
-            vote, records.X, records.y, n_teachers, labels, seeds, parameters.n_jobs, session.progress
-        )
+        how = parameters.n_jobs, session.progress
+        answers = over_blocks(vote, records.X, records.y, n_teachers, labels, seeds, *how)
         votes = sum_of_votes(answers, len(asked), n_classes)
         answered = np.arange(n_answers)
         if parameters.threshold is not None:
@@ -488,10 +487,9 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
             teachers = DEFAULT_TEACHERS if n is None else round(TEACHERS_RATIO * math.sqrt(n))
             parameters.n_teachers = min(max(1, teachers), MOST_BLOCKS)
         if parameters.max_queries is None:
-            pure = (
-                QUERIES_RATIO * epsilon * parameters.n_teachers if delta == 0 and parameters.private else MOST_QUERIES
-            )
-            parameters.max_queries = round(min(max(pure, 1), MOST_QUERIES))
+            pure = delta == 0 and parameters.private
+            queries = QUERIES_RATIO * epsilon * parameters.n_teachers if pure else MOST_QUERIES
+            parameters.max_queries = round(min(max(queries, 1), MOST_QUERIES))
 
     def _public_rows(self, n_features: int, fitted: Any = None) -> Array:
         """Return the public rows, with names of columns as in X if both have some."""

@@ -234,9 +234,9 @@ class Template:
 
 def _names(value: Any, name: str) -> tuple[str, ...]:
     # Sets are refused, because they have no order.
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(isinstance(n, str) for n in value):
-        if 0 < len(value) == len(set(value)):
-            return tuple(value)
+    listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    if listed and all(isinstance(n, str) for n in value) and 0 < len(value) == len(set(value)):
+        return tuple(value)
     raise ValueError(f"{name} must be different names of fitted attributes, got {shown(value)}")
 
 
@@ -517,10 +517,9 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         labels = block_labels(count_rows(records.X), n_blocks, session.stream("blocks"))
         seeds = block_seeds(n_blocks, session.stream("seeds"))
         compute = self._compute(template, classes)
-        computed = over_blocks(
-            compute, records.X, targets, n_blocks, labels, seeds, parameters.n_jobs, session.progress
-        )
-        results = [region.centre if result is None else result for result in computed]
+        how = parameters.n_jobs, session.progress
+        results = over_blocks(compute, records.X, targets, n_blocks, labels, seeds, *how)
+        results = [region.centre if result is None else result for result in results]
         if parameters.aggregator == "mean":
             total = np.sum([region.steps(result) for result in results], axis=0)
             released = session.release(SUM, total * 2.0**-SUM_BITS)

@@ -15,6 +15,7 @@ from skdp.neural_network._mlp import initial_normals, scaled_rows
 from skdp.neural_network._optimizers import Descent, initial_weights, sgd_rate
 from skdp.release.session import ReleaseSession
 from skdp.solvers.calibration import LABEL, Calibration, Line
+from skdp.solvers.scaling import Scaling
 from skdp.solvers.target_range import Located, TargetRange
 from tests.difficult import difficult
 from tests.linear_model.data import blobs
@@ -392,9 +393,8 @@ def test_predictions_are_corrected_by_the_lines_of_the_last_release(monkeypatch)
         return model.fit(X, Y).predict(X)
 
     monkeypatch.setattr(ReleaseSession, "release", lambda self, label, values: [True])
-    all_bounds = Located(
-        Scaling.of(model._check_parameters().bounds_y, "bounds_y", 2, True), np.zeros(2), np.zeros(2), float(len(X))
-    )
+    scaling = Scaling.of(model._check_parameters().bounds_y, "bounds_y", 2, True)
+    all_bounds = Located(scaling, np.zeros(2), np.zeros(2), float(len(X)))
     monkeypatch.setattr(TargetRange, "located", lambda self, session, y, targets: all_bounds)
     plain = with_lines(Line(), Line())
     corrected = with_lines(Line(0.5, 0.1), Line(2.0, -0.2))
