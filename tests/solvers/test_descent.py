@@ -6,17 +6,20 @@ import numpy as np
 import pytest
 
 from skdp.accounting import SampledGaussianEvent, gaussian_mu
+from skdp.checks.parameters import Checked
 from skdp.exceptions import ReleaseError
 from skdp.mechanisms import LEAST_RATE, NoiseSource
 from skdp.release.session import ReleaseSession
 from skdp.release.theorems import Theorem
-from skdp.solvers.descent import COUNT, COUNT_SHARE, GRADIENTS, SamplingSchedule
+from skdp.solvers.descent import COUNT, COUNT_SHARE, GRADIENTS, SCHEDULE_RULES, SamplingSchedule
 
 DEFAULTS = {"batch_size": None, "n_steps": None, "epochs": None, "expected_n": None}
 
 
 def schedule(**changes):
-    return SamplingSchedule.of(**{**DEFAULTS, **changes}, default_rate=0.25, default_steps=40)
+    values = {**DEFAULTS, **changes}
+    parameters = Checked(**{name: rule(values[name], name) for name, rule in SCHEDULE_RULES.items()})
+    return SamplingSchedule.of(parameters, 0.25, 40)
 
 
 def test_defaults():
