@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanisms import BitStream
+from ..mechanisms import BitStream, NoiseSource
 from ..schema.columns import Columns, Encoder
 from ..schema.grid import Grid
 from ..sensitivity import sum_over_rows
@@ -31,6 +31,10 @@ LEAST_PER_CELL = 2.0
 
 #: Factor of the number of bins, relative to the rate at which the two errors of a histogram balance.
 BINS = 1.5
+
+# Made-up rows are so many that a model works at all, and not so many that it takes long.
+_MADE_UP_ROWS, _ROWS_PER_LABEL = 200, 10
+_BINS_OF_TARGET = 20
 
 # Number of rows of a block.
 _LEAST_ROWS, _MOST_ROWS = 2**11, 2**17
@@ -60,7 +64,7 @@ class Axes:
         last = None if t is None else np.linspace(t.lower[0], t.upper[0], t.n_cells + 1)
         return [*self.columns.bin_edges(), *([last] if self.n_targets else [])]
 
-    def places(self, X: NDArray) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    def first_cells(self, X: NDArray) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return the number of each row's cell, the first of those that differ in y, and whether it is in any cell."""
         c = self.columns
         strides = np.cumprod([1, *self.shape[:0:-1]], dtype=np.intp)[::-1]
@@ -73,10 +77,10 @@ class Axes:
         """Count the records in each cell, in the order of a flattened array."""
 
         def block(rows: NDArray, *targets: NDArray) -> NDArray:
-            place, inside = self.places(rows)
+            cells, inside = self.first_cells(rows)
             if targets:
-                place += targets[0] if self.target is None else self.target.cells(targets[0][:, None])[:, 0]
-            return np.bincount(place[inside], minlength=self.size)
+                cells += targets[0] if self.target is None else self.target.cells(targets[0][:, None])[:, 0]
+            return np.bincount(cells[inside], minlength=self.size)
 
         # Each block has a histogram of its own. Therefore blocks are larger if there are many cells.
         rows = min(max(_LEAST_ROWS, self.size // self.columns.n_features), _MOST_ROWS)
@@ -85,29 +89,22 @@ class Axes:
 
     def centres(self, cells: NDArray[np.intp]) -> Array:
         """Return the centres of cells, of shape (n_cells, n_axes): middles of bins, codes of categories and labels."""
-        places = np.unravel_index(cells, self.shape)
+        positions = np.unravel_index(cells, self.shape)
         values = [
-            place if edges is None else (edges[:-1] / 2 + edges[1:] / 2)[place]
-            for place, edges in zip(places, self.edges, strict=True)
+            position if edges is None else (edges[:-1] / 2 + edges[1:] / 2)[position]
+            for position, edges in zip(positions, self.edges, strict=True)
         ]
         return np.column_stack(values).astype(np.float64)
-
-    def volumes(self) -> Array:
-        """Return the volume of each cell over the columns of X. A category has length 1."""
-        out = np.ones(())
-        for length, edges in zip(self.shape[: self.columns.n_features], self.edges, strict=False):
-            out = np.multiply.outer(out, np.ones(length) if edges is None else np.diff(edges))
-        return out
 
     def points(self, cells: NDArray[np.intp], stream: BitStream) -> Array:
         """Return a point of each of these cells, uniform within bins."""
         out = np.empty((len(cells), len(self.shape)))
-        for axis, (place, edges) in enumerate(zip(np.unravel_index(cells, self.shape), self.edges, strict=True)):
+        for axis, (bins, edges) in enumerate(zip(np.unravel_index(cells, self.shape), self.edges, strict=True)):
             if edges is None:
-                out[:, axis] = place
+                out[:, axis] = bins
             else:
-                part = uniforms(len(cells), stream)
-                out[:, axis] = np.clip(edges[place] * (1 - part) + edges[place + 1] * part, edges[0], edges[-1])
+                share = uniforms(len(cells), stream)
+                out[:, axis] = np.clip(edges[bins] * (1 - share) + edges[bins + 1] * share, edges[0], edges[-1])
         return out
 
 
@@ -135,3 +132,27 @@ def default_bins(expected_n: int, noise: float, n_axes: int, fixed: int) -> int:
     balanced = round(BINS * records ** (1 / (n_axes + 2)))
     filled = math.floor((records / LEAST_PER_CELL) ** (1 / n_axes))
     return max(2, min(balanced, filled))
+
+
+def made_up_rows(axes: Axes, n_samples: int | None) -> Array:
+    """Return made-up rows of axis values: centres of cells, or points within cells if `n_samples` is set."""
+    # A model is tried on them before any charge.
+    # All labels have equally many rows. In half of the rows, the target grows with the columns, so that a model can
+    # learn something. The other half has the same points, and the target takes its values in turn.
+    stream = NoiseSource(0).stream("made-up rows")
+    n_targets = axes.n_targets
+    n_cells = axes.size // n_targets
+    targets = np.arange(n_targets)
+    if axes.target is not None:
+        targets = np.linspace(0, n_targets - 1, min(n_targets, _BINS_OF_TARGET)).astype(np.intp)
+    n_rows = n_cells * len(targets) if n_samples is None else n_samples
+    n_rows = min(n_rows, max(_MADE_UP_ROWS, _ROWS_PER_LABEL * len(targets)))
+    turns = -(-n_rows // (2 * len(targets)))
+
+    positions = np.argsort(stream.words(n_cells))[np.arange(turns * len(targets)) % n_cells]
+    columns = np.unravel_index(positions, axes.shape[:-1])
+    height = sum(position / length for position, length in zip(columns, axes.shape[:-1], strict=True))
+    positions = positions[np.argsort(height)]
+    cells = np.tile(positions * n_targets, 2) + np.concatenate([np.repeat(targets, turns), np.tile(targets, turns)])
+    cells = cells[np.argsort(stream.words(len(cells)))]
+    return axes.centres(cells) if n_samples is None else axes.points(cells, stream)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,9 +13,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..accounting import PrivacyCost, PrivacyEvent
 from ..checks.data import NUMBERS
-from ..checks.params import check_bounds, check_integer
+from ..checks.parameters import Bounds, Checked, Integer, Or, Rules, anything
+from ..checks.params import check_integer
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, is_gaussian
 from ..release.class_sums import class_sums_mechanism, noise_scale
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
@@ -24,8 +24,9 @@ from ..release.mismatch import label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..release.units import Unit
-from ..schema.columns import ColumnSpec, check_columns
-from ..schema.grid import Grid, check_n_bins
+from ..schema.columns import COLUMN_RULES, check_columns
+from ..schema.grid import MOST_CELLS as MOST_BINS
+from ..schema.grid import Grid
 from ..solvers.scaling import Scaling
 from ..solvers.target_range import TargetRange
 from ._axes import MOST_CELLS, Array, Axes, check_size, default_bins, uniforms
@@ -42,49 +43,31 @@ KEPT_POWER = 0.7
 NONE, LABELS, NUMBER = "none", "labels", "number"
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """The checked parameters of a fit, all public. A number of bins of 0 is chosen later."""
+def mechanism_for(parameters: Checked, size: int) -> tuple[Mechanism, PrivacyEvent, float]:
+    """Return the mechanism for counts of cells, its event, and its share of the budget."""
+    # One record adds 1 to one count, in both norms (see ``class_sums_l1``).
+    share = 1.0 if parameters.first is None else 1 - parameters.first.share
+    rows = Unit(parameters.rows_per_group).rows
+    return *class_sums_mechanism(parameters.epsilon, parameters.delta, 1, 0, size, rows, share), share
 
-    epsilon: float
-    delta: float
-    columns: ColumnSpec
-    n_bins: int
-    n_bins_y: int
-    target: str
-    classes: NDArray | None
-    bounds_y: tuple[Array, Array] | None
-    expected_n: int
-    unit: Unit
-    first: TargetRange | None  # The first releases of a regression.
 
-    def mechanism(self, size: int) -> tuple[Mechanism, Any]:
-        share = 1.0 if self.first is None else 1 - self.first.share
-        return class_sums_mechanism(self.epsilon, self.delta, 1, 0, size, self.unit.rows, share)
-
-    def axes(self, n_features: int, names: NDArray | None, n_classes: int | None, named: bool = True) -> Axes:
-        """Return the axes for a number of columns and labels."""
-        columns = self.columns.resolve(n_features, names, named)
-        number = self.target == NUMBER
-        n_bins, n_bins_y = self.n_bins, self.n_bins_y or self.n_bins
-        if not n_bins or (number and not n_bins_y):
-            n_axes = (not n_bins) * len(columns.numeric) + (number and not n_bins_y)
-            fixed = [n for n, kind in zip(columns.sizes, columns.kinds, strict=True) if kind is not None]
-            product = math.prod(fixed) * (n_classes or 1) * (n_bins_y or 1)
-            chosen = default_bins(self.expected_n, noise_scale(self.mechanism(1)[0]), max(n_axes, 1), product)
-            n_bins, n_bins_y = n_bins or chosen, n_bins_y or chosen
-        columns = replace(columns, n_bins=n_bins, grid=replace(columns.grid, n_cells=n_bins))
-        if not number:
-            return check_size(Axes(columns, n_classes or 0))
-        assert self.bounds_y is not None
-        return check_size(Axes(columns, n_bins_y, Grid(*self.bounds_y, n_bins_y).of(1)))
-
-    def plan(self, axes: Axes) -> PrivacyGuarantee:
-        """Return the release of the counts. One record adds 1 to one count, in both norms (see ``class_sums_l1``)."""
-        mechanism, event = self.mechanism(axes.size)
-        share = 1.0 if self.first is None else 1 - self.first.share
-        guarantee = PrivacyGuarantee(self.epsilon, self.delta, (event,), (Release(COUNTS, mechanism, share, THEOREM),))
-        return self.unit.stated(guarantee if self.first is None else self.first.and_then(guarantee))
+def axes_for(parameters: Checked, shape: Shape) -> Axes:
+    """Return the axes for a number of columns and labels."""
+    columns = parameters.columns.resolve(shape.n_features, shape.names, named=shape.is_read)
+    number, n_classes = parameters.target == NUMBER, shape.n_classes
+    n_bins, n_bins_y = parameters.n_bins, parameters.n_bins_y or parameters.n_bins
+    if not n_bins or (number and not n_bins_y):
+        n_axes = (not n_bins) * len(columns.numeric) + (number and not n_bins_y)
+        fixed = [n for n, kind in zip(columns.sizes, columns.kinds, strict=True) if kind is not None]
+        product = math.prod(fixed) * (n_classes or 1) * (n_bins_y or 1)
+        expected_n = EXPECTED_N if parameters.expected_n is None else parameters.expected_n
+        chosen = default_bins(expected_n, noise_scale(mechanism_for(parameters, 1)[0]), max(n_axes, 1), product)
+        n_bins, n_bins_y = n_bins or chosen, n_bins_y or chosen
+    columns = replace(columns, n_bins=n_bins, grid=replace(columns.grid, n_cells=n_bins))
+    if not number:
+        return check_size(Axes(columns, n_classes))
+    lower, upper = parameters.bounds_y
+    return check_size(Axes(columns, n_bins_y, Grid(lower, upper, n_bins_y).of(1)))
 
 
 def postprocess_weights(counts: Array, mechanism: Mechanism) -> Array:
@@ -92,9 +75,9 @@ def postprocess_weights(counts: Array, mechanism: Mechanism) -> Array:
     # Counts that noise alone can explain are set to 0, and the others are scaled so that the sum stays.
     if noise_scale(mechanism) == 0:
         return counts.copy()
-    kept = np.where(counts > threshold(counts.size, mechanism), counts, 0.0)
-    total, sum_kept = max(float(counts.sum()), 0.0), float(kept.sum())
-    return kept * (total / sum_kept) if sum_kept > 0 else kept
+    weights = np.where(counts > threshold(counts.size, mechanism), counts, 0.0)
+    total, sum_of_weights = max(float(counts.sum()), 0.0), float(weights.sum())
+    return weights * (total / sum_of_weights) if sum_of_weights > 0 else weights
 
 
 def threshold(n_cells: int, mechanism: Mechanism) -> float:
@@ -115,60 +98,48 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
     #: Whether the range of the targets is released first.
     _regresses: ClassVar[bool] = False
 
-    epsilon: float
-    delta: float
-    bounds: Any
-    categorical_features: Any
-    n_categories: Any
-    n_bins: int | None
-    bin_edges: Any
-    expected_n: int | None
-    rows_per_group: int | None
-    accountant: Any
-    random_state: Any
+    _parameter_rules: ClassVar[Rules] = {
+        **COLUMN_RULES,
+        "bounds_y": Or(None, Bounds("the target")),
+        "n_bins": Or(None, Integer(2, MOST_BINS)),
+        "n_bins_y": Or(None, Integer(2, MOST_CELLS)),
+        "bin_edges": anything,
+        "expected_n": Or(None, Integer(1)),
+    }
 
-    @abstractmethod
-    def _target(self) -> tuple[str, NDArray | None, Any]:
-        """Return the kind of y, its declared labels, and its bounds."""
-
-    def _check_parameters(self) -> Parameters:
-        target, classes, bounds_y = self._target()
+    def _check_together(self, parameters: Checked) -> None:
+        classes, bounds_y = getattr(parameters, "classes", None), getattr(parameters, "bounds_y", None)
         if bounds_y is not None and bounds_y[0].size != 1:
             raise ValueError("bounds_y must be a pair of numbers: y has one column")
-        n_bins = 0 if self.n_bins is None else check_n_bins(self.n_bins)
-        n_bins_y = getattr(self, "n_bins_y", None)
-        epsilon, delta = check_epsilon(self.epsilon), check_delta(self.delta)
-        unit = Unit.of(self._declared("rows_per_group"))
-        return Parameters(
-            epsilon=epsilon,
-            delta=delta,
-            columns=check_columns(self, n_bins=n_bins or 2),
-            n_bins=n_bins,
-            n_bins_y=0 if n_bins_y is None else check_integer(n_bins_y, "n_bins_y", least=2, most=MOST_CELLS),
-            target=target,
-            classes=classes,
-            bounds_y=bounds_y,
-            expected_n=EXPECTED_N if self.expected_n is None else check_integer(self.expected_n, "expected_n", least=1),
-            unit=unit,
-            first=TargetRange.of(epsilon, delta, rows=unit.rows) if self._regresses else None,
-        )
+        if classes is not None and bounds_y is not None:
+            raise ValueError("y has labels or is a number: only one of classes and bounds_y may be given")
+        parameters.target = NUMBER if bounds_y is not None else NONE if classes is None else LABELS
+        parameters.columns = check_columns(self, n_bins=parameters.n_bins or 2)
+        parameters.n_bins_y = getattr(parameters, "n_bins_y", None)
+        parameters.first = None
+        if self._regresses:
+            rows = Unit(parameters.rows_per_group).rows
+            parameters.first = TargetRange.of(parameters.epsilon, parameters.delta, rows=rows)
 
-    def _kind(self, parameters: Parameters) -> type[PrivateEstimator]:
+    def _kind(self, parameters: Checked) -> type[PrivateEstimator]:
         return {LABELS: LabelsMixin, NUMBER: TargetsMixin, NONE: RowsMixin}[parameters.target]
 
-    def _read(self, X: Any, y: Any, parameters: Parameters) -> Any:
+    def _read(self, X: Any, y: Any, parameters: Checked) -> Any:
         if y is None and parameters.target != NONE and not get_tags(self).target_tags.required:
             raise ValueError("y must be given to fit, because classes or bounds_y is set")
         return self._kind(parameters)._read(self, X, y, parameters)
 
-    def _declared_shape(self, parameters: Parameters, n_features: int, n_classes: int | None) -> Shape:
+    def _declared_shape(self, parameters: Checked, n_features: int, n_classes: int | None) -> Shape:
         return self._kind(parameters)._declared_shape(self, parameters, n_features, n_classes)
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Axes]:
-        axes = parameters.axes(shape.n_features, shape.names, shape.n_classes or None, named=shape.is_read)
-        return parameters.plan(axes), axes
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Axes]:
+        axes, epsilon, delta = axes_for(parameters, shape), parameters.epsilon, parameters.delta
+        mechanism, event, share = mechanism_for(parameters, axes.size)
+        guarantee = PrivacyGuarantee(epsilon, delta, (event,), (Release(COUNTS, mechanism, share, THEOREM),))
+        guarantee = guarantee if parameters.first is None else parameters.first.and_then(guarantee)
+        return Unit(parameters.rows_per_group).stated(guarantee), axes
 
-    def _measure(self, session: ReleaseSession, records: Records, parameters: Parameters, axes: Axes) -> dict[str, Any]:
+    def _measure(self, session: ReleaseSession, records: Records, parameters: Checked, axes: Axes) -> dict[str, Any]:
         mechanism, classes = session.mechanism(COUNTS), records.shape.classes
         if parameters.first is not None:
             bounds = parameters.first.located(session, records.y, Scaling.of_target(parameters.bounds_y, True)).targets
@@ -193,8 +164,8 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
     def _fixed_cost(self) -> PrivacyCost | None:
         # The number of cells changes dimensions only.
         parameters = self._check_parameters()
-        event = parameters.mechanism(1)[1]
-        first = () if parameters.first is None or parameters.epsilon == math.inf else parameters.first.events
+        event = mechanism_for(parameters, 1)[1]
+        first = parameters.first.events if parameters.first is not None and parameters.private else ()
         return PrivacyCost(parameters.epsilon, parameters.delta, (*first, event))
 
     def _target_values(self, values: Array) -> NDArray | None:
@@ -218,9 +189,9 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
         """
         check_is_fitted(self, "privacy_")
         weights = self.weights_.ravel()
-        kept = np.flatnonzero(weights)
-        values = self._axes.centres(kept)
-        return values[:, : self._n_columns], self._target_values(values), weights[kept]
+        occupied = np.flatnonzero(weights)
+        values = self._axes.centres(occupied)
+        return values[:, : self._n_columns], self._target_values(values), weights[occupied]
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Array, NDArray | None]:
         """Draw synthetic rows. This is post-processing and does not use any budget.
@@ -248,13 +219,8 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
         weights = self.weights_.ravel()
         if not weights.any():
             weights = np.ones_like(weights)
-        ends = np.cumsum(weights)
-        cells = np.searchsorted(ends, uniforms(n_samples, stream) * ends[-1], side="right")
+        cumulative = np.cumsum(weights)
+        cells = np.searchsorted(cumulative, uniforms(n_samples, stream) * cumulative[-1], side="right")
         # Rounding may reach the end, beyond the last cell with positive weight.
         values = self._axes.points(np.minimum(cells, np.flatnonzero(weights)[-1]), stream)
         return values[:, : self._n_columns], self._target_values(values)
-
-
-def checked_bounds_y(bounds_y: Any) -> tuple[Array, Array]:
-    """Return bounds of a target."""
-    return check_bounds(bounds_y, "bounds_y", "the target")

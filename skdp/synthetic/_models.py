@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..checks.data import NUMBERS, validate_quietly
-from ..checks.params import check_classes, check_integer
+from ..checks.parameters import Bounds, Checked, Integer, Or, Rules, anything
 from ..checks.silence import available_if, quieten, silence
 from ..mechanisms import NoiseSource
 from ..release.estimator import Shape
-from ._axes import Array, Axes
-from ._base import LABELS, NUMBER, HistogramBase, Parameters, checked_bounds_y
-from ._rehearsal import made_up_rows
+from ._axes import Array, Axes, made_up_rows
+from ._base import LABELS, HistogramBase
 
 
 def weight_parameter(estimator: Any) -> str | None:
@@ -60,29 +59,26 @@ _MOST_SAMPLES = 10**8
 class HistogramModel(HistogramBase):
     """A histogram with a model that is fitted to its cells."""
 
-    estimator: Any
-    n_samples: int | None
+    _parameter_rules: ClassVar[Rules] = {"estimator": anything, "n_samples": Or(None, Integer(1, _MOST_SAMPLES))}
 
-    def _check_estimator(self) -> None:
-        """Refuse an estimator that cannot be fitted, before any charge."""
-        if self.n_samples is not None:
-            check_integer(self.n_samples, "n_samples", least=1, most=_MOST_SAMPLES)
-        if self.estimator is None:
+    def _check_together(self, parameters: Checked) -> None:
+        super()._check_together(parameters)
+        estimator = parameters.estimator
+        if estimator is None:
             return
-        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
+        if isinstance(estimator, type) or not hasattr(estimator, "fit"):
             raise TypeError("estimator must be an instance of an estimator, or None")
-        inner = clone(self.estimator)
+        inner = clone(estimator)
         if any(value is not None for name, value in inner.get_params().items() if name.split("__")[-1] == "accountant"):
             raise ValueError(
                 "the accountant of estimator must be None, because the fit to released cells uses no budget"
             )
-        if self.n_samples is None and weight_parameter(inner) is None:
+        if parameters.n_samples is None and weight_parameter(inner) is None:
             raise TypeError(
                 f"{type(inner).__name__}.fit does not take sample_weight: set n_samples, to fit it to synthetic rows"
             )
 
     def _fit_to_cells(self, X: Any, y: Any, groups: Any, sample_weight: Any, default: Callable[[Axes], Any]) -> None:
-        self._check_estimator()
         source = NoiseSource(self.random_state)
         self._fit(X, y, groups, sample_weight=sample_weight)
         if self.n_samples is None:
@@ -96,7 +92,7 @@ class HistogramModel(HistogramBase):
         with config_context(enable_metadata_routing=False), silence():
             self.estimator_ = fitted(default(self._axes), rows, targets, weights)
 
-    def _rehearse(self, parameters: Parameters, shape: Shape, axes: Axes) -> None:
+    def _rehearse(self, parameters: Checked, shape: Shape, axes: Axes) -> None:
         """Fit a clone of the estimator to made-up rows, to find errors before any charge."""
         if self.estimator is None:
             return
@@ -132,12 +128,12 @@ class HistogramModel(HistogramBase):
         shares = self.weights_.sum(axis=-1).ravel()
         if not shares.any():
             shares[len(shares) // 2] = 1.0
-        kept = np.flatnonzero(shares)
-        places = axes.centres(kept * axes.n_targets)[:, : self._n_columns]
+        occupied = np.flatnonzero(shares)
+        centres = axes.centres(occupied * axes.n_targets)[:, : self._n_columns]
         return (
-            np.concatenate([X, np.tile(places, (len(missing), 1))]),
-            np.concatenate([y, np.repeat(missing, len(kept))]),
-            np.concatenate([weights, np.tile(shares[kept] / shares.sum(), len(missing))]),
+            np.concatenate([X, np.tile(centres, (len(missing), 1))]),
+            np.concatenate([y, np.repeat(missing, len(occupied))]),
+            np.concatenate([weights, np.tile(shares[occupied] / shares.sum(), len(missing))]),
         )
 
     def _complete_draw(self, n_samples: int, source: NoiseSource) -> tuple[Array, Any]:
@@ -290,6 +286,10 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     array([0])
     """
 
+    def _check_together(self, parameters: Checked) -> None:
+        super()._check_together(parameters)
+        parameters.target = LABELS
+
     def __init__(
         self,
         estimator: Any = None,
@@ -328,9 +328,6 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
-
-    def _target(self) -> tuple[str, NDArray | None, Any]:
-        return LABELS, check_classes(self._declared("classes")), None
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Count the records, spend epsilon and delta, and fit the model to the cells.
@@ -393,8 +390,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
             In the order of ``classes_``.
         """
         with np.errstate(divide="ignore"):
-            log_probabilities: Array = np.log(self.predict_proba(X))
-        return log_probabilities
+            return np.log(self.predict_proba(X))
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> Array:
@@ -511,6 +507,7 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     (1,)
     """
 
+    _parameter_rules: ClassVar[Rules] = {"bounds_y": Bounds("the target")}
     _regresses = True
     _released = HistogramModel._released | {"_axes"}
     _public = HistogramModel._public - {"_axes"}
@@ -553,9 +550,6 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
-
-    def _target(self) -> tuple[str, NDArray | None, Any]:
-        return NUMBER, None, checked_bounds_y(self._declared("bounds_y"))
 
     def predict(self, X: Any) -> NDArray:
         """Return the predictions of the fitted model.

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import NUMBERS, validate_quietly
-from ..checks.params import check_classes
 from ._axes import Array
-from ._base import LABELS, NONE, NUMBER, HistogramBase, checked_bounds_y
+from ._base import HistogramBase
 
 
 class NoisyHistogram(HistogramBase):
@@ -150,14 +148,6 @@ class NoisyHistogram(HistogramBase):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _target(self) -> tuple[str, NDArray | None, Any]:
-        classes = check_classes(self._declared("classes"))
-        if self._declared("bounds_y") is None:
-            return (NONE if classes is None else LABELS), classes, None
-        if classes is not None:
-            raise ValueError("y has labels or is a number: only one of classes and bounds_y may be given")
-        return NUMBER, None, checked_bounds_y(self._declared("bounds_y"))
-
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Count the records, and spend epsilon and delta.
 
@@ -203,6 +193,10 @@ class NoisyHistogram(HistogramBase):
         X = validate_quietly(self, X, dtype=list(NUMBERS), reset=False)
         axes = self._axes
         weights = self.weights_.sum(axis=-1) if axes.n_targets else self.weights_
-        logarithms = np.log((weights + 1 / weights.size) / (weights.sum() + 1) / axes.volumes()).ravel()
-        place, inside = axes.places(X)
-        return np.where(inside, logarithms[place // max(axes.n_targets, 1)], logarithms.min())
+        # A category has length 1.
+        volumes = np.ones(())
+        for length, edges in zip(axes.shape[: axes.columns.n_features], axes.edges, strict=False):
+            volumes = np.multiply.outer(volumes, np.ones(length) if edges is None else np.diff(edges))
+        logarithms = np.log((weights + 1 / weights.size) / (weights.sum() + 1) / volumes).ravel()
+        cells, inside = axes.first_cells(X)
+        return np.where(inside, logarithms[cells // max(axes.n_targets, 1)], logarithms.min())

@@ -41,9 +41,8 @@ from skdp.exceptions import PrivacyAssumptionWarning
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism
 from skdp.solvers.target_range import LOCATION, RANGE
 from skdp.synthetic import _base
-from skdp.synthetic._axes import default_bins
+from skdp.synthetic._axes import default_bins, made_up_rows
 from skdp.synthetic._base import COUNTS, postprocess_weights, threshold
-from skdp.synthetic._rehearsal import made_up_rows
 from tests.statistics import accept, chi_square, chi_square_integers
 
 INF = math.inf
