@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PureEvent, Relation, check_epsilon
 from ..checks.data import check_quietly
+from ..checks.parameters import By, Checked, Rules, anything, check_parameters
 from ..checks.params import check_integer
 from ..checks.values import shown
 from ..mechanisms import CategoryChannel, LocalMechanism, NoiseSource
@@ -28,6 +29,16 @@ Integers = NDArray[np.int64]
 
 REPORTS = "reports"
 THEOREM = Theorem("Local privacy", 1)
+
+
+#: Rules of parameters of the local model.
+LOCAL_RULES: Rules = {
+    "epsilon": By(check_epsilon),
+    "n_reported": anything,
+    "schema": anything,
+    "accountant": By(check_accountant),
+    "random_state": anything,
+}
 
 
 def guarantee(epsilon: float, mechanism: LocalMechanism) -> PrivacyGuarantee:
@@ -63,8 +74,8 @@ def mechanism_for(
 ) -> LocalMechanism:
     """Return the mechanism for columns of categories, where `channel` makes the channel of each."""
 
-    def error(part: float) -> list[float]:
-        squares = {size: channel(part, size).mean_square for size in set(sizes)}
+    def error(of_column: float) -> list[float]:
+        squares = {size: channel(of_column, size).mean_square for size in set(sizes)}
         return [squares[size] for size in sizes]
 
     k = check_n_reported(n_reported, len(sizes), epsilon, error)
@@ -76,11 +87,7 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
     """Randomise rows separately. Nothing is learned from values."""
 
     _local = True
-
-    epsilon: Any
-    n_reported: Any
-    accountant: Any
-    random_state: Any
+    _parameter_rules: ClassVar[Rules] = LOCAL_RULES
 
     #: The mechanisms are pure.
     delta: ClassVar[float] = 0.0
@@ -126,7 +133,6 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
         self : object
             The transformer.
         """
-        check_accountant(self.accountant)
         NoiseSource(self.random_state)
         self._mechanism(self._rows(X, reset=True).shape[1])
         return self
@@ -153,7 +159,7 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
         source = NoiseSource(self.random_state)
         X = self._rows(X, reset=False)
         mechanism = self._mechanism(X.shape[1])
-        plan = guarantee(check_epsilon(self.epsilon), mechanism)
+        plan = guarantee(self._checked().epsilon, mechanism)
         name = type(self).__name__
         session = ReleaseSession(plan, accountant=accountant, source=source, estimator=name, label="transform")
         return self._reports(session.release(REPORTS, self._codes(X)), mechanism)
@@ -183,10 +189,13 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
             Equal to ``privacy_`` after a fit to such data.
         """
         n_features = self._planned_features(n_features)
-        return guarantee(check_epsilon(self.epsilon), self._mechanism(n_features))
+        return guarantee(self._checked().epsilon, self._mechanism(n_features))
+
+    def _checked(self) -> Checked:
+        return check_parameters(self, ("bounds",))
 
     def _fixed_cost(self) -> PrivacyCost:
-        epsilon = check_epsilon(self.epsilon)
+        epsilon = self._checked().epsilon
         return PrivacyCost(epsilon, 0.0, (PureEvent(epsilon),))
 
     def _read(self, Z: Any, mechanism: LocalMechanism) -> NDArray:

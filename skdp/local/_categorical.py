@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import check_epsilon
-from ..checks.params import check_boolean, check_choice
+from ..checks.parameters import OneOf, Rules, anything
+from ..checks.params import check_boolean
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, UnaryChannel
 from ..schema.categories import Categories, check_categories, read_entries
 from ..solvers.tables import onto_simplex
@@ -23,7 +23,24 @@ class CategoryTransformer(LocalTransformer):
 
     _schema_form = "categories"
 
-    categories: Any
+    _parameter_rules: ClassVar[Rules] = {"categories": anything}
+
+    def __init__(
+        self,
+        categories: Any = None,
+        *,
+        epsilon: float = 1.0,
+        n_reported: Any = "all",
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.categories = categories
+        self.epsilon = epsilon
+        self.n_reported = n_reported
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -44,29 +61,32 @@ class CategoryTransformer(LocalTransformer):
 
     def _mechanism(self, n_features: int) -> LocalMechanism:
         sizes = [column.size for column in self._categories(n_features)]
-        return mechanism_for(check_epsilon(self.epsilon), sizes, self.n_reported, self._channel)
+        return mechanism_for(self._checked().epsilon, sizes, self.n_reported, self._channel)
 
     def _codes(self, X: NDArray) -> Integers:
         columns = self._categories(X.shape[1])
         return np.column_stack([column.encode(X[:, j]) for j, column in enumerate(columns)])
 
+    def _reports(self, released: NDArray, mechanism: LocalMechanism) -> NDArray:
+        return released
+
     def _symbols(self, Z: NDArray, mechanism: LocalMechanism) -> list[NDArray]:
         """Return the reports of each column, without missing ones."""
-        starts, found = mechanism.starts, []
+        starts, symbols = mechanism.starts, []
         for j, channel in enumerate(mechanism.channels):
-            part = Z[:, starts[j] : starts[j + 1]]
-            part = part[part[:, 0] != UNKNOWN]
+            reports = Z[:, starts[j] : starts[j + 1]]
+            reports = reports[reports[:, 0] != UNKNOWN]
             limit = 2 if channel.width > 1 else getattr(channel, "n_reports", 2)
             try:
                 with np.errstate(all="ignore"):
-                    whole = part.astype(np.int64)
-                good = bool(np.all(whole == part) and np.all((whole >= 0) & (whole < limit)))
+                    whole = reports.astype(np.int64)
+                good = bool(np.all(whole == reports) and np.all((whole >= 0) & (whole < limit)))
             except (TypeError, ValueError, OverflowError):
-                whole, good = np.zeros(part.shape, dtype=np.int64), False
+                whole, good = np.zeros(reports.shape, dtype=np.int64), False
             if not good:
                 raise ValueError("Z must hold reports as transform returns them")
-            found.append(whole if channel.width > 1 else whole[:, 0])
-        return found
+            symbols.append(whole if channel.width > 1 else whole[:, 0])
+        return symbols
 
     def frequencies(self, Z: Any, *, project: bool = False, return_std: bool = False) -> Any:
         """Estimate the frequencies of the categories of each column from reports.
@@ -96,20 +116,20 @@ class CategoryTransformer(LocalTransformer):
         check_is_fitted(self, "n_features_in_")
         mechanism = self._mechanism(self._n_columns)
         every = self._symbols(self._read(Z, mechanism), mechanism)
-        found, errors = [], []
+        frequencies, errors = [], []
         for channel, reports in zip(mechanism.channels, every, strict=True):
             assert isinstance(channel, CategoryChannel)
             n = len(reports)
             if n == 0:
-                found.append(np.zeros(channel.n_categories))
+                frequencies.append(np.zeros(channel.n_categories))
                 errors.append(np.full(channel.n_categories, np.inf))
                 continue
             counts = channel.counts(reports)
             estimate = channel.scores(counts, n) / n
             spread = np.maximum(channel.squares(counts, n) / n - estimate**2, 0.0)
-            found.append(onto_simplex(estimate[None], np.ones(1))[0] if project else estimate)
+            frequencies.append(onto_simplex(estimate[None], np.ones(1))[0] if project else estimate)
             errors.append(np.sqrt(spread / n))
-        return (found, errors) if return_std else found
+        return (frequencies, errors) if return_std else frequencies
 
 
 class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
@@ -183,23 +203,6 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
     >>> frequencies[0].round(2), std[0].round(2)
     (array([0.69, 0.31]), array([0.03, 0.03]))
     """
-
-    def __init__(
-        self,
-        categories: Any = None,
-        *,
-        epsilon: float = 1.0,
-        n_reported: Any = "all",
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.categories = categories
-        self.epsilon = epsilon
-        self.n_reported = n_reported
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
 
     def _channel(self, epsilon: Any, n_categories: int) -> CategoryChannel:
         return KaryChannel(epsilon, n_categories)
@@ -299,6 +302,8 @@ class UnaryEncoder(CategoryTransformer):
     array([0.3, 0.2, 0.3, 0.3])
     """
 
+    _parameter_rules: ClassVar[Rules] = {"kind": OneOf(("optimized", "symmetric"))}
+
     def __init__(
         self,
         categories: Any = None,
@@ -319,11 +324,7 @@ class UnaryEncoder(CategoryTransformer):
         self.random_state = random_state
 
     def _channel(self, epsilon: Any, n_categories: int) -> CategoryChannel:
-        kind = check_choice(self.kind, "kind", ("optimized", "symmetric"))
-        return UnaryChannel(epsilon, n_categories, kind == "optimized")
-
-    def _reports(self, released: NDArray, mechanism: LocalMechanism) -> NDArray:
-        return released
+        return UnaryChannel(epsilon, n_categories, self._checked().kind == "optimized")
 
     def encode(self, X: Any) -> NDArray[np.int8]:
         """Return the bits without noise. They are not private, and are for rows that stay with their owner.
@@ -436,25 +437,5 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
     ((1000,), np.float64(1.0))
     """
 
-    def __init__(
-        self,
-        categories: Any = None,
-        *,
-        epsilon: float = 1.0,
-        n_reported: Any = "all",
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.categories = categories
-        self.epsilon = epsilon
-        self.n_reported = n_reported
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
-
     def _channel(self, epsilon: Any, n_categories: int) -> CategoryChannel:
         return HadamardChannel.best(epsilon, n_categories)
-
-    def _reports(self, released: NDArray, mechanism: LocalMechanism) -> NDArray:
-        return released

@@ -16,26 +16,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..accounting import PrivacyCost, PureEvent, check_epsilon
 from ..checks.data import NUMBERS, check_quietly, labelled_data, validate_quietly
-from ..checks.params import check_classes, check_integer, check_positive
+from ..checks.parameters import Checked, Integer, Real, Rules, anything, check_parameters
+from ..checks.params import check_classes, check_integer
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, NoiseSource
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..schema.categories import encode_labels
-from ..schema.columns import Columns, ColumnSpec, Encoder, check_columns
-from ..schema.grid import check_n_bins
+from ..schema.columns import COLUMN_RULES, Columns, Encoder, check_columns
+from ..schema.grid import MOST_CELLS
 from ..solvers.table_rule import NaiveBayesPrediction, by_column, check_priors
 from ..solvers.tables import exponent, table_information, table_probabilities
-from ._base import REPORTS, Array, Integers, guarantee, mechanism_for
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """The checked parameters, all public."""
-
-    epsilon: float
-    columns: ColumnSpec
-    alpha: float
-    dependence: float
+from ._base import LOCAL_RULES, REPORTS, Array, Integers, guarantee, mechanism_for
 
 
 def best_channel(epsilon: Any, n_categories: int) -> CategoryChannel:
@@ -73,7 +64,7 @@ class Model:
 
 
 def _postprocess_reports(
-    reports: NDArray, mechanism: LocalMechanism, columns: Columns, n_classes: int, parameters: Parameters
+    reports: NDArray, mechanism: LocalMechanism, columns: Columns, n_classes: int, parameters: Checked
 ) -> Model:
     """Return the model for reports, which are public, as is their number."""
     n = len(reports)
@@ -222,6 +213,16 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
     #: The mechanisms are pure.
     delta: ClassVar[float] = 0.0
 
+    _parameter_rules: ClassVar[Rules] = {
+        **LOCAL_RULES,
+        **COLUMN_RULES,
+        "n_bins": Integer(2, MOST_CELLS),
+        "bin_edges": anything,
+        "alpha": Real(1e-10),
+        "dependence": Real(0.0, 1.0),
+        "priors": anything,
+        "classes": check_classes,
+    }
     _local = True
     _schema_form = "cells"
 
@@ -403,9 +404,8 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
             Equal to ``privacy_`` after a fit on such data.
         """
         parameters = self._check_parameters()
-        classes = check_classes(self._declared("classes"))
-        if classes is not None:
-            n_classes = len(classes)
+        if parameters.classes is not None:
+            n_classes = len(parameters.classes)
         elif n_classes is None:
             raise ValueError("n_classes must be given, since classes is None")
         n_classes = check_integer(n_classes, "n_classes", least=2)
@@ -418,10 +418,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         epsilon = check_epsilon(self.epsilon)
         return PrivacyCost(epsilon, 0.0, (PureEvent(epsilon),))
 
-    def _check_parameters(self) -> Parameters:
-        return Parameters(
-            epsilon=check_epsilon(self.epsilon),
-            columns=check_columns(self, n_bins=check_n_bins(self.n_bins)),
-            alpha=check_positive(self.alpha, "alpha", least=1e-10),
-            dependence=check_positive(self.dependence, "dependence", least=0.0, most=1.0),
-        )
+    def _check_parameters(self) -> Checked:
+        parameters = check_parameters(self, ("classes",))
+        parameters.columns = check_columns(self, n_bins=parameters.n_bins)
+        return parameters

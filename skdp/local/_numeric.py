@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import check_epsilon
 from ..checks.data import FLOATS, validate_quietly
-from ..checks.params import check_bounds, columns_of
+from ..checks.parameters import Bounds, Rules
+from ..checks.params import columns_of
 from ..mechanisms import LatticeLaplaceChannel, LocalMechanism, NumberChannel, WindowChannel
 from ._base import Array, Integers, LocalTransformer, check_n_reported, portion
 
@@ -29,7 +29,24 @@ class NumberTransformer(OneToOneFeatureMixin, LocalTransformer):
 
     _schema_form = "values"
 
-    bounds: Any
+    _parameter_rules: ClassVar[Rules] = {"bounds": Bounds("the features")}
+
+    def __init__(
+        self,
+        bounds: Any = None,
+        *,
+        epsilon: float = 1.0,
+        n_reported: Any = "auto",
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.bounds = bounds
+        self.epsilon = epsilon
+        self.n_reported = n_reported
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
 
     @abstractmethod
     def _channel(self, epsilon: Any, largest: int) -> NumberChannel:
@@ -39,20 +56,20 @@ class NumberTransformer(OneToOneFeatureMixin, LocalTransformer):
         return validate_quietly(self, X, dtype=list(FLOATS), ensure_min_samples=0, reset=reset)
 
     def _bounds(self, n_features: int) -> tuple[Array, Array]:
-        return columns_of(check_bounds(self._declared("bounds"), "bounds", "the features"), "bounds", n_features)
+        return columns_of(self._checked().bounds, "bounds", n_features)
 
     def _mechanism(self, n_features: int) -> LocalMechanism:
-        epsilon = check_epsilon(self.epsilon)
+        epsilon = self._checked().epsilon
         self._bounds(n_features)
 
-        def error(part: float) -> list[float]:
-            largest = _largest(part)
+        def error(of_column: float) -> list[float]:
+            largest = _largest(of_column)
             # A column that is not reported has the middle of its bounds. The weight of a report makes up for this.
-            return [(self._channel(part, largest).deviation / (largest / 2)) ** 2 + 1]
+            return [(self._channel(of_column, largest).deviation / (largest / 2)) ** 2 + 1]
 
         k = check_n_reported(self.n_reported, n_features, epsilon, error)
-        part = portion(epsilon, k)
-        return LocalMechanism((self._channel(part, _largest(part)),) * n_features, k)
+        of_column = portion(epsilon, k)
+        return LocalMechanism((self._channel(of_column, _largest(of_column)),) * n_features, k)
 
     def _codes(self, X: NDArray) -> Integers:
         lower, upper = self._bounds(X.shape[1])
@@ -62,8 +79,8 @@ class NumberTransformer(OneToOneFeatureMixin, LocalTransformer):
         for start in range(0, len(X), _ROWS):
             rows = np.clip(X[start : start + _ROWS].astype(np.float64), lower, upper)
             with np.errstate(all="ignore"):
-                places = np.rint((rows - lower) / (upper - lower) * channel.largest)
-            codes[start : start + _ROWS] = np.clip(places, 0, channel.largest)
+                steps = np.rint((rows - lower) / (upper - lower) * channel.largest)
+            codes[start : start + _ROWS] = np.clip(steps, 0, channel.largest)
         return codes
 
     def _reports(self, released: NDArray, mechanism: LocalMechanism) -> Array:
@@ -184,23 +201,6 @@ class LocalLaplace(NumberTransformer):
     array([1.4])
     """
 
-    def __init__(
-        self,
-        bounds: Any = None,
-        *,
-        epsilon: float = 1.0,
-        n_reported: Any = "auto",
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.bounds = bounds
-        self.epsilon = epsilon
-        self.n_reported = n_reported
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
-
     def _channel(self, epsilon: Any, largest: int) -> NumberChannel:
         return LatticeLaplaceChannel(epsilon, largest)
 
@@ -274,23 +274,6 @@ class PiecewiseMechanism(NumberTransformer):
     >>> std.round(1)
     array([0.3])
     """
-
-    def __init__(
-        self,
-        bounds: Any = None,
-        *,
-        epsilon: float = 1.0,
-        n_reported: Any = "auto",
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.bounds = bounds
-        self.epsilon = epsilon
-        self.n_reported = n_reported
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
 
     def _channel(self, epsilon: Any, largest: int) -> NumberChannel:
         return WindowChannel.best(epsilon, largest)

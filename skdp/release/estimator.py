@@ -170,8 +170,7 @@ class PrivateEstimator(DPEstimatorMixin):
                 "different weights. Pass a dict of weights. The budget was not charged"
             )
         source = NoiseSource(self.random_state)
-        unit = getattr(parameters, "unit", None)
-        unit = unit if isinstance(unit, Unit) else Unit(getattr(parameters, "rows_per_group", None))
+        unit = Unit(getattr(parameters, "rows_per_group", None))
         numbers = unit.numbers(groups, X)
         relative = relative_weights(sample_weight, getattr(self, "max_weight", None))
         y = self._labels(y, getattr(parameters, "classes", None))
