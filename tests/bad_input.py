@@ -218,7 +218,6 @@ PARAMETERS = {
     "clip": real(0, INF, 5e-324, 1e200),
     "clipping": choice("per-layer"),
     "criterion": choice("entropy"),
-    "cv": integer(0, 1, optional=True, least=2),
     "data_norm": real(0, INF, 5e-324, 1e-200, 1e200, 1e308),
     "FunctionalMechLinReg.data_norm": real(0, INF, 1e-200, 1e200, optional=True),
     "FunctionalMechLogReg.data_norm": real(0, INF, 1e-200, 1e200, optional=True),
