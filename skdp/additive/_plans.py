@@ -204,13 +204,13 @@ def release_cells(
     found, of_labels = np.delete(released, slice(-1 - n_labels, -1)), released[len(released) - 1 - n_labels : -1]
     noise = math.sqrt(coordinate_variance(mechanism))
     counts = np.split(found[1:-1], np.cumsum(columns.sizes)[:-1])
-    parts = []
+    total, others, parts = (float(found[0]), noise**2), (float(found[-1]), noise**2), []
     for j, (ordered, own) in enumerate(zip(columns.ordered, counts, strict=True)):
         if not ordered or j in columns.declared:
             name = j if names is None else str(names[j])
             n_declared = columns.declared.get(j, len(own))
-            parts += declared_parts(name, own, n_declared, float(found[0]), (noise, noise), ordered)
-    total, others, gaussian = float(found[0]), float(found[-1]), is_gaussian(mechanism)
-    warn_of_mismatch(total, noise, parts, labels=known is not None, gaussian=gaussian, others=others)
+            parts += declared_parts(name, own, n_declared, total, noise**2, ordered)
+    labels = None if known is None else total
+    warn_of_mismatch(parts, labels=labels, others=others, gaussian=is_gaussian(mechanism))
     # A number below its own noise has no information, and would make steps that are divided by it far too long.
-    return Cells(columns, codes, max(1.0, noise, total), counts, noise, of_labels)
+    return Cells(columns, codes, max(1.0, noise, total[0]), counts, noise, of_labels)

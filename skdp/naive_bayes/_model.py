@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..checks.parameters import Checked
 from ..mechanisms import Mechanism, is_gaussian
 from ..release.class_sums import noise_scale
-from ..release.mismatch import declared_parts, label_parts, warn_of_mismatch
+from ..release.mismatch import NOT_RELEASED, declared_parts, label_parts, warn_of_mismatch
 from ..solvers.tables import exponent, table_information, table_probabilities
 from ._sums import Layout
 
@@ -96,17 +96,21 @@ def warn_of_declarations(
     counts, deviation = class_totals(sums, layout, noise)
     parts = label_parts(classes, counts, deviation)
     n_classes, sizes = len(classes), layout.columns.table_sizes
+    total, precision = (float(counts.sum()), deviation**2 * n_classes), float((1 / sizes).sum())
     columns, ordered = layout.columns, layout.columns.ordered
     for j, start, size in zip(columns.tables.tolist(), np.cumsum(sizes) - sizes, sizes, strict=True):
         if not ordered[j] or j in columns.declared:
             # The last cell holds unknown categories.
             name, cells = j if names is None else str(names[j]), sums[:, start : start + size].sum(axis=0)
-            of_cell, of_total = noise * math.sqrt(n_classes), deviation * math.sqrt(n_classes)
             n_declared = columns.declared.get(j, size - 1)
-            noises = of_cell, of_total
-            parts += declared_parts(name, cells, n_declared, float(counts.sum()), noises, ordered[j])
-    spread, gaussian = deviation * math.sqrt(n_classes), is_gaussian(mechanism)
-    warn_of_mismatch(float(counts.sum()), spread, parts, labels=True, gaussian=gaussian)
+            own, variance = total, noise**2 * n_classes
+            if not layout.counts_records:
+                # The total of the other tables is independent of this one.
+                rest = precision - 1 / size
+                known = (precision * total[0] - cells.sum() / size) / max(rest, 1e-9)
+                own = (float(known), variance / rest) if len(sizes) > 1 else NOT_RELEASED
+            parts += declared_parts(name, cells, n_declared, own, variance, ordered[j])
+    warn_of_mismatch(parts, labels=total, gaussian=is_gaussian(mechanism))
 
 
 def moments(

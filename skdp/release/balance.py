@@ -89,8 +89,8 @@ class FirstRelease:
 def first_releases(estimator: Any, n_classes: int) -> list[FirstRelease]:
     """Return the releases before the fit of an estimator, by public facts."""
     releases = []
-    columns, targets = estimator._outside()
-    if size := len(columns) + (targets is not None):
+    columns, labels = estimator._outside()
+    if size := len(columns) + labels:
         share = ENTRIES_SHARE if columns else TARGET_SHARE
         releases.append(FirstRelease(ENTRIES, share, Theorem("Units", 1), partial(entries_mechanism, size)))
     if is_balanced(estimator):

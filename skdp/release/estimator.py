@@ -208,7 +208,7 @@ class PrivateEstimator(DPEstimatorMixin):
         X, y = unit.counted(source, members, X, y, probabilities)
         weights, counts = None, known if probabilities is None else None
         if len(first) > balanced:
-            check_entries(session, *self._outside(), X, y, counts)
+            check_entries(session, *self._outside(), X, counts)
         if balanced:
             X, y, weights = balance(session, source, X, y, shape.n_classes)
         fitted = self._measure(session, Records(X, y, shape, None if balanced else counts), parameters, design)

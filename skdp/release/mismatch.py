@@ -11,9 +11,16 @@ proportional to :math:`e^{-\lVert b\rVert/s}` in `D` dimensions has the same bou
 :math:`m=(D+1)/2\ge1` and a variance of :math:`2ms^2`, its function is :math:`(1-\lambda^2s^2)^{-m} \le
 1/(1-m\lambda^2s^2)`.
 
-For Gaussian noise, the margin is a quantile of the normal distribution. The standard deviation of a sum is at most the
-sum of standard deviations, for dependent numbers, too. A part of the declarations is named if a linear combination of
-released counts exceeds its margin, and the expectation of the combination is at most 0 unless the part does not fit.
+For Gaussian noise, the margin is a quantile of the normal distribution. Every rule is a linear form of released counts,
+whose expectation is positive only if a declaration does not fit. There is a warning if a form exceeds its margin.
+
+A rule is about the share of A in A + B, for two counts with noise of variances :math:`v_A, v_B`. The number T of all
+records may be released as well, with variance :math:`v_T`. Without noise, T = A + B. For every x, the expectation of
+:math:`xT + (1-s-x)A - (s+x)B` is :math:`A - s(A+B)`, which is positive only if the share is above s. If the noise is
+uncorrelated, the variance :math:`x^2v_T + (1-s-x)^2v_A + (s+x)^2v_B` is least where its derivative is 0, at
+:math:`x = ((1-s)v_A - sv_B)/(v_T+v_A+v_B)`. A count that was not released has an infinite variance and no weight. The
+noise of a joint mechanism is uncorrelated, and its linear forms have the bounds above.
+
 Everything here is post-processing of released counts and public numbers.
 """
 
@@ -37,19 +44,17 @@ FALSE_ALARM = 5e-3
 #: A declared label, or the declared values of a column, with at least this share of the records count as present.
 LEAST_SHARE_OF_LABEL, LEAST_SHARE = 0.02, 0.05
 
-#: Entries in no category of a column are named if they are more than this share of the records.
-LARGEST_SHARE = 0.5
+#: Entries in no category of a column, and records without a declared label, are named from this share of the records on.
+LARGEST_SHARE = 0.1
 
 #: Entries in the last of many cells of an ordered column, where numbers beyond the upper bound count, are named if they
 #: are more than this share of the records.
 LARGEST_SHARE_AT_END, _MANY_CELLS = 8 / 9, 16
 
-#: Declared labels fit if at least this share of the records has one, or if that is not known, this number.
-LEAST_KNOWN, FEWEST = 0.25, 25
+#: Declared labels fit if this number of records has one.
+FEWEST = 25
 
 _MOST_NAMED = 10
-
-_MOST = "most records have a label that is not in classes"
 
 _C = np.linspace(0.5, 0.999, 100)
 
@@ -61,35 +66,62 @@ def margin(deviation: float, probability: float, gaussian: bool = False) -> floa
     return deviation / math.sqrt(2) * float(np.min((-math.log(probability) - np.log1p(-(_C**2))) / _C))
 
 
+#: A number with the variance of its noise.
+Count = tuple[float, float]
+
+#: Stands for a count that was not released.
+NOT_RELEASED: Count = (0.0, math.inf)
+
+
+def excess_of(a: Count, b: Count, total: Count, share: float) -> tuple[float, float]:
+    """Return the form for a share of `a` in both counts that has the least noise, and its standard deviation."""
+    variance = total[1] + a[1] + b[1]
+    if b[1] == math.inf or variance == 0:
+        x = -share
+    elif a[1] == math.inf:
+        x = 1 - share
+    else:
+        x = ((1 - share) * a[1] - share * b[1]) / variance
+    pairs = [(w, *count) for w, count in zip((x, 1 - share - x, -share - x), (total, a, b), strict=True) if w]
+    return sum(w * value for w, value, _ in pairs), math.sqrt(sum(w**2 * own for w, _, own in pairs))
+
+
 @dataclass(frozen=True)
 class Part:
-    """Declared values, as a description, with a released count and the standard deviation of its noise."""
+    """Declared values, as a description, and a form that is positive if other values have too large a share."""
 
     what: str
-    count: float
+    excess: float
     deviation: float
-    share: float  # The least share of the count, or the largest share if the count is of other values.
-    of_others: bool = False
+    present: tuple[float, float] | None = None  # The number of records with the declared values, and its noise.
+    note: str = ""
 
-    def shows(self, total: float, of_total: float, probability: float, gaussian: bool) -> bool:
-        """Tell whether the count and a total with noise of standard deviation `of_total` show that it does not fit."""
-        difference = self.share * total - self.count
-        excess = -difference if self.of_others else difference
-        if excess <= margin(self.deviation + self.share * of_total, probability, gaussian):
+    @classmethod
+    def of(cls, what: str, declared: Count, others: Count, total: Count, least: float) -> Part:
+        """Return declared values that are missing from the data if their share is below `least`."""
+        present = excess_of(declared, others, total, 0.0)
+        return cls(what, *excess_of(others, declared, total, 1 - least), present)
+
+    def shows(self, probability: float, gaussian: bool) -> bool:
+        """Tell whether the form shows that the values do not fit."""
+        if self.excess <= margin(self.deviation, probability, gaussian):
             return False
         # Rare values that are known to occur are not named.
-        return self.of_others or self.count <= margin(self.deviation, probability, gaussian)
+        return self.present is None or self.present[0] <= margin(self.present[1], probability, gaussian)
 
 
 def label_parts(classes: NDArray, counts: NDArray, deviation: float) -> list[Part]:
     """Return the declared labels and their released counts."""
-    pairs = zip(classes.tolist(), counts.tolist(), strict=True)
-    return [Part(f"the label {label!r}", n, deviation, LEAST_SHARE_OF_LABEL) for label, n in pairs]
+    total, variance, parts = float(counts.sum()), deviation**2, []
+    for label, n in zip(classes.tolist(), counts.tolist(), strict=True):
+        others = total - n, variance * (len(counts) - 1)
+        parts.append(Part.of(f"the label {label!r}", (n, variance), others, NOT_RELEASED, LEAST_SHARE_OF_LABEL))
+    return parts
 
 
-def column_part(name: Any, known: float, deviation: float) -> Part:
-    """Return the declared values of a column and their released count."""
-    return Part(values_of(name), known, deviation, LEAST_SHARE)
+def column_part(name: Any, known: Count, total: Count) -> Part:
+    """Return the declared values of a column, by their number among all records."""
+    return Part.of(values_of(name), known, NOT_RELEASED, total, LEAST_SHARE)
 
 
 def values_of(name: Any) -> str:
@@ -98,90 +130,97 @@ def values_of(name: Any) -> str:
 
 
 def declared_parts(
-    name: Any, counts: NDArray, n_declared: int, total: float, noise: tuple[float, float], ordered: bool = False
+    name: Any, counts: NDArray, n_declared: int, total: Count, variance: float, ordered: bool = False
 ) -> list[Part]:
     """Return the first `n_declared` of a column's released counts, and the count of entries in no category."""
-    # The sum of the first counts is also the total minus the other counts, which has less noise if these are few.
-    # `noise` holds the standard deviations of the noise in a count and in the total. If only the others were counted,
-    # `n_declared` is 0.
-    known, others = counts[:n_declared], counts[n_declared:]
-    of_known, of_others = noise[0] * math.sqrt(known.size), noise[1] + noise[0] * math.sqrt(others.size)
-    part = column_part(name, float(known.sum()), of_known)
-    if others.size and (of_others < of_known or n_declared == 0):
-        part = column_part(name, total - float(others.sum()), of_others)
-    parts = [part]
+    # If only the others were counted, `n_declared` is 0. The noise of the total is independent of that of the counts.
+    every = float(counts.sum()), variance * len(counts)
+    cells = counts[:n_declared], counts[n_declared:]
+    known, others = ((float(own.sum()), variance * len(own)) if len(own) else NOT_RELEASED for own in cells)
+    what = values_of(name)
+    parts = [Part.of(what, known, others, total, LEAST_SHARE)]
+
+    def above(place: int, share: float, note: str = "") -> Part:
+        own = float(counts[place])
+        rest = (every[0] - own, every[1] - variance) if n_declared else NOT_RELEASED
+        return Part(what, *excess_of((own, variance), rest, total, share), note=note)
+
     if ordered and n_declared >= _MANY_CELLS:
-        parts.append(Part(part.what, float(known[-1]), noise[0], LARGEST_SHARE_AT_END, of_others=True))
+        parts.append(above(n_declared - 1, LARGEST_SHARE_AT_END))
     # Most entries of a column may be missing. Of two other cells, the first is for entries in no category.
-    if others.size >= 2:
-        parts.append(Part(part.what, float(others[0]), noise[0], LARGEST_SHARE, of_others=True))
+    if len(counts) - n_declared >= 2:
+        share = percent(counts[n_declared], total[0] if total[1] < math.inf else every[0])
+        parts.append(above(n_declared, LARGEST_SHARE, f" ({share} of its entries are in no category)"))
     return parts
 
 
+def percent(count: float, total: float) -> str:
+    return f"about {100 * min(count / max(total, 1.0), 1.0):.0f} %"
+
+
 def encoded_parts(
-    undeclared: Mapping[str, Sequence[int]], counts: NDArray, total: float, noise: tuple[float, float]
+    undeclared: Mapping[str, Sequence[int]], counts: NDArray, total: Count, variance: float
 ) -> list[Part]:
     """Return parts for columns by the counts of their indicators of undeclared entries, at these positions."""
     parts = []
     for name, places in undeclared.items():
-        parts += declared_parts(name, counts[list(places)], 0, total, noise)
+        parts += declared_parts(name, counts[list(places)], 0, total, variance)
     return parts
 
 
 def warn_of_labels(
-    total: float, deviation: float, others: float | None, probability: float = FALSE_ALARM, gaussian: bool = False
+    total: Count, others: Count = NOT_RELEASED, probability: float = FALSE_ALARM, gaussian: bool = False
 ) -> bool:
-    """Warn if hardly any record has a declared label, and tell whether. `others` counts the records without one."""
-    excesses = {f"fewer than {FEWEST} records have a label that is in classes": FEWEST - total}
-    if others is not None:
-        # The weights of the two counts, whose noise has the same standard deviation, add up to 1.
-        excess = LEAST_KNOWN * others - (1 - LEAST_KNOWN) * total
-        excesses[_MOST] = excess
-    reach = margin(deviation, probability / len(excesses), gaussian)
-    shown = [message for message, excess in excesses.items() if excess > reach]
+    """Warn if many records have no declared label, or hardly any has one, by the numbers of both, and tell whether."""
+    few = FEWEST - total[0], math.sqrt(total[1])
+    forms = {f"fewer than {FEWEST} records have a label that is in classes": few}
+    if others[1] < math.inf:
+        share = percent(others[0], others[0] + total[0])
+        forms[f"{share} of the records have a label that is not in classes"] = excess_of(
+            others, total, NOT_RELEASED, LARGEST_SHARE
+        )
+    shown = [what for what, form in forms.items() if form[0] > margin(form[1], probability / len(forms), gaussian)]
     if shown:
-        _warn_of_classes(shown[-1])
+        warn_of_classes(shown[-1])
     return bool(shown)
 
 
-def warn_of_targets(labels: bool) -> None:
-    """Warn that most records have no declared label, or a target beyond its bounds."""
-    if labels:
-        return _warn_of_classes(_MOST)
+def warn_of_targets(share: float) -> None:
+    """Warn that many targets are beyond their bounds, by a released share."""
     warn(
-        "the released counts show that most targets are beyond the declared bounds. Check the units of y, and the "
-        "bounds of the target. The budget was charged",
+        f"the released counts show that {percent(share, 1.0)} of the targets are beyond bounds_y. They count as the "
+        "bounds. Check the units of y, and the bounds of the target. The budget was charged",
         SchemaMismatchWarning,
     )
 
 
-def _warn_of_classes(shown: str) -> None:
+def warn_of_classes(
+    shown: str = f"more than {100 * LARGEST_SHARE:.0f} % of the records have a label that is not in classes",
+) -> None:
+    """Warn that many records have no declared label."""
     warn(
-        f"the released counts show that {shown}. Check that the labels in y are spelled as in classes (case, numbers "
-        "for text). The budget was charged",
+        f"the released counts show that {shown}. Other records are left out. Check that the labels in y are spelled as "
+        "in classes (case, numbers for text). The budget was charged",
         SchemaMismatchWarning,
     )
 
 
 def warn_of_mismatch(
-    total: float,
-    deviation: float,
     parts: Sequence[Part],
     *,
-    labels: bool,
+    labels: Count | None,
+    others: Count = NOT_RELEASED,
     n_totals: int = 1,
     gaussian: bool = False,
-    others: float | None = None,
 ) -> None:
     """Warn of declared parts that do not fit the data, if released counts with Gaussian or other noise show it."""
-    # `total` counts records with declared labels, and `others` those with other labels. `labels` says whether records
-    # with other labels were left out. If no count is of all records, `total` is the largest of `n_totals` counts. Each
-    # part has two events, and each total has one.
-    probability = FALSE_ALARM / (2 * len(parts) + n_totals)
-    if labels and warn_of_labels(total, deviation, others, probability, gaussian):
+    # If records with other labels were left out, `labels` counts those with declared labels, and `others` the others.
+    # If no count is of all records, each part may have been compared with the largest of `n_totals` counts.
+    probability = FALSE_ALARM / (n_totals * (len(parts) + 1))
+    if labels is not None and warn_of_labels(labels, others, probability, gaussian):
         return
-    off = list(dict.fromkeys(part.what for part in parts if part.shows(total, deviation, probability, gaussian)))
-    warn_of_parts(off)
+    off = {part.what: part.note for part in parts if part.shows(probability, gaussian)}
+    warn_of_parts([what + note for what, note in off.items()])
 
 
 def warn_of_parts(off: Sequence[str]) -> None:

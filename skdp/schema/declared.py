@@ -190,6 +190,14 @@ def read_numbers(column: Number, entries: Entries, warped: bool = True) -> tuple
     return np.where(missing, low / 2 + high / 2, np.clip(values, low, high)), missing
 
 
+def marked_beyond(column: Number, entries: Entries, numbers: Array) -> Array:
+    """Return clipped numbers on any scale, moved to the next double where entries are strictly beyond the bounds."""
+    values = entries.as_numbers()
+    below, above = values < column.low, values > column.high
+    moved: Array = np.where(below, np.nextafter(numbers, -np.inf), numbers)
+    return np.where(above, np.nextafter(numbers, np.inf), moved)
+
+
 def scaled_numbers(column: Number, entries: Entries) -> tuple[Array, NDArray[np.bool_]]:
     """Read numbers as `read_numbers` does, and map the bounds to -1 and 1."""
     values, missing = read_numbers(column, entries)

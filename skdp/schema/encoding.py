@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from ..release.entries import INSIDE, LISTED, OUTSIDE, Outside
 from .bins import bin_names
 from .declared import (
     MISSING_CELL,
@@ -21,6 +22,7 @@ from .declared import (
     edges_of,
     grid_of,
     limits,
+    marked_beyond,
     missing_cell,
     n_values,
     read_cells,
@@ -40,9 +42,8 @@ Array = NDArray[np.float64]
 #: - "categories": codes of categories, without numbers.
 FORMS = ("linear", "codes", "ends", "cells", "values", "categories")
 
-#: What entries count if most are outside of the declaration: those that are in no category, those of numbers that are
-#: missing or not below the upper bound, and missing ones of categories. Other entries count -1/2.
-OUTSIDE, SELDOM, MISSING = 0.5, 1 / 16, 1 / 32
+# What missing numbers add. So many missing entries of a category weigh as much as a declared one.
+_MISSING_NUMBER, _MISSING_CATEGORIES = 1 / 16, 16
 
 # Distance of missing numbers from the upper bound, over the distance of the bounds, for "ends".
 _GAP = 0.125
@@ -149,29 +150,32 @@ class Encoding:
             start = end
         return {name: own for name, own in found.items() if own and self.form == "linear"}
 
-    def outside(self) -> dict[str, list[tuple[int, float, float, float]]]:
-        """Return for columns the intervals of encoded columns for entries outside, and what each entry counts."""
-        # The intervals of a column are disjoint. The forms are "linear" and "ends".
-        found: dict[str, list[tuple[int, float, float, float]]] = {}
+    def outside(self) -> dict[str, Outside]:
+        """Return for columns what entries add to their number, in encoded columns of marked rows."""
+        # The forms are "linear" and "ends".
+        found: dict[str, Outside] = {}
         start, linear = 0, self.form == "linear"
         for name, column in self.schema.items():
             intervals = []
+            # Entries of categories of numbers are missing if they are text.
+            inside = INSIDE
             if isinstance(column, Number):
-                last = 1.0 if linear else limits(column)[1]
-                beyond = float(np.nextafter(last, math.inf))
-                # The upper of two values may be that of most entries.
-                if n_values(column) != 2:
-                    intervals.append((start, last, beyond if column.missing == "cell" else math.inf, SELDOM))
+                low, high = (-1.0, 1.0) if linear else limits(column)
+                after = np.nextafter(high, math.inf)
+                end = float(np.nextafter(after, math.inf))
+                intervals += [(start, -math.inf, low, OUTSIDE), (start, float(after), end, OUTSIDE)]
                 if column.missing == "cell":
-                    missing = (start + 1, 1.0, math.inf) if linear else (start, beyond, math.inf)
-                    intervals.append((*missing, SELDOM))
+                    missing = (start + 1, 1.0, math.inf) if linear else (start, end, math.inf)
+                    intervals.append((*missing, _MISSING_NUMBER))
             else:
+                if column.other == "cell" and isinstance(column.values[0], str):
+                    inside = LISTED
                 for place in range(len(column.values), len(cells_of(column))):
-                    counts = MISSING if place == missing_cell(column) else OUTSIDE
+                    added = -inside / _MISSING_CATEGORIES if place == missing_cell(column) else OUTSIDE
                     at = (start + place, 1.0) if linear else (start, float(place))
-                    intervals.append((*at, at[1] + 0.5, counts))
+                    intervals.append((*at, at[1] + 0.5, added))
             if intervals:
-                found[name] = intervals
+                found[name] = (inside, intervals)
             start += len(self._names_of(name, column))
         return found
 
@@ -225,11 +229,14 @@ class Encoding:
         """The number of codes of each encoded column that holds codes."""
         return {name: size for name, size in self.layout if size}
 
-    def encode(self, X: Any, *, sparse_output: bool = False) -> Any:
-        """Return the rows of a table as numbers in double precision."""
+    def encode(self, X: Any, *, sparse_output: bool = False, marked: bool = False) -> Any:
+        """Return the rows of a table as numbers in double precision.
+
+        If they are marked, numbers beyond the bounds are at the next double after the bound, for `outside`.
+        """
         every = read_table(self.schema, X)
         if sparse_output:
-            return self._sparse(every)
+            return self._sparse(every, marked)
         out = np.zeros((len(every[0]), len(self.layout)))
         start, rows = 0, np.arange(len(out))
         for (name, column), entries in zip(self.schema.items(), every, strict=True):
@@ -245,7 +252,8 @@ class Encoding:
             elif self.form == "values":
                 out[:, start] = read_numbers(column, entries, warped=False)[0]
             else:
-                out[:, start], missing = (scaled_numbers if self.form == "linear" else read_numbers)(column, entries)
+                numbers, missing = (scaled_numbers if self.form == "linear" else read_numbers)(column, entries)
+                out[:, start] = marked_beyond(column, entries, numbers) if marked else numbers
                 if width == 2:
                     out[:, start + 1] = missing
                 elif self.form == "ends":
@@ -287,7 +295,7 @@ class Encoding:
         # Values beyond the edges belong to the outer bins. The last edge itself is in the bin for missing values.
         return np.where(missing, _beyond(edges), np.clip(values, edges[0], np.nextafter(edges[-1], -np.inf)))
 
-    def _sparse(self, every: list[Entries]) -> sparse.csr_array:
+    def _sparse(self, every: list[Entries], marked: bool) -> sparse.csr_array:
         """Encode rows for "linear", with one stored entry for each column of the schema."""
         shape = len(every[0]), len(self.schema)
         places, values = np.empty(shape, dtype=np.int64), np.ones(shape)
@@ -295,6 +303,7 @@ class Encoding:
         for j, ((name, column), entries) in enumerate(zip(self.schema.items(), every, strict=True)):
             if isinstance(column, Number):
                 numbers, missing = scaled_numbers(column, entries)
+                numbers = marked_beyond(column, entries, numbers) if marked else numbers
                 values[:, j] = np.where(missing, 1.0, numbers)
                 places[:, j] = start + missing
             else:

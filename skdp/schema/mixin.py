@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..checks.params import check_classes
 from ..parts.arrays import rowwise
 from ..parts.objects import is_collection
+from ..release.entries import Outside
 from .columns import check_edges
 from .declared import Category
 from .encoding import Encoding, even_edges
@@ -110,17 +111,13 @@ class TakesSchema:
         encoding = self._encoding()
         return {} if encoding is None or getattr(self, "bounds", None) is not None else encoding.undeclared()
 
-    def _outside(self) -> tuple[dict[str, Any], Any]:
-        """Return columns whose undeclared entries a fit counts, with intervals, and bounds of targets, () or None."""
-        # () stands for labels.
+    def _outside(self) -> tuple[dict[str, Outside], bool]:
+        """Return columns whose undeclared entries a fit counts, and whether it counts undeclared labels."""
         encoding = self._encoding() if self._counts_outside else None
         if encoding is None or (hasattr(self, "rows_per_group") and self._declared("rows_per_group") is not None):
-            return {}, None
+            return {}, False
         columns = encoding.outside() if "entries" in self._counts_outside else {}
-        if "target" not in self._counts_outside or is_classifier(self):
-            return columns, () if "target" in self._counts_outside else None
-        bounds = self._declared("bounds_y") if is_regressor(self) else None
-        return columns, bounds if bounds is not None and np.ndim(bounds[0]) == 0 else None
+        return columns, "target" in self._counts_outside and is_classifier(self)
 
     def _labels(self, y: Any, classes: Any) -> Any:
         """Return labels as they are compared with the label set, for a classifier with a schema."""
@@ -146,7 +143,8 @@ class TakesSchema:
         else:
             # The number of encoded columns is public.
             wide = encoding.form == "linear" and len(encoding.layout) > _WIDE
-            encoded = encoding.encode(X, sparse_output=wide and self._takes_sparse)
+            marked = reset and "entries" in self._counts_outside
+            encoded = encoding.encode(X, sparse_output=wide and self._takes_sparse, marked=marked)
         if reset:
             self._keep(encoding)
         return encoded

@@ -368,9 +368,9 @@ def warn_of_columns(
     """Warn of columns of a schema with hardly any declared entry, by the released squares of their indicators."""
     if undeclared and constant:
         # The square of an indicator, and that of the constant feature, add up the weights of records.
-        total, of_total = float(gram[-1, -1]) / constant**2, noise.scale / noise.count / constant**2
-        parts = encoded_parts(undeclared, np.diagonal(gram), total, (noise.scale, of_total))
-        warn_of_mismatch(total, of_total, parts, labels=False, gaussian=is_gaussian(mechanism))
+        total = float(gram[-1, -1]) / constant**2, (noise.scale / noise.count / constant**2) ** 2
+        parts = encoded_parts(undeclared, np.diagonal(gram), total, noise.scale**2)
+        warn_of_mismatch(parts, labels=None, gaussian=is_gaussian(mechanism))
 
 
 @dataclass(frozen=True, eq=False)

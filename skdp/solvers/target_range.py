@@ -23,12 +23,14 @@ from ..mechanisms import (
     Mechanism,
     NoNoise,
     coordinate_variance,
+    is_gaussian,
     l1_mechanism,
     l2_mechanism,
     pure_share,
     weight_penalties,
     within_reach,
 )
+from ..release.mismatch import FALSE_ALARM, LARGEST_SHARE, margin, warn_of_targets
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import group_sensitivity, sum_over_rows
@@ -67,6 +69,9 @@ _BITS, _ROWS = 20, 2**15
 # The range is used if the released numbers show by so many deviations of the noise that it holds records, and do not
 # show that it misses more than this part of them.
 _HOLDS, _MISSES, _SURE_BY = 3.0, 0.1, 2.0
+
+# Part of the weight of a record beyond the bounds that is counted apart.
+_BEYOND = 0.25
 
 # A warning names ranges that are at most this part of their bounds.
 _SMALL_PART = 0.001
@@ -149,23 +154,29 @@ def _in_cells(edges: Array, j: int, y: NDArray) -> NDArray[np.intp]:
     return np.bincount(np.searchsorted(edges[1:-1], values, side="right"), minlength=len(edges) - 1)
 
 
-def weights_in_range(lower: float, upper: float, y: NDArray) -> Array:
-    """Divide each record among three numbers, and return the sums: two in a range, and the number outside of it.
+def weights_in_range(lower: float, upper: float, y: NDArray, bounds: Pair) -> Array:
+    """Divide each record among four numbers, and return the sums: two in a range, outside of it, and beyond the bounds.
 
     A record in the range, at :math:`u` in [0, 1], has the weights :math:`1-u` and :math:`u`, where :math:`u` is rounded
-    to a multiple of :math:`2^{-20}`. Another record has the weight 1 in the third number. The weights are not negative,
-    and their sum is 1. Therefore adding or removing a record moves the three sums by at most 1, in L1 norm and in L2
-    norm, and a record at an end of the range attains both bounds. With k targets, the bounds are k and the square root
-    of k. Sums of such multiples are exact in doubles.
+    to a multiple of :math:`2^{-20}`. Another record has the weight 1 in the third number. A quarter of the weights of a
+    record beyond the bounds is in the fourth number. The weights are not negative, and their sum is 1. Therefore adding
+    or removing a record moves the four sums by at most 1, in L1 norm and in L2 norm, and a record at an end of the range
+    attains both bounds. With k targets, the bounds are k and the square root of k. Sums of such multiples are exact in
+    doubles.
     """
+    beyond = (y < bounds[0]) | (y > bounds[1])
+    y = np.clip(y, *bounds)
     outside = (y < lower) | (y > upper)
-    u = np.rint(np.clip((y[~outside] - lower) / (upper - lower), 0.0, 1.0) * 2.0**_BITS) * 2.0**-_BITS
-    return np.array([(1 - u).sum(), u.sum(), np.count_nonzero(outside)])
+    u = np.rint(np.clip((y - lower) / (upper - lower), 0.0, 1.0) * 2.0**_BITS) * 2.0**-_BITS
+    weights = np.where(beyond, 1 - _BEYOND, 1.0)
+    inside = weights * ~outside
+    return np.array([inside @ (1 - u), inside @ u, weights @ outside, _BEYOND * np.count_nonzero(beyond)])
 
 
 def _weights(ranges: list[Pair], bounds: list[Pair], y: NDArray) -> Array:
-    pairs = enumerate(zip(ranges, bounds, strict=True))
-    return np.concatenate([weights_in_range(*ends, _values(y, j, *outer)) for j, (ends, outer) in pairs])
+    columns = np.asarray(y if y.ndim > 1 else y[:, None], dtype=np.float64).T
+    triples = zip(ranges, columns, bounds, strict=True)
+    return np.concatenate([weights_in_range(*ends, own, outer) for ends, own, outer in triples])
 
 
 def _pure_share_of(epsilon: float, least: float, most: float) -> float:
@@ -215,7 +226,7 @@ class TargetRange:
             mu = gaussian_mu(epsilon, delta) * math.sqrt(_RANGE_SHARE)
             each = bounded_range_epsilon(mu / math.sqrt(n_targets))
             choice = GroupChoices(each, sensitivity, monotone=True, bounded_range=True)
-            sums, event = l2_mechanism(epsilon, delta, _LOCATION_SHARE, l2, 3 * n_targets)
+            sums, event = l2_mechanism(epsilon, delta, _LOCATION_SHARE, l2, 4 * n_targets)
             events = GaussianEvent(mu), event
         else:
             # Each of the rows of a group counts for a part of epsilon.
@@ -223,7 +234,7 @@ class TargetRange:
             shares = _pure_share_of(each_row, *_PURE_RANGE_SHARES), _pure_share_of(each_row, *_PURE_LOCATION_SHARES)
             part, rest = (pure_share(epsilon, share) for share in shares)
             choice = GroupChoices(pure_share(part, 1 / n_targets), sensitivity, monotone=True)
-            sums = l1_mechanism(rest, l1, 3 * n_targets)
+            sums = l1_mechanism(rest, l1, 4 * n_targets)
             events = PureEvent(part), PureEvent(rest)
         theorems = Theorem("Regression", 1), Theorem("Regression", 2)
         labels, mechanisms = (RANGE, LOCATION), (choice, sums)
@@ -261,13 +272,24 @@ class TargetRange:
         mechanism = session.mechanism(LOCATION)
         weights = sum_over_rows(partial(_weights, ranges, bounds), y, block_rows=_ROWS)
         noise = math.sqrt(coordinate_variance(mechanism))
-        released = session.release(LOCATION, within_reach(mechanism, weights)).reshape(-1, 3)
-        found = [_postprocess(*parts, noise) for parts in zip(released, ranges, bounds, strict=True)]
+        released = session.release(LOCATION, within_reach(mechanism, weights)).reshape(-1, 4)
+        found = [_postprocess(*parts, noise) for parts in zip(released[:, :3], ranges, bounds, strict=True)]
         lower, upper, mean, deviation, count = np.array(found).T
-        if noise > 0:
+        if not _warn_of_targets_beyond(released, noise, is_gaussian(mechanism)) and noise > 0:
             _warn_of_bounds(lower, upper, targets)
         count = max(1.0, noise * math.sqrt(3 / len(count)), float(count.mean()))
         return Located(targets.within(lower, upper, centred), mean, deviation, count)
+
+
+def _warn_of_targets_beyond(released: Array, noise: float, gaussian: bool) -> bool:
+    """Warn if many targets are beyond their bounds, and tell whether."""
+    weights = np.array([0.0, 0.0, 0.0, 1 / _BEYOND]) - LARGEST_SHARE
+    reach = margin(noise * float(np.linalg.norm(weights)), FALSE_ALARM / len(released), gaussian)
+    shares = released[:, 3] / _BEYOND / np.maximum(released.sum(axis=1), 1.0)
+    off = [float(share) for share, excess in zip(shares, released @ weights, strict=True) if excess > reach]
+    if off:
+        warn_of_targets(max(off))
+    return bool(off)
 
 
 def _warn_of_bounds(lower: Array, upper: Array, bounds: Scaling) -> None:
@@ -277,9 +299,8 @@ def _warn_of_bounds(lower: Array, upper: Array, bounds: Scaling) -> None:
         j = int(small.argmax())
         warn(
             f"bounds_y are more than {1 / _SMALL_PART:g} times as wide as the released range of the targets"
-            f"{f' {j}' if len(lower) > 1 else ''}, which is ({lower[j]:g}, {upper[j]:g}). Check whether targets are "
-            "beyond bounds_y. Narrower bounds that are known without the data leave more of the budget for the fit. "
-            "If none are known, release bounds by skdp.preprocessing.private_bounds. The budget was charged",
+            f"{f' {j}' if len(lower) > 1 else ''}, which is ({lower[j]:g}, {upper[j]:g}). Narrower bounds "
+            "that are known without the data leave more of the budget for the fit. If none are known, release bounds by skdp.preprocessing.private_bounds. The budget was charged",
             SchemaMismatchWarning,
         )
 

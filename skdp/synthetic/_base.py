@@ -149,8 +149,8 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
             deviation = noise_scale(mechanism) * math.sqrt(counts.size / len(classes))
             by_class = counts.reshape(-1, len(classes)).sum(axis=0)
             parts = label_parts(classes, by_class, deviation)
-            spread, gaussian = deviation * math.sqrt(len(classes)), is_gaussian(mechanism)
-            warn_of_mismatch(float(by_class.sum()), spread, parts, labels=True, gaussian=gaussian)
+            total = float(by_class.sum()), deviation**2 * len(classes)
+            warn_of_mismatch(parts, labels=total, gaussian=is_gaussian(mechanism))
         return {
             "counts_": counts,
             "weights_": postprocess_weights(counts, mechanism),

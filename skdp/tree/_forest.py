@@ -118,16 +118,20 @@ def _warn_of_counts(
     }
     every = by_columns.pop((), None) if first is None else first
     root = math.sqrt(counts.shape[2])
-    totals = {columns[0]: (float(c.sum()), spread * root) for columns, (c, spread) in by_columns.items() if columns}
-    parts = [column_part(j if names is None else str(names[j]), *total) for j, total in totals.items()]
-    if every is not None:
-        labels = [] if first or classes is None else label_parts(classes, *every)
-        warn_of_mismatch(
-            float(every[0].sum()), every[1] * root, [*labels, *parts], labels=bool(labels), gaussian=gaussian
-        )
-    elif totals:
-        most, spread = (max(each) for each in zip(*totals.values(), strict=True))
-        warn_of_mismatch(most, spread, parts, labels=classes is not None, n_totals=len(totals), gaussian=gaussian)
+    totals = {
+        columns[0]: (float(c.sum()), (spread * root) ** 2) for columns, (c, spread) in by_columns.items() if columns
+    }
+    if every is None and not totals:
+        return
+    if every is None:
+        most, variance = (max(each) for each in zip(*totals.values(), strict=True))
+        total, n_totals = (most, variance), len(totals)
+    else:
+        total, n_totals = (float(every[0].sum()), (every[1] * root) ** 2), 1
+    labels = None if first or classes is None else total
+    parts = [] if labels is None or every is None else label_parts(classes, *every)
+    parts += [column_part(j if names is None else str(names[j]), known, total) for j, known in totals.items()]
+    warn_of_mismatch(parts, labels=labels, n_totals=n_totals, gaussian=gaussian)
 
 
 class RandomTrees(TreeModel, PrivateEstimator):

@@ -468,8 +468,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
 
         by_class, spread = counts[0].sum(axis=0), noise * math.sqrt(np.count_nonzero(reachable))
         parts = label_parts(classes, by_class, spread)
-        of_total = spread * math.sqrt(len(classes))
-        warn_of_mismatch(float(by_class.sum()), of_total, parts, labels=True, gaussian=gaussian)
+        warn_of_mismatch(parts, labels=(float(by_class.sum()), spread**2 * len(classes)), gaussian=gaussian)
         prior = class_prior(*totals_of(counts, reachable, noise))
         levels = class_distributions(counts, reachable, noise, True, prior)
         merged = few_records(counts[0], noise) if parameters.prune else splits.merged

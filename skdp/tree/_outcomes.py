@@ -229,11 +229,10 @@ class Labels(Outcome):
         def block(codes: NDArray[np.intp]) -> NDArray[np.intp]:
             return np.bincount(np.where(codes < 0, self.n_classes, codes), minlength=self.n_classes + 1)
 
-        spread = math.sqrt(coordinate_variance(session.mechanism(self.first)))
+        variance = coordinate_variance(session.mechanism(self.first))
         released = session.release(self.first, sum_over_rows(block, y, block_rows=2**17).astype(np.float64))
-        # The noise in the sum of the declared ones is larger than in the count of the others.
-        warn_of_labels(float(released[:-1].sum()), spread * math.sqrt(self.n_classes), float(released[-1]))
-        return released[:-1], spread
+        warn_of_labels((float(released[:-1].sum()), variance * self.n_classes), (float(released[-1]), variance))
+        return released[:-1], math.sqrt(variance)
 
     def sums(self, mechanism: Mechanism, structure: Structure, X: NDArray, y: NDArray) -> Array:
         return leaf_counts(structure, X, y, self.n_classes).ravel()

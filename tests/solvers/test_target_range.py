@@ -82,11 +82,12 @@ def test_a_record_moves_the_sums_by_at_most_the_claim(epsilon, delta, n_targets,
     norm = {"L1": 1, "L2": 2}[mechanism.norm]
     largest = 0.0
     for _ in range(100):
-        ends = [tuple(sorted(rng.uniform(-1, 1, size=2))) for _ in range(n_targets)]
+        ends = [tuple(sorted(rng.uniform(-0.9, 0.9, size=2))) for _ in range(n_targets)]
         record = np.array([rng.choice([*pair, rng.uniform(-1, 1), pair[0] / 2 + pair[1] / 2]) for pair in ends])
         before = [targets(rng, -1.0, 1.0) for _ in ends]
         moved = [
-            weights_in_range(*pair, np.append(y, np.full(rows, one))) - weights_in_range(*pair, y)
+            weights_in_range(*pair, np.append(y, np.full(rows, one)), (-0.9, 0.9))
+            - weights_in_range(*pair, y, (-0.9, 0.9))
             for pair, y, one in zip(ends, before, record, strict=True)
         ]
         largest = max(largest, float(np.linalg.norm(np.concatenate(moved), norm)))
@@ -96,7 +97,9 @@ def test_a_record_moves_the_sums_by_at_most_the_claim(epsilon, delta, n_targets,
 
 def test_weights_are_multiples_that_doubles_add_exactly():
     y = np.random.default_rng(0).uniform(-0.1, 1.1, size=999)
-    once, weights = [weights_in_range(0.0, 1.0, y[[i]]) for i in range(len(y))], weights_in_range(0.0, 1.0, y)
+    bounds = (-0.05, 1.05)
+    once = [weights_in_range(0.0, 1.0, y[[i]], bounds) for i in range(len(y))]
+    weights = weights_in_range(0.0, 1.0, y, bounds)
     np.testing.assert_array_equal(np.sum(once, axis=0), weights)
     assert weights.sum() == len(y)
 
