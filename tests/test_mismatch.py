@@ -43,15 +43,13 @@ from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
 from skdp.release.entries import (
     ENTRIES,
     ENTRIES_SHARE,
-    INSIDE,
-    LISTED,
-    OUTSIDE,
     check_entries,
     entries_mechanism,
 )
 from skdp.release.mismatch import (
     FALSE_ALARM,
     FEWEST,
+    LARGEST_SHARE,
     LEAST_SHARE_OF_LABEL,
     NOT_RELEASED,
     column_part,
@@ -62,7 +60,7 @@ from skdp.release.mismatch import (
     warn_of_mismatch,
 )
 from skdp.release.session import ReleaseSession
-from skdp.schema.encoding import Encoding
+from skdp.schema.encoding import INSIDE, LISTED, OUTSIDE, Encoding
 from skdp.synthetic import HistogramRegressor
 
 RNG = np.random.default_rng(0)
@@ -312,13 +310,14 @@ def recorded(mechanism, released, seed=0):
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_numbers_of_entries_raise_no_alarm_at_the_largest_shares(delta):
-    """Numbers of which one half is outside, numbers of which 8/9 are missing, and texts of which one tenth is outside."""
+    """One half of numbers is outside, 8/9 of them are missing, or one tenth of texts is outside."""
     n, runs = 1800, 1000
     shares = {"a": (INSIDE, OUTSIDE, 2), "b": (INSIDE, 1 / 16, 9), "c": (LISTED, OUTSIDE, 10)}
     X, columns = np.zeros((n, 3)), {}
     for place, (name, (inside, added, parts)) in enumerate(shares.items()):
         columns[name] = (inside, [(place, 1.0, 1.5, added)])
         X[: n // 10 if name == "c" else n - n // parts, place] = 1.0
+    assert LARGEST_SHARE <= LISTED / (LISTED - OUTSIDE) < LARGEST_SHARE + 1e-3
     mechanism, _ = entries_mechanism(4, 1.0, delta, ENTRIES_SHARE)
     known = np.arange(n * 10 // 9) < n
     alarms = 0

@@ -197,9 +197,9 @@ def release_cells(
     codes = rowwise(columns.codes, X)
     mechanism = session.mechanism(COUNTS)
     # Without labels, the last number is 0.
-    others = 0.0 if known is None else left_out(known)
+    outside = 0.0 if known is None else left_out(known)
     of_labels = with_labels(n_labels, labels) if n_labels else np.empty(0)
-    exact = [*records_in_cells(columns.sizes, codes), *of_labels, others]
+    exact = [*records_in_cells(columns.sizes, codes), *of_labels, outside]
     released = session.release(COUNTS, within_reach(mechanism, exact))
     found, of_labels = np.delete(released, slice(-1 - n_labels, -1)), released[len(released) - 1 - n_labels : -1]
     noise = math.sqrt(coordinate_variance(mechanism))

@@ -3,16 +3,17 @@ r"""Entries and labels outside of their declaration, for estimators with a schem
 Each column of the schema has a number: 1/2 for each record with an entry that is strictly beyond the bounds or in no
 category, and less than 0 for each record with a declared entry. It is -1/2 for numbers and categories of numbers. Then
 the expectation is positive only if more than half of the entries are outside. For categories of text it is about -1/18,
-so that this share is a tenth. Because most entries may be missing, a missing entry adds little: the expectation is positive
-only if more than 8/9 of the numbers, or 16/17 of the categories, are missing or unreadable. A label that is not declared
-counts as an entry in no category of text. Records of such labels count in no other number. The vector of `d` numbers is
-a sum over records, of which one moves it by at most :math:`\sqrt d/2` in L2 norm (user guide, "Units", theorem 1).
+so that this share is a tenth. Most entries may be missing, and a missing entry adds little: the expectation is positive
+only if more than 8/9 of the numbers, or 16/17 of the categories, are missing or unreadable. A label that is not
+declared counts as an entry in no category of text. Records of such labels count in no other number. The vector of `d`
+numbers is a sum over records, of which one moves it by at most :math:`\sqrt d/2` in L2 norm (user guide, "Units",
+theorem 1).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -23,21 +24,14 @@ from scipy.sparse import issparse
 from ..accounting import PrivacyEvent, PureEvent
 from ..mechanisms import Mechanism, NoNoise, coordinate_variance, is_gaussian, l2_mechanism
 from ..parts.arrays import PartedArray, folded
-from .mismatch import FALSE_ALARM, LARGEST_SHARE, margin, values_of, warn_of_classes, warn_of_parts
+from ..schema.encoding import LISTED, OUTSIDE, Outside
+from .mismatch import FALSE_ALARM, margin, values_of, warn_of_classes, warn_of_parts
 from .session import ReleaseSession
 
 ENTRIES = "entries outside of their declaration"
 
 #: Share of the budget, of epsilon or of the square of the GDP parameter, with columns and for the target alone.
 ENTRIES_SHARE, TARGET_SHARE = 0.02, 0.005
-
-#: What an entry outside adds, and a declared one, if half of the entries may be outside, or a tenth. Sums of such
-#: multiples of a power of 2 are exact.
-OUTSIDE, INSIDE, LISTED = 0.5, -0.5, -math.ceil(512 * LARGEST_SHARE / (1 - LARGEST_SHARE)) / 1024
-
-#: What the entries of a column add, unless they are in one of the disjoint intervals of encoded columns. An interval has
-#: the position of its column, its first number, its end, and what is added.
-Outside = tuple[float, Sequence[tuple[int, float, float, float]]]
 
 
 def entries_mechanism(size: int, epsilon: float, delta: float, share: float) -> tuple[Mechanism, PrivacyEvent]:
@@ -48,9 +42,7 @@ def entries_mechanism(size: int, epsilon: float, delta: float, share: float) -> 
     return l2_mechanism(epsilon, delta, share, sensitivity, size)
 
 
-def check_entries(
-    session: ReleaseSession, columns: Mapping[str, Outside], labels: bool, X: Any, known: Any
-) -> None:
+def check_entries(session: ReleaseSession, columns: Mapping[str, Outside], labels: bool, X: Any, known: Any) -> None:
     """Release the numbers of columns and of labels, and warn of those that are positive beyond the noise."""
     # X has the `known` rows, or those that weights keep of them if `known` is None.
     mechanism = session.mechanism(ENTRIES)

@@ -44,7 +44,7 @@ FALSE_ALARM = 5e-3
 #: A declared label, or the declared values of a column, with at least this share of the records count as present.
 LEAST_SHARE_OF_LABEL, LEAST_SHARE = 0.02, 0.05
 
-#: Entries in no category of a column, and records without a declared label, are named from this share of the records on.
+#: Entries in no category, records without a declared label, and targets beyond their bounds may have this share.
 LARGEST_SHARE = 0.1
 
 #: Entries in the last of many cells of an ordered column, where numbers beyond the upper bound count, are named if they

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ..release.entries import INSIDE, LISTED, OUTSIDE, Outside
 from .bins import bin_names
 from .declared import (
     MISSING_CELL,
@@ -41,6 +40,13 @@ Array = NDArray[np.float64]
 #: - "values": numbers as they are, without categories or missing values;
 #: - "categories": codes of categories, without numbers.
 FORMS = ("linear", "codes", "ends", "cells", "values", "categories")
+
+#: What an entry outside adds, and a declared one, if half of the entries may be outside, or a tenth. Sums are exact.
+OUTSIDE, INSIDE, LISTED = 0.5, -0.5, -57 / 1024
+
+#: What entries of a column add, unless they are in one of the disjoint intervals of encoded columns. An interval has
+#: the position of its column, its first number, its end, and what is added.
+Outside = tuple[float, Sequence[tuple[int, float, float, float]]]
 
 # What missing numbers add. So many missing entries of a category weigh as much as a declared one.
 _MISSING_NUMBER, _MISSING_CATEGORIES = 1 / 16, 16

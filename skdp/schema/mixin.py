@@ -13,10 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..checks.params import check_classes
 from ..parts.arrays import rowwise
 from ..parts.objects import is_collection
-from ..release.entries import Outside
 from .columns import check_edges
 from .declared import Category
-from .encoding import Encoding, even_edges
+from .encoding import Encoding, Outside, even_edges
 from .entries import labels_by, table_columns
 from .schema import Schema, as_schema
 

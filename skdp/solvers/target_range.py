@@ -160,7 +160,7 @@ def weights_in_range(lower: float, upper: float, y: NDArray, bounds: Pair) -> Ar
     A record in the range, at :math:`u` in [0, 1], has the weights :math:`1-u` and :math:`u`, where :math:`u` is rounded
     to a multiple of :math:`2^{-20}`. Another record has the weight 1 in the third number. A quarter of the weights of a
     record beyond the bounds is in the fourth number. The weights are not negative, and their sum is 1. Therefore adding
-    or removing a record moves the four sums by at most 1, in L1 norm and in L2 norm, and a record at an end of the range
+    or removing a record moves the four sums by at most 1, in L1 norm and in L2 norm. A record at an end of the range
     attains both bounds. With k targets, the bounds are k and the square root of k. Sums of such multiples are exact in
     doubles.
     """
@@ -299,8 +299,9 @@ def _warn_of_bounds(lower: Array, upper: Array, bounds: Scaling) -> None:
         j = int(small.argmax())
         warn(
             f"bounds_y are more than {1 / _SMALL_PART:g} times as wide as the released range of the targets"
-            f"{f' {j}' if len(lower) > 1 else ''}, which is ({lower[j]:g}, {upper[j]:g}). Narrower bounds "
-            "that are known without the data leave more of the budget for the fit. If none are known, release bounds by skdp.preprocessing.private_bounds. The budget was charged",
+            f"{f' {j}' if len(lower) > 1 else ''}, which is ({lower[j]:g}, {upper[j]:g}). Narrower bounds that are "
+            "known without the data leave more of the budget for the fit. If none are known, release bounds by "
+            "skdp.preprocessing.private_bounds. The budget was charged",
             SchemaMismatchWarning,
         )
 

@@ -129,7 +129,7 @@ def _warn_of_counts(
     else:
         total, n_totals = (float(every[0].sum()), (every[1] * root) ** 2), 1
     labels = None if first or classes is None else total
-    parts = [] if labels is None or every is None else label_parts(classes, *every)
+    parts = [] if first or classes is None or every is None else label_parts(classes, *every)
     parts += [column_part(j if names is None else str(names[j]), known, total) for j, known in totals.items()]
     warn_of_mismatch(parts, labels=labels, n_totals=n_totals, gaussian=gaussian)
 
