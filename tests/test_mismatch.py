@@ -27,6 +27,7 @@ from skdp import (
     Number,
     Schema,
 )
+from skdp import stats as descriptive
 from skdp.cluster import DPKMeans
 from skdp.decomposition import DPPCA
 from skdp.exceptions import SchemaMismatchWarning
@@ -584,3 +585,29 @@ def test_numbers_beyond_their_bounds_are_found(kind, parameters):
         assert any("the declared values of the column 'age'. " in message for message in messages) == found
     for end in (0.0, 1.0):
         assert said(partial(clone(model).set_params(schema=SURGERY).fit, X.assign(age=end), y)) == []
+
+
+# --- statistics ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_statistics_warn_by_what_they_release(epsilon, delta):
+    """Good tables, with 9 % in no category, and wrong ones. Fewer than 25 numbers are found by means at epsilon 1."""
+    X, _ = patients(4000)
+    X = X.assign(ward=np.where(np.random.default_rng(0).random(4000) < 0.09, "other", X["ward"]))
+    wrong = X.assign(ward=X["ward"].str.title(), age="unknown")
+    runs, alarms = 40, 0
+    for seed in range(runs):
+        words = {"schema": Schema(dict(SURGERY)), "epsilon": epsilon, "delta": delta, "random_state": seed}
+        kept = said(lambda words=words: descriptive.value_counts(X, columns="ward", **words))
+        kept += said(lambda words=words: descriptive.mean(X, columns="age", **words))
+        alarms += bool(kept)
+        (message,) = said(lambda words=words: descriptive.value_counts(wrong, columns="ward", **words))
+        assert "the column 'ward' (about " in message
+        (message,) = said(lambda words=words: descriptive.contingency(wrong, columns=["ward", "kind"], **words))
+        assert "the column 'ward' (about " in message
+        for statistic in [descriptive.mean] * (epsilon >= 1) + [descriptive.std] * (epsilon > 1):
+            (message,) = said(lambda words=words, one=statistic: one(wrong, columns="age", **words))
+            assert "the declared values of the column 'age'. " in message
+    assert stats.binom.sf(alarms - 1, runs, 0.01) > 1e-9

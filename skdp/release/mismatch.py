@@ -223,6 +223,12 @@ def warn_of_mismatch(
     warn_of_parts([what + note for what, note in off.items()])
 
 
+def warn_of_few(names: Sequence[str], counts: NDArray, variance: float) -> None:
+    """Warn of declared values that hardly any record has, if there is no count of all records."""
+    reach = margin(math.sqrt(variance), FALSE_ALARM / len(names))
+    warn_of_parts([name for name, n in zip(names, counts.tolist(), strict=True) if FEWEST - n > reach])
+
+
 def warn_of_parts(off: Sequence[str]) -> None:
     """Warn of declared parts that do not fit the data."""
     if off:

@@ -15,6 +15,7 @@ from ..mechanisms import within_reach
 from ..parts.arrays import rowwise
 from ..release.estimates import Around, Counts, Estimate
 from ..release.laws import combination
+from ..release.mismatch import values_of, warn_of_few
 from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic
 from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances
@@ -216,6 +217,9 @@ def _moments(call: Call, degree: int, power: float) -> Estimate:
     plan = call.plan(budget, (LABEL, design.mechanism, 1.0, THEOREM), events=[design.event])
     session, values = call.open(plan, numbers.values)
     sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
+    if numbers.may_lack:
+        variance = combination(design.mechanism, design.powers[0]).variance
+        warn_of_few([values_of(name) for name in numbers.names], sums[:, 0], variance)
     shape = () if numbers.single else (numbers.width,)
     found = in_units(means(design, sums), numbers.centre, numbers.half, shape)
     details: dict[str, Any] = {"count": sums[:, 0].reshape(shape)}

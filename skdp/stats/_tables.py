@@ -14,15 +14,16 @@ from ..accounting import ApproximateEvent, Budget, PrivacyEvent, PureEvent
 from ..checks.params import check_integer, increasing_edges, is_list
 from ..checks.values import shown
 from ..mechanisms import Mechanism, NoNoise, StabilityCounts
-from ..parts.arrays import column_of, rowwise
+from ..parts.arrays import rowwise
 from ..release.estimates import Counts, Estimate, Quotient
 from ..release.laws import combination
+from ..release.mismatch import NOT_RELEASED, declared_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
 from ..schema.declared import Category, missing_cell, read_cells
 from ..schema.entries import read_column
 from ..sensitivity import sum_over_rows
-from ._call import COUNTS, Call, Numbers, cells_in, choosing, label_names, numbers_of, private_labels, statistic
+from ._call import COUNTS, Call, Cells, Numbers, cells_in, choosing, label_names, numbers_of, private_labels, statistic
 from ._noise import Sensitivity
 
 Array = NDArray[np.float64]
@@ -62,6 +63,19 @@ def released_table(
     exact = sum_over_rows(count or block, rows, block_rows=max(2**16, size))
     counts = np.rint(session.release("counts", exact.astype(np.float64))).astype(np.int64)
     return counts.reshape(shape), mechanism, plan
+
+
+def cells_table(call: Call, cells: Cells) -> tuple[NDArray, Any, PrivacyGuarantee]:
+    """Release the number of records in each combination of cells, and warn of categories that do not fit."""
+    counts, mechanism, plan = released_table(call, cells.flat, cells.shape)
+    variance, parts, schema = combination(mechanism, 1.0).variance * counts.size, [], call.schema
+    assert schema is not None
+    for j, name in enumerate(cells.names):
+        own = counts.sum(axis=tuple(set(range(counts.ndim)) - {j}))
+        column: Any = schema[name]
+        parts += declared_parts(name, own, len(column.values), NOT_RELEASED, variance / len(own))
+    warn_of_mismatch(parts, labels=None)
+    return counts, mechanism, plan
 
 
 def table_estimate(
@@ -217,8 +231,7 @@ def value_counts(call: Call) -> Estimate:
         cells = cells_in(call)
         if len(cells.names) > 1:
             raise ValueError("columns must name one column of categories. Use contingency for several columns")
-        counts, mechanism, plan = released_table(call, column_of(0, cells.codes), cells.shape)
-        return table_estimate(counts, mechanism, plan, cells.labels[0], {})
+        return table_estimate(*cells_table(call, cells), cells.labels[0], {})
     mechanism, event = occurring_mechanism(call.budget, call.unit.rows)
     plan = call.plan(call.budget, ("labels and counts", mechanism, 1.0, OCCURRING), events=[event])
     session, labels, known = call.open(plan, *private_labels(call.table))
@@ -358,7 +371,7 @@ def contingency(call: Call) -> Estimate:
     (4, 4)
     """
     cells = cells_in(call)
-    counts, mechanism, plan = released_table(call, cells.flat, cells.shape)
+    counts, mechanism, plan = cells_table(call, cells)
     axes = range(counts.ndim)
     margins = [counts.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
     return table_estimate(counts, mechanism, plan, (), {"labels": cells.labels, "margins": margins})

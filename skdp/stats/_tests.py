@@ -22,7 +22,7 @@ from ._call import Call, cells_in, choosing, numbers_of, statistic
 from ._groups import group_releases
 from ._moments import means
 from ._ranks import edges_of
-from ._tables import released_table
+from ._tables import cells_table, released_table
 
 Array = NDArray[np.float64]
 
@@ -376,7 +376,7 @@ def chi2_contingency(call: Call) -> TestResult:
             f"the test has {(sizes[0] - 1) * (sizes[1] - 1)} degrees of freedom, but the limit is {_MOST_FREEDOM}. "
             "Declare fewer categories. Nothing was charged"
         )
-    counts, mechanism, plan = released_table(call, cells.flat, cells.shape)
+    counts, mechanism, plan = cells_table(call, cells)
     table = counts[: sizes[0], : sizes[1]].astype(np.float64)
     variance = combination(mechanism, 1.0).variance
     found, count, rows, columns = _statistic(table, variance)
