@@ -1,14 +1,15 @@
 r"""Evaluation of a model by private records, with noisy counts.
 
 Theorem. Let each record add 1 to one cell of a table, or add its gain to one cell and the rest of the largest gain to
-another. Adding a record changes the table by at most 1 in L1 norm, or by at most the largest gain :math:`G`. The table
-with discrete Laplace noise of scale :math:`G/\varepsilon`, or with Gaussian noise, has the stated guarantee. All
+another. A target beyond its bounds adds :math:`G/16` to a third cell. Adding a record changes the table by at most 1 in
+L1 norm, or by the largest gain :math:`G`, or by :math:`17G/16` for targets with bounds. For this bound L, the table
+with discrete Laplace noise of scale :math:`L/\varepsilon`, or with Gaussian noise, has the stated guarantee. All
 results are computed from it. Proof: the cells of the record depend on the record and on the model. The model does not
 depend on the record, or was charged. For an area under a curve, the edges of the bins are quantiles among public edges,
 which are released first (preprocessing, theorem 2). Given these edges, each record is in one cell.
 
 If groups count, at most :math:`m` records of each count, and all records of a group change the table by at most
-:math:`m`, or :math:`mG` (user guide, "Units", theorem 1).
+:math:`mL` (user guide, "Units", theorem 1).
 """
 
 from __future__ import annotations
@@ -36,8 +37,17 @@ from ..accounting import (
 from ..checks.data import check_quietly, encode_labels
 from ..checks.params import check_classes, check_integer, check_n_jobs
 from ..checks.silence import discreet
-from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, NoNoise, l2_mechanism, quantile_mechanism
+from ..mechanisms import (
+    DiscreteLaplaceMechanism,
+    Mechanism,
+    NoiseSource,
+    NoNoise,
+    coordinate_variance,
+    l2_mechanism,
+    quantile_mechanism,
+)
 from ..release.estimates import Estimate
+from ..release.mismatch import warn_of_beyond
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
 from ..release.theorems import Theorem
 from ..release.units import Unit
@@ -116,7 +126,7 @@ def _planned(
         events.append(event)
         # This is less by more than the rounding of parts.
         share *= (1 - _EDGES_PORTION) * (1 - 2.0**-40)
-    most = group_sensitivity(float(measure.most), rows)
+    most = group_sensitivity(float(measure.moved), rows)
     table, event = _table_mechanism(whole, share, most, math.prod(measure.shape) * n_tables)
     return [*releases, Release(_TABLE, table, share, Theorem("Model selection", 4))], (*events, event)
 
@@ -130,7 +140,16 @@ def _released(
         counts = exact.sum(axis=-1).reshape(-1, measure.shape[0]).sum(axis=0)
         positions = session.release(_EDGES, counts[None])[0].astype(np.intp)
         measure, exact = measure.merged(exact, positions)
-    return measure, np.rint(session.release(_TABLE, exact)).astype(np.int64)
+    mechanism = session.mechanism(_TABLE)
+    counts = np.rint(session.release(_TABLE, exact)).astype(np.int64)
+    if isinstance(measure, Score) and measure.beyond:
+        # The targets of all tables are compared together.
+        variance = coordinate_variance(mechanism) * counts.size / 3
+        gained, missed, beyond = counts.reshape(-1, 3).sum(axis=0).tolist()
+        total = (gained + missed) / measure.most, 2 * variance / measure.most**2
+        warn_of_beyond((beyond / measure.beyond, variance / measure.beyond**2), total)
+        counts = counts[..., :2]
+    return measure, counts
 
 
 def _without_weights(metric: str, label_weights: Any) -> str:

@@ -5,7 +5,7 @@ not depend on the record. Adding a record raises the sum of gains by between 0 a
 
 Every score here is such a sum: the number of correct labels (:math:`G = 1`), the number of correct labels with public
 weights, and the clipping bound minus the clipped loss. The loss is rounded to a lattice for each record, so that the
-sum is exact.
+sum is exact. An evaluation of a regression also counts targets beyond their bounds, which add :math:`G/16` each.
 
 Scores without such a form are refused. The area under the ROC curve compares pairs of records, R^2 divides by the
 variance of the others' targets, and a function from the user may do anything. Areas and F1 are computed from tables of
@@ -72,6 +72,9 @@ _CENTRE, _FARTHEST, _N_FINE = 1e-4, 36.0, 2**14
 #: Number of levels of a clipped loss, and of class weights.
 LEVELS = 2**12
 
+# A target beyond its bounds adds the largest gain over this number to a sum.
+_BEYOND = 16
+
 
 @dataclass(frozen=True)
 class Score:
@@ -84,6 +87,7 @@ class Score:
     classes: NDArray | None = None
     weights: NDArray[np.int64] | None = None  # Largest gain of a record of each label.
     bounds: tuple[float, float] | None = None  # Bounds of targets of a regression.
+    beyond: int = 0  # What a target beyond the bounds adds to a third sum.
 
     def gains(self, model: Any, X: Any, y: NDArray) -> Gains:
         """Return the gain of each row, between 0 and `most`, as a function of the row and of the model only."""
@@ -127,13 +131,23 @@ class Score:
     def _remainder(self, share: NDArray[np.float64]) -> Gains:
         return self.most - np.rint(share * self.most).astype(np.int64)
 
-    #: Shape of the result of `cells`.
-    shape = (2,)
+    @property
+    def shape(self) -> tuple[int]:
+        """Shape of the result of `cells`."""
+        return (2 + (self.beyond > 0),)
+
+    @property
+    def moved(self) -> int:
+        """What one record adds to the sums, at most."""
+        return self.most + self.beyond
 
     def cells(self, model: Any, X: Any, y: NDArray) -> Gains:
-        """Return the sum of gains, and the sum of the differences to the largest gains."""
+        """Return the sum of gains, that of the differences to the largest gains, and that of targets beyond bounds."""
         gains = self.gains(model, X, y)
-        return np.array([gains.sum(), (self.possible(y) - gains).sum()])
+        sums = [gains.sum(), (self.possible(y) - gains).sum()]
+        if self.bounds is not None:
+            sums.append(self.beyond * np.count_nonzero((y < self.bounds[0]) | (y > self.bounds[1])))
+        return np.array(sums)
 
     def value(self, sums: Any) -> float:
         """Return the score from exact or noisy sums of gains and missing gains. NaN unless their total is positive."""
@@ -192,7 +206,7 @@ def make_score(
         raise ValueError("bounds_y must be one pair of numbers")
     width = float(high - low)
     unit = width**2 if scoring == "neg_mean_squared_error" else width
-    return Score(scoring, LEVELS, unit, True, bounds=(float(low), float(high)))
+    return Score(scoring, LEVELS, unit, True, bounds=(float(low), float(high)), beyond=LEVELS // _BEYOND)
 
 
 def _fine_edges() -> NDArray[np.float64]:
@@ -211,8 +225,8 @@ class Table:
     classes: NDArray
     edges: NDArray | None  # Edges of the bins of a histogram, or None for a confusion matrix.
 
-    #: Contribution of one record to a cell.
-    most = 1
+    #: Contribution of one record to a cell, and to the table.
+    most = moved = 1
 
     @property
     def is_area(self) -> bool:

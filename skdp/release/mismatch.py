@@ -185,13 +185,17 @@ def warn_of_labels(
     return bool(shown)
 
 
-def warn_of_targets(share: float) -> None:
-    """Warn that many targets are beyond their bounds, by a released share."""
+def warn_of_beyond(beyond: Count, total: Count, probability: float = FALSE_ALARM, gaussian: bool = False) -> bool:
+    """Warn if many targets are beyond their bounds, and tell whether."""
+    excess, deviation = excess_of(beyond, NOT_RELEASED, total, LARGEST_SHARE)
+    if excess <= margin(deviation, probability, gaussian):
+        return False
     warn(
-        f"the released counts show that {percent(share, 1.0)} of the targets are beyond bounds_y. They count as the "
-        "bounds. Check the units of y, and the bounds of the target. The budget was charged",
+        f"the released counts show that {percent(beyond[0], total[0])} of the targets are beyond bounds_y. They count "
+        "as the bounds. Check the units of y, and the bounds of the target. The budget was charged",
         SchemaMismatchWarning,
     )
+    return True
 
 
 def warn_of_classes(

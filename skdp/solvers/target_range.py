@@ -30,7 +30,7 @@ from ..mechanisms import (
     weight_penalties,
     within_reach,
 )
-from ..release.mismatch import FALSE_ALARM, LARGEST_SHARE, margin, warn_of_targets
+from ..release.mismatch import FALSE_ALARM, warn_of_beyond
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import group_sensitivity, sum_over_rows
@@ -275,21 +275,15 @@ class TargetRange:
         released = session.release(LOCATION, within_reach(mechanism, weights)).reshape(-1, 4)
         found = [_postprocess(*parts, noise) for parts in zip(released[:, :3], ranges, bounds, strict=True)]
         lower, upper, mean, deviation, count = np.array(found).T
-        if not _warn_of_targets_beyond(released, noise, is_gaussian(mechanism)) and noise > 0:
+        law = FALSE_ALARM / len(released), is_gaussian(mechanism)
+        warned = any(
+            warn_of_beyond((row[3] / _BEYOND, (noise / _BEYOND) ** 2), (sum(row), 4 * noise**2), *law)
+            for row in released.tolist()
+        )
+        if not warned and noise > 0:
             _warn_of_bounds(lower, upper, targets)
         count = max(1.0, noise * math.sqrt(3 / len(count)), float(count.mean()))
         return Located(targets.within(lower, upper, centred), mean, deviation, count)
-
-
-def _warn_of_targets_beyond(released: Array, noise: float, gaussian: bool) -> bool:
-    """Warn if many targets are beyond their bounds, and tell whether."""
-    weights = np.array([0.0, 0.0, 0.0, 1 / _BEYOND]) - LARGEST_SHARE
-    reach = margin(noise * float(np.linalg.norm(weights)), FALSE_ALARM / len(released), gaussian)
-    shares = released[:, 3] / _BEYOND / np.maximum(released.sum(axis=1), 1.0)
-    off = [float(share) for share, excess in zip(shares, released @ weights, strict=True) if excess > reach]
-    if off:
-        warn_of_targets(max(off))
-    return bool(off)
 
 
 def _warn_of_bounds(lower: Array, upper: Array, bounds: Scaling) -> None:

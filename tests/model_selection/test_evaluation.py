@@ -1,11 +1,12 @@
 """Private evaluation: what is charged, what one record changes, known answers without noise."""
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone, is_regressor
 from sklearn.compose import ColumnTransformer
@@ -36,7 +37,7 @@ from skdp import (
     ObjPertLogReg,
 )
 from skdp.ensemble import PATEClassifier, SampleAggregate
-from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
+from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SchemaMismatchWarning, SeededNoiseWarning
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, Mechanism
 from skdp.model_selection import private_cross_val_score, private_score
 from skdp.model_selection._evaluation import make_table
@@ -430,6 +431,40 @@ def test_gains_of_regression(regressor):
     score = make_score("neg_mean_absolute_error", regressor, None, bounds_y=(-1, 1))
     y = np.array([-1e9, 1e9, 0.0])
     assert np.all((score.gains(regressor, X[:3], y) >= 0) & (score.gains(regressor, X[:3], y) <= score.most))
+    # Each record moves the released sums by the claim at most, and one beyond the bounds attains it.
+    moved = [score.cells(regressor, X[[k]], y[[k]]) for k in range(3)]
+    assert [int(np.abs(own).sum()) for own in moved] == [score.moved, score.moved, score.most]
+    np.testing.assert_array_equal(np.sum(moved, axis=0), score.cells(regressor, X[:3], y))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0), (1.0, 0.0), (1.0, DELTA), (10.0, 0.0), (math.inf, 0.0)])
+@pytest.mark.parametrize("scoring", ["neg_mean_absolute_error", "neg_mean_squared_error"])
+def test_targets_beyond_their_bounds_are_named_by_scores(regressor, scoring, epsilon, delta):
+    """At most one evaluation in 100 may warn falsely. Probability that the test fails by chance: 1e-9."""
+    rng, n, alarms, runs = np.random.default_rng(0), 4000, 0, 40
+    rows = X[rng.integers(0, len(X), n)]
+    good, wrong = np.where(rng.random(n) < 0.09, 9.0, 1.0), np.where(rng.random(n) < 0.6, 9.0, 0.0)
+    words = {"metric": scoring, "bounds_y": (0, 1), "epsilon": epsilon, "delta": delta}
+    for seed in range(runs):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always", SchemaMismatchWarning)
+            private_score(regressor, rows, good, random_state=seed, **words)
+        alarms += bool(heard)
+        with pytest.warns(SchemaMismatchWarning, match="show that about [4-8][0-9] % of the targets are"):
+            private_score(regressor, rows, wrong, random_state=seed, **words)
+    assert stats.binom.sf(alarms - 1, runs, 0.01) > 1e-9
+    with pytest.warns(SchemaMismatchWarning, match="of the targets are beyond bounds_y"):
+        private_cross_val_score(
+            FunctionalMechLinReg(bounds=(-5, 5), bounds_y=(-10, 10)),
+            rows,
+            wrong,
+            cv=2,
+            scoring=scoring,
+            bounds_y=(0, 1),
+            epsilon=max(epsilon, 1.0),
+            delta=delta,
+            random_state=0,
+        )
 
 
 @pytest.mark.parametrize("delta", [0.0, DELTA])

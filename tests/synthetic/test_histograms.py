@@ -577,7 +577,7 @@ def test_the_model_sees_no_more_than_the_release(monkeypatch):
             return super().fit(X, y, sample_weight)
 
     model = HistogramRegressor(Spy(), **BOX, bounds_y=(0, 2), random_state=0)
-    fixed = {RANGE: np.zeros(1), LOCATION: np.zeros(3), COUNTS: np.arange(216.0)}
+    fixed = {RANGE: np.zeros(1), LOCATION: np.zeros(4), COUNTS: np.arange(216.0)}
     monkeypatch.setattr(_base.ReleaseSession, "release", lambda self, label, value: fixed[label].copy())
     for n_rows in (0, 500):
         model.fit(X[:n_rows], y[:n_rows])
