@@ -382,7 +382,7 @@ def test_targets_beyond_their_bounds_are_clipped(estimator):
         pytest.skip("bounds the result of each block")
     X, y = data_of(estimator)
     low, high = estimator.bounds_y
-    plain = seeded(declared(estimator)).fit(X, np.where(y > 0, high, low))
+    plain = seeded(declared(estimator)).fit(X, np.where(y > 0, np.nextafter(high, np.inf), np.nextafter(low, -np.inf)))
     for far_away in (2**62, 1e308, 2**70):
         target = [far_away if value > 0 else -far_away for value in y.tolist()]
         far = seeded(declared(estimator)).fit(X, target)
