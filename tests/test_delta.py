@@ -1,5 +1,6 @@
 """Warnings about delta: one that is far too large, one above its budget's, and 0 where the budget has more."""
 
+import re
 import warnings
 
 import numpy as np
@@ -81,9 +82,37 @@ def test_a_large_delta_is_remarked_on(delta):
 
 def test_a_budget_without_delta_says_how_to_open_one():
     budget = BudgetAccountant(3.0)
-    with pytest.raises(BudgetError, match=r"admits only charges with delta=0.*open another budget with delta=1e-07"):
+    with pytest.raises(BudgetError, match=r"exceeds.*Pass delta=0 .*open another budget with delta=1e-07 or more"):
         objective(delta=1e-7, accountant=budget).fit(X, Y)
     assert len(budget) == 0
+
+
+@pytest.mark.filterwarnings("ignore:delta=0.1 admits")
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_a_delta_above_that_of_the_budget_is_named_with_one_that_is_admitted(epsilon):
+    budget = BudgetAccountant(1.0, 1e-5)
+    model = objective(epsilon=epsilon, delta=0.1, accountant=budget)
+    with pytest.raises(BudgetError, match=r"^the delta of .* exceeds the delta of .*Pass delta=1e-06 ") as caught:
+        model.fit(X, Y)
+    assert "open another" not in str(caught.value)
+    admitted = re.search(r"admitted with epsilon=(\S+) or less, and delta=1e-06$", str(caught.value))
+    model.set_params(epsilon=float(admitted[1]) * 0.999, delta=1e-6).fit(X, Y)
+    assert len(budget) == 1
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_refusal_of_a_fit_has_one_number_of_what_remains(delta):
+    budget = BudgetAccountant(2.0, 1e-6)
+    objective(epsilon=1.5, delta=1e-6, accountant=budget).fit(X, Y)
+    with pytest.raises(BudgetError) as caught:
+        objective(epsilon=1.9, delta=delta, accountant=budget).fit(X, Y)
+    message = str(caught.value)
+    assert "remains" not in message
+    assert len(re.findall("epsilon=", message)) == 3
+    with pytest.raises(BudgetError) as caught:
+        budget.spend(1.9, delta)
+    assert len(re.findall("remains", str(caught.value))) == 1
+    assert ("for a charge without delta" in str(caught.value)) == (delta == 0)
 
 
 def test_a_refused_fit_names_a_delta_with_which_it_is_admitted():

@@ -20,11 +20,16 @@ from skdp import (
     BoundsScaler,
     BudgetAccountant,
     DPAdditiveClassifier,
+    DPAdditiveRegressor,
     DPGridSearchCV,
     DPKMeans,
+    DPMLPRegressor,
     DPNaiveBayes,
     DPRandomizedSearchCV,
     DPRandomTree,
+    DPSGDClassifier,
+    DPSGDRegressor,
+    FunctionalMechLinReg,
     HistogramClassifier,
     Number,
     ObjPertLogReg,
@@ -165,8 +170,53 @@ TABLE = Schema({"age": Number(18, 90), "work": ["a", "b"]}, target={"paid": ["no
 def test_a_step_after_an_encoder_names_what_it_needs(last):
     budget = BudgetAccountant(3.0, 1e-6)
     pipeline = make_private_pipeline(TableEncoder(TABLE), last, accountant=budget)
-    with pytest.raises(ValueError, match=r"pass schema=.*After a TableEncoder, pass \*\*encoder\.parameters"):
+    name = type(last).__name__
+    with pytest.raises(
+        ValueError, match=rf"^step '{name.lower()}' .*{name}\(\*\*encoder\.parameters.* the step 'tableencoder'"
+    ):
         pipeline.fit(TABLE.sample(50)[["age", "work"]])
+    assert len(budget) == 0
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize(("last", "advice"), [(DPSGDClassifier, "data_norm=2"), (DPNaiveBayes, r"bounds=\(-2, 2\)")])
+def test_a_step_that_lacks_a_bound_is_named_before_an_earlier_step_is_charged(last, advice, delta):
+    budget = BudgetAccountant(3.0, 1e-6)
+    pipeline = make_private_pipeline(
+        TableEncoder(TABLE), DPPCA(2, data_norm=2.0), last(classes=["no", "yes"]), delta=delta, accountant=budget
+    )
+    table, name = TABLE.sample(50), last.__name__
+    with pytest.raises(
+        ValueError, match=rf"^step '{name.lower()}' .*the step 'dppca' makes.*Pass {name}\({advice}\).*Nothing was"
+    ) as caught:
+        pipeline.fit(table[["age", "work"]], table["paid"])
+    assert "schema=" not in str(caught.value)
+    assert len(budget) == 0
+
+
+@pytest.mark.parametrize("text", [np.array, list, pd.Series, lambda y: np.array(y, dtype=object)])
+@pytest.mark.parametrize("model", [DPAdditiveRegressor, DPSGDRegressor, FunctionalMechLinReg, DPMLPRegressor])
+def test_targets_of_text_are_those_of_a_classifier(model, text):
+    budget = BudgetAccountant(3.0, 1e-6)
+    bounds = {"bounds": (-3, 3)} if "bounds" in model().get_params() else {"data_norm": 3.0}
+    regressor = model(bounds_y=(0, 1), accountant=budget, **bounds)
+    with pytest.raises(ValueError, match=r"^y holds text .*DPAdditiveClassifier") as caught:
+        regressor.fit(X, text(Y.tolist()))
+    assert caught.value.__cause__ is caught.value.__context__ is None
+    assert "OneHotEncoder" not in str(caught.value)
+    assert len(budget) == 0
+
+
+@pytest.mark.parametrize("of", [lambda table: table[["age", "work"]], lambda table: table[["age", "work"]].to_numpy()])
+def test_a_target_that_the_table_lacks_is_named(of):
+    rows, budget = of(TABLE.sample(50)), BudgetAccountant(3.0)
+    lacking = r"X lacks the column 'paid', which the schema names as the target.*not charged"
+    for call in (
+        DPAdditiveClassifier(schema=TABLE, accountant=budget).fit,
+        DPGridSearchCV(DPNaiveBayes(schema=TABLE), {"n_bins": [4, 8]}, accountant=budget).fit,
+    ):
+        with pytest.raises(ValueError, match=lacking):
+            call(rows)
     assert len(budget) == 0
 
 
@@ -212,8 +262,12 @@ def test_exact_scores_of_charged_fits_warn():
         lambda model: cross_val_predict(model, X, Y, cv=2),
         lambda model: GridSearchCV(model, {"n_bins": [4, 8]}, cv=2).fit(X, Y),
     ):
-        with pytest.warns(PrivacyAssumptionWarning, match="without noise, .*private_cross_val_score"):
-            score(charged(bayes()))
+        model = charged(bayes())
+        for _ in range(2):
+            # Each call warns once.
+            with pytest.warns(PrivacyAssumptionWarning, match="without noise, .*private_cross_val_score") as caught:
+                score(model)
+            assert len(caught) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         cross_val_score(bayes(), X, Y, cv=2)

@@ -208,30 +208,34 @@ class Composition:
         )
 
     def _refusal(self, state: State, cost: PrivacyCost, part: PartKey | None) -> str:
-        rule = state.rule or "basic"
-        left = self.remaining(state, 1, part)
-        # Other releases may cost more than a Gaussian release with the same epsilon and delta.
-        of = "" if rule == "basic" else " for a Gaussian release"
-        if cost.delta > self.ceiling.delta == 0:
+        rule, ceiling = state.rule or "basic", self.ceiling
+        if cost.delta > ceiling.delta:
+            other = "" if ceiling.delta else f", or open another budget with delta={cost.delta:g} or more"
             return (
-                f"the budget (epsilon={self.ceiling.epsilon:g}, delta=0) admits only charges with delta=0, and "
-                f"this one has (epsilon={cost.epsilon:g}, delta={cost.delta:g}). Pass delta=0 to the estimator, or "
-                f"open another budget with delta={cost.delta:g} or more. Nothing was charged"
+                f"the delta of the charge (epsilon={cost.epsilon:g}, delta={cost.delta:g}) exceeds the delta of the "
+                f"budget (epsilon={ceiling.epsilon:g}, delta={ceiling.delta:g}), which does not admit the charge. Pass "
+                f"delta={ceiling.delta / 10:.3g} to the estimator{other}. Nothing was charged"
             )
         message = (
-            f"the budget (epsilon={self.ceiling.epsilon:g}, delta={self.ceiling.delta:g}) does not admit a "
+            f"the budget (epsilon={ceiling.epsilon:g}, delta={ceiling.delta:g}) does not admit a "
             f"further (epsilon={cost.epsilon:g}, delta={cost.delta:g}) under {rule!r} composition; "
-            f"(epsilon={left.epsilon:.6g}, delta={left.delta:.6g}) remains{of}"
+            f"{self.left_for(cost, state, part)}"
         )
-        if rule != "basic":
-            pure = self.remaining_pure(state, part)
-            message += f", and epsilon={pure:.6g} for one without delta"
         if rule != "basic" and math.isfinite(cost.epsilon) and not math.isfinite(cost.rdp(self.orders[0])):
             message += (
                 ". An (epsilon, delta) charge with delta > 0 and without events cannot be composed under "
                 f"{rule!r}. Use a charge with delta=0, or a budget with composition='basic'"
             )
         return message
+
+    def left_for(self, cost: PrivacyCost, state: State, part: PartKey | None) -> str:
+        """Describe what remains for charges of the kind of `cost`."""
+        if state.rule not in (None, "basic") and cost.delta == 0:
+            return f"epsilon={self.remaining_pure(state, part):.6g} remains for a charge without delta"
+        left = self.remaining(state, 1, part)
+        # Other releases may cost more than a Gaussian release with the same epsilon and delta.
+        of = "" if state.rule in (None, "basic") else " for a Gaussian release"
+        return f"(epsilon={left.epsilon:.6g}, delta={left.delta:.6g}) remains{of}"
 
     def used(self, state: State, part: PartKey | None = None) -> float:
         """Return the used part of the budget of the rule in force."""

@@ -58,6 +58,12 @@ _ENCODE = (
     'handle_unknown="ignore", sparse_output=False), or use an estimator that has the parameter categories.'
 )
 
+_TEXT_AS_TARGET = (
+    "y holds text that cannot be read as numbers, and a regressor predicts numbers. For a target of categories, use a "
+    "classifier, such as DPAdditiveClassifier. For numbers that were read as text, convert them. The budget was not "
+    "charged"
+)
+
 _DECLARE = "Declare the labels as y holds them, with classes or with the target of the schema. Nothing was charged."
 
 _DECLARE_FOR_PARTS = (
@@ -183,7 +189,8 @@ def array_quietly(X: Any) -> Any:
     return X if hasattr(X, "shape") else _quietly(lambda: np.asarray(X))
 
 
-def _quietly(validate: Callable[[], Any], X: Any = None) -> Any:
+def _quietly(validate: Callable[[], Any], X: Any = None, text: str = "") -> Any:
+    # `text` is the message about text in place of numbers.
     try:
         with config_context(assume_finite=False), np.errstate(all="ignore"):
             return validate()
@@ -191,7 +198,8 @@ def _quietly(validate: Callable[[], Any], X: Any = None) -> Any:
         failure: Exception = ValueError("the data hold integers that are too large for doubles")
     except ValueError as error:
         message = _message_of_a_library(error)
-        failure = ValueError(_without_values(message, X) if message else "the data cannot be read as numbers")
+        about = text if "could not convert" in message and text else _without_values(message, X)
+        failure = ValueError(about if message else "the data cannot be read as numbers")
     except TypeError as error:
         message = _message_of_a_library(error)
         failure = TypeError(message if message.startswith(_ABOUT_TYPES) else _NO_NUMBER)
@@ -311,11 +319,13 @@ def regression_data(estimator: Any, X: Any, y: Any, *, reset: bool = True) -> tu
     if isinstance(X, PartedArray):
         return _in_parts(regression_data, estimator, X, y, reset=reset)
     kinds = [np.float64, np.float32]
-    separately = (
+    separately: Any = (
         {"dtype": kinds, "ensure_min_samples": 0},
         {"dtype": kinds, "ensure_min_samples": 0, "ensure_2d": False},
     )
-    _quietly(lambda: _refuse_odd(y, "y", text=False))
+    _quietly(lambda: _refuse_odd(y, "y", text=False), text=_TEXT_AS_TARGET)
+    if y is not None and _kinds(y) & set("OUS"):
+        _quietly(lambda: check_array(y, **separately[1], ensure_all_finite=False), text=_TEXT_AS_TARGET)
     X, y = validate_quietly(estimator, X, y, reset=reset, validate_separately=separately)
     if y.ndim == 0 or (y.ndim == 2 and y.shape[1] == 0):
         raise ValueError("y must have one column or more, and one row for each row of X")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
 from collections.abc import Mapping
+from types import FrameType
 from typing import Any
+from weakref import WeakSet
 
 from ..exceptions import PrivacyAssumptionWarning
 
@@ -28,6 +31,10 @@ _LEARNING = {
 }
 
 
+#: Calls of cross-validation that have been warned of.
+_WARNED: WeakSet[Any] = WeakSet()
+
+
 def warn_of_callers(charged: bool) -> None:
     """Warn if the fit is inside an estimator or a function for which the guarantee of the fit does not hold."""
     # Without a charge, the records may be public, and only broken guarantees are named.
@@ -38,6 +45,10 @@ def warn_of_callers(charged: bool) -> None:
         # Python keeps the dict of a frame's variables. It must not keep the records of callers alive.
         outer = frame.f_locals.get("self") if reason or module == "sklearn.pipeline" else None
         if charged and module == "sklearn.model_selection._validation":
+            call = _call_of_joblib(frame)
+            if call in _WARNED:
+                return
+            _WARNED.add(call)
             return warn(
                 "A cross-validation of scikit-learn fits a model for each fold, and each fit is charged. Its scores "
                 "are computed from private records without noise, and no budget covers them. Use "
@@ -62,6 +73,16 @@ def warn_of_callers(charged: bool) -> None:
                 PrivacyAssumptionWarning,
             )
         frame = frame.f_back
+
+
+def _call_of_joblib(frame: FrameType) -> Any:
+    """Return the object of joblib that is made for a whole search, or in a worker the thread."""
+    outer, call = frame.f_back, None
+    while outer is not None:
+        if outer.f_globals.get("__name__") == "joblib.parallel":
+            call = outer.f_locals.get("self", call)
+        outer = outer.f_back
+    return call if type(call).__name__ == "Parallel" else threading.current_thread()
 
 
 def _learning_steps(steps: Mapping[str, Any]) -> list[str]:

@@ -12,6 +12,8 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 
 from ..accounting import Budget, BudgetAccountant, PrivacyCost, Relation, gaussian_epsilon, renyi_epsilon
+from ..checks.params import MissingBoundError
+from ..preprocessing import TableEncoder
 from ..release.session import PrivacyGuarantee, check_accountant
 from ._allocation import Allocation, Step, allocation_of
 from ._candidates import Candidate, join
@@ -111,6 +113,7 @@ class PrivatePipeline(Pipeline):
             check_steps(plain, searched=False)
         except ValueError as error:
             _refuse(str(error))
+        _check_bounds_given(plain)
         schema = schema_of(plain)
         if schema is not None and schema.group is not None and "record" in units_in(plain):
             _refuse(
@@ -214,6 +217,39 @@ def _private_steps(step: Any, parts: str = "transformers_", name: str = "") -> I
                 for part, child, *_ in getattr(step, own):
                     yield from _private_steps(child, parts, join(name, part))
                 return
+
+
+def _check_bounds_given(pipeline: Pipeline) -> None:
+    """Refuse a step that lacks a bound on the rows of an earlier step, before the earlier step is charged."""
+    for position, (first, parts) in enumerate(pipeline.steps):
+        for name, step in _private_steps(parts, "transformers", first):
+            try:
+                step.privacy_plan(n_features=1, n_classes=2)
+            except MissingBoundError as error:
+                _refuse(f"step {name!r} of the pipeline, {type(step).__name__}: {_bound_of(pipeline, position, error)}")
+            except (AttributeError, TypeError, ValueError):
+                # Other errors may be due to the number of columns.
+                continue
+
+
+def _bound_of(pipeline: Pipeline, position: int, error: MissingBoundError) -> str:
+    """Describe a missing bound on the rows that a step of the pipeline gets."""
+    bound, message = str(error).split()[0], str(error)
+    if bound not in ("data_norm", "bounds") or position == 0:
+        return message
+    before, step = pipeline.steps[position - 1]
+    kind = type(pipeline.steps[position][1]).__name__
+    value, why = "...", "with a public bound of these rows"
+    norm = getattr(step, "data_norm", None)
+    if isinstance(step, TableEncoder):
+        return f"{bound} must be given. Pass {kind}(**encoder.parameters({kind})), where encoder is the step {before!r}"
+    if isinstance(norm, int | float) and not getattr(step, "whiten", False):
+        value = f"{norm:g}" if bound == "data_norm" else f"({-norm:g}, {norm:g})"
+        why = f"for instance, which follows from data_norm={norm:g} of {before!r}"
+    return (
+        f"{bound} must be given, which bounds the rows that the step {before!r} makes. A schema of an earlier step "
+        f"does not describe them. Pass {kind}({bound}={value}), {why}. Rows beyond are clipped"
+    )
 
 
 def _release_accountant(step: Any, accountant: BudgetAccountant | None) -> None:

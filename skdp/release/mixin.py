@@ -105,9 +105,9 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         except MemoryError:
             _put_back(self, before)
         except BudgetError as error:
-            advice = _advice(self)
+            message = _with_advice(str(error), self)
             _put_back(self, before)
-            error.args = (f"{error}{advice}",)
+            error.args = (message,)
             raise
         except BaseException:
             _put_back(self, before)
@@ -188,13 +188,13 @@ def _put_back(estimator: Any, before: dict[str, Any]) -> None:
     vars(estimator).update(before)
 
 
-def _advice(estimator: Any) -> str:
-    """Return the largest epsilon at which a refused fit would be admitted as a message, from public parameters only."""
+def _with_advice(message: str, estimator: Any) -> str:
+    """Add the largest epsilon at which a refused fit would be admitted to a message, from public parameters only."""
     accountant, n_features = estimator.accountant, getattr(estimator, "n_features_in_", None)
 
     if accountant is None:
         # An accountant of an estimator inside refused the charge.
-        return ""
+        return message
 
     def portion(epsilon: float) -> float | None:
         cost = estimator._cost_at(epsilon, n_features)
@@ -202,15 +202,20 @@ def _advice(estimator: Any) -> str:
 
     if portion(estimator.epsilon) != math.inf:
         # The refusal was not due to the budget.
-        return ""
-    delta = getattr(estimator, "delta", 0.0)
+        return message
+    delta, less = getattr(estimator, "delta", 0.0), float(f"{accountant.delta / 10:.3g}")
+    other = copy(estimator).set_params(delta=less) if "delta" in estimator.get_params(deep=False) else estimator
+    if delta > accountant.delta:
+        estimator, delta = other, less
     most = largest_epsilon(portion, accountant.epsilon, accountant.remaining().epsilon)
-    advice = f". This fit is admitted with epsilon={most:.6g} or less, and delta={delta:g}" if most else ""
-    if delta == 0 < accountant.delta and "delta" in estimator.get_params(deep=False):
-        estimator = copy(estimator).set_params(delta=float(f"{accountant.delta / 10:.3g}"))
+    if most:
+        # What remains for other releases is another number.
+        message = message.partition("; ")[0] + f". This fit is admitted with epsilon={most:.6g} or less, and {delta=:g}"
+    if delta == 0 < accountant.delta and other is not estimator:
+        estimator = other
         if portion(estimator.epsilon) not in (None, math.inf):
-            advice += f". Or pass delta={estimator.delta:g}: then epsilon={estimator.epsilon:g} is admitted"
-    return advice
+            message += f". Or pass delta={less:g}: then epsilon={estimator.epsilon:g} is admitted"
+    return message
 
 
 class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):

@@ -185,8 +185,8 @@ class TakesSchema:
         return None if getattr(self, "schema", None) is None else groups_column(as_schema(self.schema), X)
 
     def _target_of(self, X: Any) -> Any:
-        """Return the column of X that the schema declares as the target, or None."""
-        return None if getattr(self, "schema", None) is None else target_column(as_schema(self.schema), X)
+        """Return the column of X that the schema declares as the target, or None without a schema."""
+        return None if getattr(self, "schema", None) is None else target_of(as_schema(self.schema), X)
 
 
 def declared_target(schema: Schema, name: str, estimator: Any) -> Any:
@@ -266,10 +266,14 @@ def target_of(schema: Schema | None, X: Any) -> Any:
     """Return the column of the target that a schema declares, or refuse a missing y."""
     found = None if schema is None else target_column(schema, X)
     if found is None:
-        raise ValueError(
-            "requires y to be passed, but the target y is None, and X has no column that a schema declares as the "
-            "target. The budget was not charged"
+        name = None if schema is None else schema.target_name
+        which = (
+            "no schema names a column of X as the target: pass y"
+            if name is None
+            else f"X lacks the column {name!r}, which the schema names as the target: pass a table with this column, "
+            "or the targets as y"
         )
+        raise ValueError(f"requires y to be passed, but the target y is None, and {which}. The budget was not charged")
     return found
 
 

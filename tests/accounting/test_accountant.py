@@ -265,8 +265,10 @@ def test_refusal_says_of_what_the_rest_is():
     # Another release with the same epsilon and delta may cost more, and be refused.
     accountant = BudgetAccountant(1.0, 1e-5, composition="gdp")
     accountant.spend(0.5)
-    with pytest.raises(BudgetError, match=r"\) remains for a Gaussian release, and"):
+    with pytest.raises(BudgetError, match=r"; epsilon=0\.\d+ remains for a charge without delta$"):
         accountant.spend(0.999)
+    with pytest.raises(BudgetError, match=r"\) remains for a Gaussian release$"):
+        accountant.charge(gaussian_cost(2.0))
 
 
 def test_refusal_points_to_basic_composition_where_it_would_help():
@@ -281,12 +283,12 @@ def test_refusal_points_to_basic_composition_where_it_would_help():
     assert "bare" not in str(caught.value)
 
 
-def test_refusal_tells_what_remains_for_each_kind_of_event():
+def test_refusal_tells_what_remains_without_delta():
     accountant = BudgetAccountant(3.0, 1e-6, composition="gdp")
     accountant.charge(gaussian_cost(0.1))
-    with pytest.raises(BudgetError, match="remains for a Gaussian release, and epsilon=") as caught:
+    with pytest.raises(BudgetError, match="without delta") as caught:
         accountant.spend(2.9)
-    pure = float(re.search(r"epsilon=(\S+) for one without delta", str(caught.value))[1])
+    pure = float(re.search(r"epsilon=(\S+) remains for a charge without delta", str(caught.value))[1])
     with pytest.raises(BudgetError):
         accountant.spend(pure * (1 + 1e-4))
     accountant.spend(pure * (1 - 1e-4))

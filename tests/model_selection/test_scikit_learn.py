@@ -86,7 +86,7 @@ def test_an_empty_budget_reaches_the_user(tool, n_jobs, short):
         # Of fits that failed: nothing may hide behind it.
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "A cross-validation of scikit-learn")
-        with pytest.raises(BudgetError, match="remains"):
+        with pytest.raises(BudgetError, match="does not admit"):
             call(model(accountant), n_jobs)
     assert len(accountant) <= fits - 1
 
