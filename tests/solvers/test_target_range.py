@@ -191,7 +191,7 @@ def test_a_range_that_is_a_small_part_of_its_bounds_is_named_with_what_to_do():
         found = located(y, (0.0, 1e7), 1.0, 1e-6).targets
     assert f"({found.lower:g}, {found.upper:g})" in str(caught[0].message)
     with pytest.warns(SchemaMismatchWarning, match=r"which is \(\S+, \S+\)\. Narrower bounds"):
-        located(y, (-1e9, 1e9), 3.0, 1e-6)
+        located(np.append(y, -y), (-1e9, 1e9), 1.0, 1e-6)
     with pytest.warns(SchemaMismatchWarning, match="targets 1,"):
         located(np.column_stack([y, y]), ([4000.0, 0.0], [6000.0, 1e9]), 3.0, 1e-6)
     with warnings.catch_warnings():
