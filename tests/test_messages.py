@@ -230,6 +230,20 @@ def test_metrics_are_those_of_the_kind_of_model(metric):
     assert "squared_error" not in str(caught.value)
 
 
+def test_the_variance_for_an_r2_is_named():
+    model = DPAdditiveRegressor(bounds=(-3, 3), bounds_y=(0, 1)).fit(X, (Y == "yes").astype(float))
+    with pytest.raises(ValueError, match=r"neg_mean_squared_error'.* for a regressor, .*skdp\.stats\.var.*not charged"):
+        private_score(model, X, Y == "yes", metric="r2")
+
+
+@pytest.mark.parametrize(
+    ("score", "wrong", "right"), [(private_score, "scoring", "metric"), (private_cross_val_score, "metric", "scoring")]
+)
+def test_the_argument_for_a_score_is_named(score, wrong, right):
+    with pytest.raises(TypeError, match=rf"^{score.__name__}\(\) has no argument '{wrong}'\. .*{right}=.*Nothing was"):
+        score(bayes(), X, Y, **{wrong: "accuracy"})
+
+
 def test_searches_say_why_they_have_no_scores():
     search = DPGridSearchCV(bayes(), {"n_bins": [4, 8]}).fit(X, Y)
     for name in ("cv_results_", "best_score_"):

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -61,13 +61,16 @@ def silence() -> Iterator[None]:
             _ONCE.update(once)
 
 
-def discreet(function: Callable[..., Any]) -> Callable[..., Any]:
+def discreet(function: Callable[..., Any], answers: Mapping[str, str] = MappingProxyType({})) -> Callable[..., Any]:
     """Keep NumPy's messages about private data out of the outcome of a function."""
+    # `answers` holds names of arguments that the function does not have, with what to pass instead.
     # NumPy's message about too little memory holds the number of rows. A user may have set NumPy to warn of underflow
     # or overflow, or to raise an error, which would depend on values.
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        for name in kwargs.keys() & answers.keys():
+            raise TypeError(f"{function.__name__}() has no argument {name!r}. {answers[name]}. Nothing was charged")
         try:
             with np.errstate(all="ignore"):
                 return function(*args, **kwargs)

@@ -221,7 +221,7 @@ class AdditiveTermsDisplay:
         sharey : bool, default=True
             Whether the panels of this figure have the same scale.
         bound : bool, default=True
-            Whether to draw the light band.
+            Whether to draw the light band. The vertical axis follows the curves, and may cut off bands.
 
         Returns
         -------
@@ -283,6 +283,9 @@ class AdditiveTermsDisplay:
                 ax.set_xticks([])
                 ax.set_xlabel(f"{len(names)} categories", fontsize="x-small")
         ax.axhline(0.0, color="0.6", linestyle=":", linewidth=1, zorder=0)
+        # The axis follows the curves, because wide bands would make them flat.
+        ax.dataLim.intervaly = min(0.0, self.terms[j].min()), max(0.0, self.terms[j].max())
+        ax.autoscale_view(scalex=False)
         ax.set_title(self.term_names[j], fontsize="small")
         ax.tick_params(labelsize="x-small")
 

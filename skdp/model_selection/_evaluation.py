@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -176,7 +177,7 @@ def _table_mechanism(whole: Budget, share: float, sensitivity: float, size: int)
     return mechanism, event
 
 
-@discreet
+@partial(discreet, answers={"scoring": "Pass the name of a score as metric=..., for instance metric='roc_auc'"})
 def private_score(
     estimator: Any,
     X: Any,
@@ -335,7 +336,7 @@ def private_score(
     )
 
 
-@discreet
+@partial(discreet, answers={"metric": "Pass the name of a score as scoring=..., for instance scoring='roc_auc'"})
 def private_cross_val_score(
     estimator: Any,
     X: Any,

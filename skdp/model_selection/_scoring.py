@@ -382,10 +382,14 @@ def check_metric(metric: object, estimator: Any) -> str:
         return metric
     kind = "classifier" if is_classifier(estimator) else "regressor" if is_regressor(estimator) else "model"
     names = {"classifier": of_labels, "regressor": of_numbers}.get(kind, (*of_labels, *of_numbers))
+    squares = (
+        ". It is 1 less the squared error over the variance: release neg_mean_squared_error here, and the variance of "
+        "the targets by skdp.stats.var"
+    )
     raise ValueError(
         f"metric must be one of {', '.join(map(repr, names))} for a {kind}, got {shown(metric)}. The effect of one "
-        "record on a score must be known. R^2 depends on a variance, and a callable may do anything. The budget was "
-        "not charged"
+        f"record on a score must be known. R^2 depends on a variance{squares if kind == 'regressor' else ''}. A "
+        "callable may do anything. The budget was not charged"
     )
 
 

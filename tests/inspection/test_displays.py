@@ -245,6 +245,20 @@ def test_a_panel_for_each_column(pyplot, n_classes):
     assert some.term_names == ["x2", "x0"]
 
 
+@pytest.mark.parametrize("sharey", [True, False])
+def test_the_axis_follows_the_curves_and_not_the_bands(pyplot, sharey):
+    model, _ = additive(2)
+    display = AdditiveTermsDisplay.from_estimator(model, plot=False)
+    display.most_noise = [np.full(term.shape, 100 * np.ptp(term)) for term in display.terms]
+    display.plot(sharey=sharey)
+    pyplot.gcf().canvas.draw()
+    for ax, term in zip(display.axes_, display.terms, strict=True):
+        low, high = ax.get_ylim()
+        shown = np.concatenate(display.terms) if sharey else term
+        assert low <= min(shown.min(), 0) <= max(shown.max(), 0) <= high
+        assert high - low <= 1.2 * (max(shown.max(), 0) - min(shown.min(), 0)) + 1e-9
+
+
 def test_columns_beyond_the_panels_are_named():
     rows = np.zeros((50, 38))
     model = DPAdditiveClassifier(epsilon=2.0, bounds=(-1, 1), n_bins=2, classes=[0, 1], random_state=0)
