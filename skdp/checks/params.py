@@ -31,14 +31,10 @@ def check_positive(value: object, name: str, *, least: float = LEAST, most: floa
     return number
 
 
-class MissingBoundError(ValueError):
-    """A public bound that was not given."""
-
-
 def check_data_norm(value: object) -> float:
     """Return the bound on the L2 norm of a row. Refuse None with a hint."""
     if value is None:
-        raise MissingBoundError(
+        raise ValueError(
             "data_norm must be given: the largest L2 norm of a row of X, from what is publicly known about the "
             "features, for instance sqrt(n_features) for features in [-1, 1]. Longer rows are scaled down to "
             "it. It is never read from the data, because that would be a release. For a table, pass schema=... "
@@ -175,7 +171,7 @@ def _is_number(label: object) -> bool:
 def check_bounds(value: Any, name: str, hint: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return public bounds as two arrays of shape () or (n_columns,). `hint` names the bounded values."""
     if value is None:
-        raise MissingBoundError(
+        raise ValueError(
             f"{name} must be given: (lower, upper) of {hint}, numbers or one per column, from what is publicly known. "
             "Values beyond are clipped. They are never read from the data, because that would be a release. For a "
             "table, pass schema=Schema({...}, target=...) instead, which declares them. After a TableEncoder, pass "

@@ -12,7 +12,6 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 
 from ..accounting import Budget, BudgetAccountant, PrivacyCost, Relation, gaussian_epsilon, renyi_epsilon
-from ..checks.params import MissingBoundError
 from ..preprocessing import TableEncoder
 from ..release.session import PrivacyGuarantee, check_accountant
 from ._allocation import Allocation, Step, allocation_of
@@ -219,24 +218,29 @@ def _private_steps(step: Any, parts: str = "transformers_", name: str = "") -> I
                 return
 
 
+#: What errors about bounds of rows start with.
+_MISSING = ("data_norm must be given", "bounds must be given")
+
+
 def _check_bounds_given(pipeline: Pipeline) -> None:
     """Refuse a step that lacks a bound on the rows of an earlier step, before the earlier step is charged."""
     for position, (first, parts) in enumerate(pipeline.steps):
         for name, step in _private_steps(parts, "transformers", first):
             try:
                 step.privacy_plan(n_features=1, n_classes=2)
-            except MissingBoundError as error:
-                _refuse(f"step {name!r} of the pipeline, {type(step).__name__}: {_bound_of(pipeline, position, error)}")
-            except (AttributeError, TypeError, ValueError):
+            except (AttributeError, TypeError, ValueError) as error:
+                message = str(error)
                 # Other errors may be due to the number of columns.
-                continue
+                if message.partition(": ")[0] in _MISSING:
+                    message = _missing_bound(pipeline, position, message)
+                    _refuse(f"step {name!r} of the pipeline, {type(step).__name__}: {message}")
 
 
-def _bound_of(pipeline: Pipeline, position: int, error: MissingBoundError) -> str:
+def _missing_bound(pipeline: Pipeline, position: int, message: str) -> str:
     """Describe a missing bound on the rows that a step of the pipeline gets."""
-    bound, message = str(error).split()[0], str(error)
-    if bound not in ("data_norm", "bounds") or position == 0:
+    if position == 0:
         return message
+    bound = message.split()[0]
     before, step = pipeline.steps[position - 1]
     kind = type(pipeline.steps[position][1]).__name__
     value, why = "...", "with a public bound of these rows"

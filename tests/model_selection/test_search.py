@@ -177,7 +177,7 @@ def test_nothing_is_computed_when_the_budget_is_too_small(strategy, monkeypatch)
     monkeypatch.setattr(_strategies.SearchContext, "fit", lambda *args: pytest.fail("the data were used"))
     accountant = BudgetAccountant(0.5)
     model = search(strategy, accountant=accountant)
-    with pytest.raises(BudgetError, match="remains"):
+    with pytest.raises(BudgetError, match="does not admit"):
         model.fit(*records(50))
     assert len(accountant) == 0
     with pytest.raises(NotFittedError):
