@@ -76,9 +76,6 @@ _BEYOND = 0.25
 # A warning names ranges that are at most this part of their bounds.
 _SMALL_PART = 0.001
 
-# A range is at an end of the bounds if it is no farther from it than this part of their width.
-_AT_END = 1e-9
-
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
@@ -291,21 +288,13 @@ class TargetRange:
 
 def _warn_of_bounds(lower: Array, upper: Array, bounds: Scaling) -> None:
     """Warn if a released range is a small part of its public bounds."""
-    low, high = np.atleast_1d(bounds.lower), np.atleast_1d(bounds.upper)
-    small = upper - lower <= _SMALL_PART * (high - low)
+    small = upper - lower <= _SMALL_PART * (np.atleast_1d(bounds.upper) - np.atleast_1d(bounds.lower))
     if small.any():
         j = int(small.argmax())
-        at_end = min(lower[j] - low[j], high[j] - upper[j]) <= _AT_END * (high[j] - low[j])
-        where = (
-            "It is at an end of bounds_y, and targets beyond bounds_y count as this end: check the units of y, and "
-            "pass wider bounds if targets can be beyond them. Otherwise, narrower bounds"
-            if at_end
-            else "Narrower bounds"
-        )
         warn(
             f"bounds_y are more than {1 / _SMALL_PART:g} times as wide as the released range of the targets"
-            f"{f' {j}' if len(lower) > 1 else ''}, which is ({lower[j]:g}, {upper[j]:g}). {where} that are known "
-            "without the data leave more of the budget for the fit. If none are known, release bounds by "
+            f"{f' {j}' if len(lower) > 1 else ''}, which is ({lower[j]:g}, {upper[j]:g}). Narrower bounds that are "
+            "known without the data leave more of the budget for the fit. If none are known, release bounds by "
             "skdp.preprocessing.private_bounds. The budget was charged",
             SchemaMismatchWarning,
         )
