@@ -103,11 +103,11 @@ def noisy(
         mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
         return GaussianMechanism(mu, l2, size), GaussianEvent(mu)
     # For pure privacy, the mechanism with less noise is taken. This compares public numbers.
-    part = pure_share(epsilon, share)
-    candidates: list[Mechanism] = [GammaMechanism(part, l2, size)]
-    if l1 / part < _LARGEST_SCALE:
-        candidates.append(DiscreteLaplaceMechanism(part, l1, size, CELLS_STEP))
-    return min(candidates, key=deviation), PureEvent(part)
+    epsilon_of_release = pure_share(epsilon, share)
+    candidates: list[Mechanism] = [GammaMechanism(epsilon_of_release, l2, size)]
+    if l1 / epsilon_of_release < _LARGEST_SCALE:
+        candidates.append(DiscreteLaplaceMechanism(epsilon_of_release, l1, size, CELLS_STEP))
+    return min(candidates, key=deviation), PureEvent(epsilon_of_release)
 
 
 def deviation(mechanism: Mechanism) -> float:

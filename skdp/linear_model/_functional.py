@@ -501,7 +501,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         if issparse(X) and np.all((lower <= 0) & (upper >= 0)):
             return row_products(with_data(X, np.clip(X.data, lower[X.indices], upper[X.indices])), coef)
         # Numbers are faster than equal arrays.
-        lower, upper = (end[0] if np.all(end == end[0]) else end for end in (lower, upper))
+        lower, upper = (bound[0] if np.all(bound == bound[0]) else bound for bound in (lower, upper))
         # If the bounds do not contain 0, centred rows have no zeros. Therefore blocks of sparse rows are made dense.
         out = np.empty((X.shape[0], coef.shape[1]))
         blocks = list(short_blocks(*X.shape))

@@ -364,8 +364,8 @@ class UnaryEncoder(CategoryTransformer):
         """
         names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
         columns = self._categories(len(names))
-        found = [f"{name}_{value}" for name, column in zip(names, columns, strict=True) for value in column.values]
-        return np.array(found, dtype=object)
+        pairs = [f"{name}_{value}" for name, column in zip(names, columns, strict=True) for value in column.values]
+        return np.array(pairs, dtype=object)
 
 
 class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):

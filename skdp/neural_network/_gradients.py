@@ -143,9 +143,9 @@ class Layout:
         """Return the layers' parts of a vector, as views."""
         parts, start = [], 0
         for shape in self.shapes:
-            end = start + math.prod(shape)
-            parts.append(vector[start:end].reshape(shape))
-            start = end
+            stop = start + math.prod(shape)
+            parts.append(vector[start:stop].reshape(shape))
+            start = stop
         return parts
 
 
@@ -213,23 +213,23 @@ class GradientSums:
     def at(self, weights: Array) -> None:
         """Choose the public weights at which gradients are taken. They are rounded (see `project`)."""
         np.copyto(self._point, weights)
-        parts = self._layout.parts(project(self._point))
+        layers = self._layout.parts(project(self._point))
         # No entry of a layer's derivatives exceeds `bound`, and their norm does not exceed `norm`. Both are limited to
         # the bound of the clipping.
         bound, norm = self._loss.largest, self._loss.norm
         most = 1 / _SMALL if self._clipping.automatic else 1.0
         for i in range(self._last, -1, -1):
-            part = parts[i]
-            own = self._weights[i][:, : part.shape[1]]
-            largest = max(float(part.max()), -float(part.min()), _LEAST)
+            layer = layers[i]
+            rounded = self._weights[i][:, : layer.shape[1]]
+            largest = max(float(layer.max()), -float(layer.min()), _LEAST)
             number = rounder(step_of(largest, self._weight_bits[i]))
-            np.add(part, number, out=own)
-            own -= number
+            np.add(layer, number, out=rounded)
+            rounded -= number
             # Activations include the constant 1, so that no entry of a clipped derivative exceeds the norm.
             step = step_of(min(self._clipping.norm, max(bound, _LEAST) * _ROUNDING * most), self._sum_bits[i])
             self._delta_steps[i] = max(step, self._lattice * _FINER)
             # By the Cauchy-Schwarz inequality, for one entry of the next derivative and for all entries.
-            squares = np.einsum("ij,ij->i", own, own)
+            squares = np.einsum("ij,ij->i", rounded, rounded)
             norm = min(norm * _ROUNDING, 1 / _LEAST)
             bound = norm * math.sqrt(float(squares.max()))
             norm *= math.sqrt(float(squares.sum()))
@@ -238,19 +238,19 @@ class GradientSums:
         """Add up the clipped gradients of some rows (all if None) into `out`, of shape (layout.size,)."""
         # The sum over at most `block_rows` rows is exact. A sum over more rows is rounded to the lattice.
         n_rows = len(self._rows) if rows is None else len(rows)
-        parts = self._layout.parts(out)
+        layers = self._layout.parts(out)
         if n_rows <= self._block:
-            for part, product, step in zip(parts, self._block_sum(rows, 0, n_rows), self._delta_steps, strict=True):
-                np.multiply(product, step, out=part)
+            for layer, product, step in zip(layers, self._block_sum(rows, 0, n_rows), self._delta_steps, strict=True):
+                np.multiply(product, step, out=layer)
             return out
         return self.rounded(self.exact(rows), n_rows, out)
 
     def rounded(self, totals: list[ExactTotal], n_rows: int, out: Array) -> Array:
         """Write the sum over this number of rows into `out`, from its exact totals, as `sum` does."""
-        for part, total, unit in zip(self._layout.parts(out), totals, self.units, strict=True):
+        for layer, total, unit in zip(self._layout.parts(out), totals, self.units, strict=True):
             bits = math.frexp(self._lattice)[1] - math.frexp(unit)[1] if n_rows > self._block else 0
-            part[:] = total.nearest(bits).reshape(part.shape)
-            part *= self._lattice if bits > 0 else unit
+            layer[:] = total.nearest(bits).reshape(layer.shape)
+            layer *= self._lattice if bits > 0 else unit
         return out
 
     def exact(self, rows: NDArray[np.intp] | None) -> list[ExactTotal]:
@@ -268,15 +268,15 @@ class GradientSums:
         """Powers of two of which the sums of each layer are integer multiples."""
         return [delta_step * step for delta_step, step in zip(self._delta_steps, self._steps, strict=True)]
 
-    def _block_sum(self, rows: NDArray[np.intp] | None, start: int, end: int) -> list[Array]:
+    def _block_sum(self, rows: NDArray[np.intp] | None, start: int, stop: int) -> list[Array]:
         """Return the sum of each layer over a block, as multiples of the steps of derivatives."""
-        n = end - start
+        n = stop - start
         if rows is None:
-            inputs, targets, squares = self._rows[start:end], self._targets[start:end], self._row_squares[start:end]
+            inputs, targets, squares = self._rows[start:stop], self._targets[start:stop], self._row_squares[start:stop]
         else:
-            own = rows[start:end]
-            inputs = np.take(self._rows, own, axis=0, out=self._inputs[:n], mode="clip")
-            targets, squares = self._targets.take(own, axis=0), self._row_squares.take(own)
+            sample = rows[start:stop]
+            inputs = np.take(self._rows, sample, axis=0, out=self._inputs[:n], mode="clip")
+            targets, squares = self._targets.take(sample, axis=0), self._row_squares.take(sample)
 
         activations = [inputs]
         for i in range(self._last):
@@ -318,11 +318,11 @@ class GradientSums:
         """Return the squared norms of gradients over all layers."""
         total = np.zeros_like(row_squares)
         for i, (a, delta, scale) in enumerate(zip(activations, deltas, scales, strict=True)):
-            own = np.einsum("ij,ij->i", delta, delta)
-            own *= np.einsum("ij,ij->i", a, a) if i else row_squares
-            own *= scale
-            own *= scale
-            total += own
+            norms = np.einsum("ij,ij->i", delta, delta)
+            norms *= np.einsum("ij,ij->i", a, a) if i else row_squares
+            norms *= scale
+            norms *= scale
+            total += norms
         return total
 
     def _activate(self, z: Array, layer: int) -> Array:

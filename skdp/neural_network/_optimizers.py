@@ -37,11 +37,11 @@ def initial_weights(layout: Layout, normals: Array) -> Array:
     """Scale standard normal numbers to initial weights."""
     # The variance of weights is one over the number of inputs, before the scale of the output layer. Intercepts are 0.
     weights = normals.copy()
-    parts = layout.parts(weights)
-    for part in parts:
-        part /= math.sqrt(len(part) - 1)
-        part[-1] = 0.0
-    parts[-1] *= OUTPUT_SCALE
+    layers = layout.parts(weights)
+    for layer in layers:
+        layer /= math.sqrt(len(layer) - 1)
+        layer[-1] = 0.0
+    layers[-1] *= OUTPUT_SCALE
     return weights
 
 

@@ -28,12 +28,12 @@ class Outputs:
         """Return the outputs, of shape (n_rows, n_outputs)."""
         out = np.empty((len(X), len(self.intercepts[-1])))
         with np.errstate(all="ignore"):
-            for part in self._parts(X):
-                a = X[part]
+            for block in self._parts(X):
+                a = X[block]
                 for coef, intercept in zip(self.coefs[:-1], self.intercepts[:-1], strict=True):
                     a = row_products(a, coef) + intercept
                     self._activate(a)
-                out[part] = row_products(a, self.coefs[-1]) + self.intercepts[-1]
+                out[block] = row_products(a, self.coefs[-1]) + self.intercepts[-1]
         return out
 
     def codes(self, X: NDArray) -> NDArray[np.intp]:
@@ -44,17 +44,17 @@ class Outputs:
         """
         codes = np.empty(len(X), dtype=np.intp)
         with np.errstate(all="ignore"):
-            for part in self._parts(X):
-                rows = np.asarray(X[part], dtype=np.float64)
+            for block in self._parts(X):
+                rows = np.asarray(X[block], dtype=np.float64)
                 outputs, slack = self._fast(rows)
-                codes[part] = codes_of(outputs)
+                codes[block] = codes_of(outputs)
                 if outputs.shape[1] == 1:
                     certain = np.abs(outputs[:, 0]) > slack
                 else:
                     certain = np.count_nonzero(outputs >= outputs.max(axis=1)[:, None] - slack, axis=1) == 1
                 (open_,) = np.nonzero(~certain)
                 if open_.size:
-                    codes[part][open_] = codes_of(self(rows[open_]))
+                    codes[block][open_] = codes_of(self(rows[open_]))
         return codes
 
     def _fast(self, rows: Array) -> tuple[Array, float]:

@@ -242,7 +242,7 @@ def _dyadic_edges(exponents: Any) -> Array:
         low, high = exponents
     except (TypeError, ValueError):
         raise ValueError(f"exponents must be a pair of integers, got {shown(exponents)}") from None
-    low, high = (check_integer(end, "exponents", least=-300) for end in (low, high))
+    low, high = (check_integer(exponent, "exponents", least=-300) for exponent in (low, high))
     if not low < high <= 300:
         raise ValueError(f"exponents must increase, from -300 to 300, got {shown(exponents)}")
     positive = np.ldexp(1.0, np.arange(low, high + 1))

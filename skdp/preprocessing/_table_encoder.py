@@ -117,11 +117,11 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
     @property
     def bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Bounds of the encoded columns that are numbers. None if there are none."""
-        found = self._encoding().bounds
-        if self.form == "codes" or found is None:
-            return found
+        bounds = self._encoding().bounds
+        if self.form == "codes" or bounds is None:
+            return bounds
         numbers = [size == 0 for _, size in self._encoding().layout]
-        return (found[0][numbers], found[1][numbers]) if any(numbers) else None
+        return (bounds[0][numbers], bounds[1][numbers]) if any(numbers) else None
 
     @property
     def categorical_features(self) -> list[int]:
@@ -148,16 +148,16 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
             Some of `data_norm`, `bounds`, `categorical_features`, `n_categories`, `classes` and `bounds_y`.
         """
         schema, codes = as_schema(self.schema), self.form == "codes"
-        found: dict[str, Any] = {"data_norm": self.data_norm, "bounds": self.bounds}
-        found |= {"categorical_features": self.categorical_features, "n_categories": self.n_categories}
+        declared: dict[str, Any] = {"data_norm": self.data_norm, "bounds": self.bounds}
+        declared |= {"categorical_features": self.categorical_features, "n_categories": self.n_categories}
         if estimator is None:
-            own = {"bounds", "categorical_features", "n_categories"} if codes else {"data_norm"}
+            wanted = {"bounds", "categorical_features", "n_categories"} if codes else {"data_norm"}
         else:
             model = estimator() if isinstance(estimator, type) else estimator
-            own = set(model.get_params(deep=False))
-            targets = {name: declared_target(schema, name, model) for name in {"classes", "bounds_y"} & own}
-            found |= {name: value for name, value in targets.items() if value is not None}
-        return {name: value for name, value in found.items() if name in own}
+            wanted = set(model.get_params(deep=False))
+            targets = {name: declared_target(schema, name, model) for name in {"classes", "bounds_y"} & wanted}
+            declared |= {name: value for name, value in targets.items() if value is not None}
+        return {name: value for name, value in declared.items() if name in wanted}
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:

@@ -68,8 +68,8 @@ def weights_in_cells(predictions: NDArray, targets: NDArray) -> Array:
         for one in (predictions, targets)
     )
     out = []
-    for own in ((1 - u) ** 2, 2 * u * (1 - u), u**2):
-        out += [np.floor(own * other * 2.0**_BITS).sum() for other in (1 - v, v)]
+    for factor in ((1 - u) ** 2, 2 * u * (1 - u), u**2):
+        out += [np.floor(factor * other * 2.0**_BITS).sum() for other in (1 - v, v)]
     return np.array(out) * 2.0**-_BITS
 
 
@@ -127,9 +127,9 @@ class Calibration:
         if delta > 0:
             mechanism, event = l2_mechanism(epsilon, delta, SHARE, math.sqrt(n_targets), 6 * n_targets)
             return cls(Release(LABEL, mechanism, SHARE, _THEOREM), event)
-        part = pure_share(epsilon, PURE_SHARE)
-        mechanism = l1_mechanism(part, float(n_targets), 6 * n_targets)
-        return cls(Release(LABEL, mechanism, PURE_SHARE, _THEOREM), PureEvent(part))
+        epsilon_of_release = pure_share(epsilon, PURE_SHARE)
+        mechanism = l1_mechanism(epsilon_of_release, float(n_targets), 6 * n_targets)
+        return cls(Release(LABEL, mechanism, PURE_SHARE, _THEOREM), PureEvent(epsilon_of_release))
 
     def lines(
         self,
@@ -150,7 +150,7 @@ class Calibration:
         weights = sum_over_rows(_weights_of_columns, predictions, targets, block_rows=_ROWS)
         released = session.release(LABEL, within_reach(mechanism, weights))
         noise = math.sqrt(coordinate_variance(mechanism))
-        return [chosen_line(own, noise, trusted, window, sure_by) for own in released.reshape(-1, 6)]
+        return [chosen_line(moments, noise, trusted, window, sure_by) for moments in released.reshape(-1, 6)]
 
     def line(
         self, session: ReleaseSession, predictions: NDArray, targets: NDArray, window: Window, **options: Any
@@ -181,8 +181,8 @@ def chosen_line(
     count = max(float(weights.sum()), 3 * deviation)
     total = float(weights @ _TARGET)
     # A sum within two standard deviations of 0 may be noise. The middle of the bounds is better then.
-    kept = max(0.0, 1 - (2 * deviation / total) ** 2) if total else 0.0
-    target = min(max(kept * total / count, -1.0), 1.0)
+    shrinkage = max(0.0, 1 - (2 * deviation / total) ** 2) if total else 0.0
+    target = min(max(shrinkage * total / count, -1.0), 1.0)
     mean, square = float(weights @ _FIRST) / count, float(weights @ _SECOND) / count
     kept_slope = window.half
     lines = [Line(kept_slope, window.centre), Line(0.0, target), Line(kept_slope, target - kept_slope * mean)]

@@ -79,15 +79,15 @@ class Objective:
 
     def subsample(self, ratio: int) -> Objective:
         """Return the weighted objective of every `ratio`-th row, to compute a starting point."""
-        part = ClippedRows(self.rows[::ratio], self.norm)
-        return Objective(part, self.codes[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear)
+        sample = ClippedRows(self.rows[::ratio], self.norm)
+        return Objective(sample, self.codes[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear)
 
     def predictor(self, theta: Array) -> Array:
         """Return the predictors of all rows, of shape (n_rows, outputs)."""
         out = np.empty((self.n_rows, len(theta)))
         columns = np.ascontiguousarray(theta[:, : self.rows.source.shape[1]].T)
-        for part, rows in self._blocks():
-            np.dot(rows, columns, out=out[part])
+        for block, rows in self._blocks():
+            np.dot(rows, columns, out=out[block])
         if self.rows.factors is not None:
             out *= self.rows.factors[:, None]
         if self.rows.constant:
@@ -100,9 +100,9 @@ class Objective:
         if self.rows.constant:
             total[:, -1] = self.rows.constant * weights.sum(axis=0)
         of_source = total[:, : self.rows.source.shape[1]]
-        for part, rows in self._blocks():
-            own = weights[part]
-            of_source += (own if self.rows.factors is None else own * self.rows.factors[part, None]).T @ rows
+        for block, rows in self._blocks():
+            of_block = weights[block]
+            of_source += (of_block if self.rows.factors is None else of_block * self.rows.factors[block, None]).T @ rows
         return total
 
     def gram(self, weights: Array, positive: bool) -> Array:
@@ -113,18 +113,18 @@ class Objective:
 
     def _blocks(self) -> Iterator[tuple[slice, Array]]:
         """Yield blocks of the rows before they are scaled, in doubles."""
-        for part in self._ranges():
-            yield part, np.asarray(self.rows.source[part], dtype=np.float64)
+        for block in self._ranges():
+            yield block, np.asarray(self.rows.source[block], dtype=np.float64)
 
     def _ranges(self) -> list[slice]:
         return [slice(start, start + _BLOCK_ROWS) for start in range(0, max(self.n_rows, 1), _BLOCK_ROWS)]
 
-    def dense(self, part: slice) -> Array:
+    def dense(self, block: slice) -> Array:
         """Return some of the rows."""
-        return self.rows[part]
+        return self.rows[block]
 
     def value(self, theta: Array, z: Array) -> float:
-        cost = sum(float(np.sum(self.loss.value(z[part], self.target[part]))) for part in self._ranges())
+        cost = sum(float(np.sum(self.loss.value(z[block], self.target[block]))) for block in self._ranges())
         ridge = 0.5 * self.strong_convexity * float(np.vdot(theta, theta))
         return self.C * cost + ridge + float(np.vdot(self.linear, theta))
 
@@ -137,8 +137,8 @@ class Objective:
 
     def _derivative(self, z: Array) -> Array:
         out = np.empty(z.shape)
-        for part in self._ranges():
-            out[part] = self.loss.derivative(z[part], self.target[part])
+        for block in self._ranges():
+            out[block] = self.loss.derivative(z[block], self.target[block])
         return out
 
     def newton_solver(self, z: Array) -> Callable[[Array], Array]:
@@ -156,13 +156,13 @@ class Objective:
 
     def bends(self, z: Array) -> Bends:
         """Return pairs of outputs, and the second derivative of each row's loss in them."""
-        found: dict[tuple[int, int], Array] = {}
-        for part in self._ranges():
-            for a, b, weights in self.loss.second_derivative(z[part], self.target[part]):
-                if (a, b) not in found:
-                    found[a, b] = np.empty(self.n_rows)
-                found[a, b][part] = weights
-        return [(a, b, weights) for (a, b), weights in found.items()]
+        by_outputs: dict[tuple[int, int], Array] = {}
+        for block in self._ranges():
+            for a, b, weights in self.loss.second_derivative(z[block], self.target[block]):
+                if (a, b) not in by_outputs:
+                    by_outputs[a, b] = np.empty(self.n_rows)
+                by_outputs[a, b][block] = weights
+        return [(a, b, weights) for (a, b), weights in by_outputs.items()]
 
     def second(self, bends: Bends) -> Array:
         """Return the second derivative of the sum of losses."""

@@ -89,14 +89,14 @@ class ClippedGradients:
         # For a signed loss, the sign of a bound is that of the derivative in the predictor.
         self._bounds = np.where(targets == 1, -1.0, 1.0) if loss.signed else np.ones(n_rows)
         for start in range(0, n_rows, self._block):
-            part = slice(start, start + self._block)
-            block = rows.in_steps(part, self._row_step)
+            positions = slice(start, start + self._block)
+            block = rows.in_steps(positions, self._row_step)
             lengths = np.sqrt(squared_norms(block) + self._constant**2) * self._row_step
-            self._bounds[part] *= self._bounds_of(lengths, max_norm)
+            self._bounds[positions] *= self._bounds_of(lengths, max_norm)
             if whole:
                 self._blocks.append(np.asfortranarray(block))
             elif stores:
-                self._stored[part] = block
+                self._stored[positions] = block
         self._predictors = np.empty(self._block * loss.outputs)
         self._few = np.empty((3, self._block))
         self._part = np.empty((loss.outputs, self._n_columns))
@@ -229,10 +229,10 @@ class ClippedGradients:
 
     def _factors(self, z: Array, bounds: Array) -> Array:
         count = z.shape[1]
-        squares, own = self._few[1, :count], self._few[2, :count]
+        squares, terms = self._few[1, :count], self._few[2, :count]
         squares[:] = 2.0**-20
         for output in z:
-            squares += np.multiply(output, output, out=own)
+            squares += np.multiply(output, output, out=terms)
         np.sqrt(squares, out=squares)
         np.divide(bounds, squares, out=squares)
         return np.minimum(squares, 1.0, out=squares)

@@ -172,11 +172,11 @@ class Path:
         if self._l1 or self._l2:
             before = self.weights
             self.weights = before + velocity
-            part = self.weights[self._penalised]
+            penalised = self.weights[self._penalised]
             if self._l1:
-                part -= np.clip(part, -rate * self._l1, rate * self._l1)
+                penalised -= np.clip(penalised, -rate * self._l1, rate * self._l1)
             if self._l2:
-                part /= 1 + rate * self._l2
+                penalised /= 1 + rate * self._l2
             boxed(self.weights, self._box)
             np.subtract(self.weights, before, out=velocity)
         else:
@@ -218,8 +218,8 @@ def eta(descent: Descent, noise: float) -> float:
     # The step is as long as the curvature allows, but the noise of all steps together is limited.
     settings = descent.settings
     rest, norm = 1 - settings.momentum, settings.row_norm
-    part = _HUBER_STEP if settings.loss == "huber" else _STEP
-    length = part * 2 * (1 + settings.momentum) / (descent.loss.curvature * norm**2)
+    share = _HUBER_STEP if settings.loss == "huber" else _STEP
+    length = share * 2 * (1 + settings.momentum) / (descent.loss.curvature * norm**2)
     walk = math.sqrt(descent.schedule.n_steps) * noise * norm
     return min(length, rest * descent.walk / walk) if walk > 0 else length
 

@@ -265,11 +265,11 @@ class OneVsRest(GradientLoss):
         self.lipschitz = margin.lipschitz * math.sqrt(n_classes)
 
     def differentiate(self, z: Array, target: NDArray | None) -> None:
-        for number, own in enumerate(z):
+        for number, output in enumerate(z):
             sign = np.where(target == number, -1.0, 1.0)
-            own *= sign
-            self.margin.differentiate(own, None)
-            own *= sign
+            output *= sign
+            self.margin.differentiate(output, None)
+            output *= sign
 
 
 class SoftmaxLogLoss(GradientLoss, NetworkLoss):
@@ -285,17 +285,17 @@ class SoftmaxLogLoss(GradientLoss, NetworkLoss):
 
     def differentiate(self, z: Array, target: NDArray | None) -> None:
         largest = z[0].copy()
-        for own in z[1:]:
-            np.maximum(largest, own, out=largest)
+        for output in z[1:]:
+            np.maximum(largest, output, out=largest)
         z -= largest
         np.exp(z, out=z)
         total = largest
         np.copyto(total, z[0])
-        for own in z[1:]:
-            total += own
+        for output in z[1:]:
+            total += output
         z /= total
-        for number, own in enumerate(z):
-            own -= target == number
+        for number, output in enumerate(z):
+            output -= target == number
 
     def differentiate_rows(self, outputs: Array, targets: NDArray) -> None:
         """Replace outputs by ``softmax(z) - onehot(y)`` for codes y of at most `MOST_CLASSES` classes."""

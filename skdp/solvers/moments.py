@@ -400,8 +400,8 @@ class Spectrum:
     def solve(self, right: Array, ridge: float = 0.0) -> Array:
         """Return the shortest least-squares solution for the nearest positive semi-definite matrix, plus a ridge."""
         values = self.positive + ridge
-        kept = values > len(values) * np.finfo(float).eps * values[-1]
-        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=kept)
+        nonzero = values > len(values) * np.finfo(float).eps * values[-1]
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=nonzero)
         return self.vectors @ (inverse[:, None] * (self.vectors.T @ right))
 
 

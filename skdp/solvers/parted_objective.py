@@ -50,8 +50,8 @@ def _objective(
 ) -> Objective:
     """Return the sum of the losses of one part."""
     rows, codes = part
-    own = codes if problem is None else (codes == problem).astype(np.intp)
-    return Objective(rows, own, loss, 1.0, 0.0, np.zeros(shape))
+    labels = codes if problem is None else (codes == problem).astype(np.intp)
+    return Objective(rows, labels, loss, 1.0, 0.0, np.zeros(shape))
 
 
 class PartedObjective(Objective):
@@ -71,11 +71,12 @@ class PartedObjective(Objective):
         self._parts, self._of_part, self._ratio, self._weight = parts, of_part, ratio, C
         self._known: tuple[bytes, Array] = b"", np.empty(0)
         # The objective without rows solves and certifies with the sums over all rows.
-        own = copy(of_part(parts.without_rows))
-        own.C, own.strong_convexity, own.linear = C * ratio, strong_convexity, linear
-        own.n_rows = parts.n_rows if ratio == 1 else int(self._sum(_count)[0])
-        self._own, self.n_rows = own, own.n_rows
-        self.norm, self.loss, self.C, self.strong_convexity = own.norm, own.loss, own.C, strong_convexity
+        without_rows = copy(of_part(parts.without_rows))
+        without_rows.C, without_rows.strong_convexity, without_rows.linear = C * ratio, strong_convexity, linear
+        without_rows.n_rows = parts.n_rows if ratio == 1 else int(self._sum(_count)[0])
+        self._without_rows, self.n_rows = without_rows, without_rows.n_rows
+        self.norm, self.loss = without_rows.norm, without_rows.loss
+        self.C, self.strong_convexity = without_rows.C, strong_convexity
         self.linear, self.shape = linear, linear.shape
 
     def subsample(self, ratio: int) -> PartedObjective:
@@ -106,17 +107,17 @@ class PartedObjective(Objective):
 
     @property
     def has_matrix(self) -> bool:
-        return self._own.has_matrix
+        return self._without_rows.has_matrix
 
     def newton_solver(self, z: Array) -> Callable[[Array], Array]:
         second = self._sum(partial(_second, z)) if self.has_matrix else None
-        return self._own.solver_of(second, lambda direction: self._sum(partial(_second_along, z, direction)))
+        return self._without_rows.solver_of(second, lambda direction: self._sum(partial(_second_along, z, direction)))
 
     def certified_gradient(self, theta: Array) -> tuple[Array, float]:
-        return self._own.certified(theta, self._sum(partial(_gradient_of_losses, theta)))
+        return self._without_rows.certified(theta, self._sum(partial(_gradient_of_losses, theta)))
 
     def precise_gradient(self, theta: Array) -> tuple[Array, float]:
-        return self._own.precise(theta, self._sum(partial(_precise_blocks, theta)))
+        return self._without_rows.precise(theta, self._sum(partial(_precise_blocks, theta)))
 
 
 def objective_over(

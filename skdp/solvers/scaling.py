@@ -42,7 +42,7 @@ class Scaling:
         return cls.of(checked, "bounds_y", 1, centred)._single()
 
     def _single(self) -> Scaling:
-        return Scaling(*(float(part[0]) for part in (self.lower, self.upper, self.centre, self.half)))
+        return Scaling(*(float(bounds[0]) for bounds in (self.lower, self.upper, self.centre, self.half)))
 
     def within(self, lower: Array, upper: Array, centred: bool) -> Scaling:
         """Return the map of targets in narrower bounds, one pair for each target."""
@@ -69,8 +69,8 @@ class Scaling:
         """Return scaled sparse rows. Only if zeros are kept."""
         at = rows.indices
         values = rows.data.astype(np.float64)
-        parts = (part[at] for part in (self.lower, self.upper, self.centre, self.half))
-        Scaling(*parts).apply(values, values)
+        by_entry = (numbers[at] for numbers in (self.lower, self.upper, self.centre, self.half))
+        Scaling(*by_entry).apply(values, values)
         return with_data(rows, values)
 
     def scaled(self, y: NDArray) -> Array:

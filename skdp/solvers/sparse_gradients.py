@@ -54,9 +54,9 @@ class SparseGradients(ClippedGradients):
         integers = (weights * (1 / step)).astype(np.int64)
         total = ExactTotal(weights.size)
         for start in range(0, n_rows, self._block):
-            part: Any = slice(start, min(start + self._block, n_rows))
-            chosen = part if rows is None else rows[part]
-            block = self._rows if rows is None and part.stop - start == self._rows.shape[0] else self._rows[chosen]
+            positions: Any = slice(start, min(start + self._block, n_rows))
+            chosen = positions if rows is None else rows[positions]
+            block = self._rows if rows is None and positions.stop - start == self._rows.shape[0] else self._rows[chosen]
             z = np.ascontiguousarray((block @ integers.T).T).astype(np.float64)
             z *= step * self._row_step
             self._differentiate(z, self._bounds[chosen], None if self._targets is None else self._targets[chosen])

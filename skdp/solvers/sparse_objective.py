@@ -31,8 +31,10 @@ class SparseObjective(Objective):
     _rows_of_matrix = 0
 
     def subsample(self, ratio: int) -> SparseObjective:
-        part = ClippedRows(self.rows.source[::ratio], self.norm)
-        return SparseObjective(part, self.codes[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear)
+        sample = ClippedRows(self.rows.source[::ratio], self.norm)
+        return SparseObjective(
+            sample, self.codes[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear
+        )
 
     def predictor(self, theta: Array) -> Array:
         return self.rows.source @ np.ascontiguousarray(theta.T)
@@ -63,11 +65,11 @@ class SparseObjective(Objective):
     def precise_gradient(self, theta: Array) -> tuple[Array, float]:
         high, low = np.zeros(self.shape), np.zeros(self.shape)
         for start in range(0, self.n_rows, _BLOCK_ROWS):
-            part = slice(start, start + _BLOCK_ROWS)
-            rows = self.rows.source[part]
-            z = [precise_products(rows, own) for own in theta]
+            block = slice(start, start + _BLOCK_ROWS)
+            rows = self.rows.source[block]
+            z = [precise_products(rows, weights) for weights in theta]
             derivative = self.derivative_of_pairs(
-                np.stack([own for own, _ in z], axis=1), np.stack([own for _, own in z], axis=1), self.target[part]
+                np.stack([high for high, _ in z], axis=1), np.stack([low for _, low in z], axis=1), self.target[block]
             )
             columns = rows.T.tocsr()
             for k, weights in enumerate(derivative.T):

@@ -51,11 +51,11 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
     def feature_importances_(self) -> Array:
         """Mutual information of columns and label under the model, divided by the sum, of shape (n_features,)."""
         check_is_fitted(self, "privacy_")
-        found = self._number_information()
+        information = self._number_information()
         for j in self._columns.tables:
             probabilities = np.exp(self.feature_log_prob_[j])
-            found[j] = table_information(probabilities[None], self.class_prior_)[0]
-        return self._importances(np.maximum(found, 0.0))
+            information[j] = table_information(probabilities[None], self.class_prior_)[0]
+        return self._importances(np.maximum(information, 0.0))
 
     def _joint_log_scores(self, X: Any) -> Array:
         """Return logarithms of probabilities of classes given rows, each row up to a constant."""
@@ -82,8 +82,8 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
             if tables:
                 cells = encoder.cells(X[rows])
                 cells += firsts
-                for own, table in zip(evidence.T, by_class, strict=True):
-                    own += table.take(cells).sum(axis=1)
+                for evidence_of_class, table in zip(evidence.T, by_class, strict=True):
+                    evidence_of_class += table.take(cells).sum(axis=1)
             out[rows] = prior + self.exponent_ * evidence
         return out
 

@@ -39,8 +39,8 @@ def towards_all(cells: Array, counts: Array, noise: Array) -> Array:
     variance = noise**2 * ((1 - share) ** 2 + (len(counts) - 1) * share**2)
     expected = cells.shape[-1] * variance / 2
     # If both are 0, nothing is kept.
-    kept = 1 - expected / np.maximum(np.maximum(energy, expected), _TINY)
-    return usual + kept * deviation
+    factor = 1 - expected / np.maximum(np.maximum(energy, expected), _TINY)
+    return usual + factor * deviation
 
 
 def onto_simplex(cells: Array, totals: Array) -> Array:
@@ -59,10 +59,10 @@ def smoothed(cells: Array, totals: Array, noise: float) -> tuple[Array, Array]:
     waves = fft.dct(cells, norm="ortho", axis=-1)
     roughness = np.arange(1, n_bins, dtype=np.float64) ** 4
     penalties = np.concatenate([[0.0], np.exp2(np.arange(-18.0, 5.0))])
-    kept = 1 / (1 + penalties[:, None] * roughness)
+    factors = 1 / (1 + penalties[:, None] * roughness)
     energy = (waves[..., 1:] ** 2).sum(axis=1)
-    risk = energy @ ((1 - kept) ** 2).T + 2 * noise**2 * n_classes * kept.sum(axis=1)
-    best = kept[risk.argmin(axis=1)]
+    risk = energy @ ((1 - factors) ** 2).T + 2 * noise**2 * n_classes * factors.sum(axis=1)
+    best = factors[risk.argmin(axis=1)]
     waves[..., 1:] *= best[:, None, :]
     waves[..., 0] = totals / math.sqrt(n_bins)
     left = noise * np.sqrt((best**2).sum(axis=1) / n_bins)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,11 @@ class TreeClassifier(TreeModel):
         probabilities : ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        raise NotImplementedError
+        return self._proba(self._rows(X))
+
+    @abstractmethod
+    def _proba(self, X: NDArray) -> Array:
+        """Return class probabilities of validated rows."""
 
     def predict_log_proba(self, X: Any) -> Array:
         """Return logarithms of class probabilities.

@@ -237,18 +237,18 @@ def histogram(
     If the bins of all records were found before, they are the last argument.
     """
     widths = candidates.widths.tolist()
-    ends = np.cumsum(widths).tolist()
+    stops = np.cumsum(widths).tolist()
 
     def block(rows: NDArray, classes: NDArray, *known: NDArray) -> NDArray:
         bins = (of_feature.astype(np.intp) for of_feature in known[0].T) if known else candidates.bins(rows)
-        out = np.empty((splits.n_leaves, ends[-1], n_classes), dtype=np.intp)
+        out = np.empty((splits.n_leaves, stops[-1], n_classes), dtype=np.intp)
         leaves = splits.leaves(rows)[0]
         first = {width: leaves * (width * n_classes) + classes for width in set(widths)}
-        for end, width, cells in zip(ends, widths, bins, strict=True):
+        for stop, width, cells in zip(stops, widths, bins, strict=True):
             cells *= n_classes
             cells += first[width]
             counts = np.bincount(cells, minlength=splits.n_leaves * width * n_classes)
-            out[:, end - width : end] = counts.reshape(-1, width, n_classes)
+            out[:, stop - width : stop] = counts.reshape(-1, width, n_classes)
         return out
 
     return sum_over_rows(block, X, codes, *all_bins, block_rows=ROUTED).astype(np.float64)
@@ -501,34 +501,5 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
             # With little epsilon, few leaves have less noise together.
             parameters.max_depth = max(1, _DEPTH + round(2 * math.log10(min(parameters.epsilon, 1.0))))
 
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        leaves = self.apply(X)[:, 0]
-        return self.leaf_proba_[0].take(leaves, axis=0)
-
-    def predict(self, X: Any) -> NDArray:
-        """Return the most likely labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            From ``classes_``.
-        """
-        leaves = self.apply(X)[:, 0]
-        return self.classes_[self.leaf_proba_[0].argmax(axis=1)][leaves]
+    def _proba(self, X: NDArray) -> Array:
+        return self.leaf_proba_[0].take(self._leaves(X)[:, 0], axis=0)

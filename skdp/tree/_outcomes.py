@@ -100,8 +100,8 @@ def count_mechanism(
         # noise is very small, the lattice is coarser, so that it covers all possible counts.
         bits = min(max(31 + math.floor(math.log2(sensitivity / mu)), 16), 30)
         return GaussianMechanism(mu, sensitivity, size, bits), GaussianEvent(mu)
-    part = pure_share(epsilon, share)
-    return DiscreteLaplaceMechanism(part, leaf_counts_l1(n_trees), size), PureEvent(part)
+    epsilon_of_release = pure_share(epsilon, share)
+    return DiscreteLaplaceMechanism(epsilon_of_release, leaf_counts_l1(n_trees), size), PureEvent(epsilon_of_release)
 
 
 def choice_mechanism(epsilon: float, delta: float, share: float, sensitivity: float) -> tuple[Mechanism, PrivacyEvent]:
@@ -112,8 +112,8 @@ def choice_mechanism(epsilon: float, delta: float, share: float, sensitivity: fl
         mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
         choice = GroupChoices(bounded_range_epsilon(mu), sensitivity, monotone=True, bounded_range=True)
         return choice, GaussianEvent(mu)
-    part = pure_share(epsilon, share)
-    return GroupChoices(part, sensitivity, monotone=True), PureEvent(part)
+    epsilon_of_release = pure_share(epsilon, share)
+    return GroupChoices(epsilon_of_release, sensitivity, monotone=True), PureEvent(epsilon_of_release)
 
 
 def leaf_counts(structure: Structure, X: NDArray, codes: NDArray[np.intp], n_classes: int) -> Array:
@@ -275,8 +275,8 @@ class Targets(Outcome):
             return NoNoise(leaf_shares_l2(n_trees)), PureEvent(epsilon)
         if delta > 0:
             return l2_mechanism(epsilon, delta, share, leaf_shares_l2(n_trees), size)
-        part = pure_share(epsilon, share)
-        return l1_mechanism(part, leaf_shares_l1(n_trees), size), PureEvent(part)
+        epsilon_of_release = pure_share(epsilon, share)
+        return l1_mechanism(epsilon_of_release, leaf_shares_l1(n_trees), size), PureEvent(epsilon_of_release)
 
     def within(self, located: Located) -> tuple[Targets, tuple[Array, float]]:
         """Return the outcome for the released range, and the totals of both ends with the noise in each."""

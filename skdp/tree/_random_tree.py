@@ -234,18 +234,5 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
             "intercept_": intercept,
         }
 
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        X = self._rows(X)
+    def _proba(self, X: NDArray) -> Array:
         return self._probabilities(X, self.leaf_proba_, self.inner_proba_, self.class_prior_, self.intercept_).T
