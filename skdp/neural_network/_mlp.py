@@ -1,64 +1,25 @@
-r"""Multilayer perceptrons, trained by noisy gradient steps (Abadi et al. 2016).
-
-Each step releases the sum of clipped gradients over a Poisson sample of the records, with Gaussian noise (see
-`GradientSums` for the contribution of a record). The number of records is released first, unless it is declared. The
-weights at the start of a step are functions of earlier releases. Therefore Adam, averages of iterates, penalties and
-the network itself are post-processing.
-"""
+"""Multilayer perceptrons for labels and for targets."""
 
 from __future__ import annotations
 
-import math
-import numbers
-from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
-from ..checks.data import validate_quietly
-from ..checks.parameters import By, Checked, OneOf, Or, Real, Rules
-from ..checks.params import check_integer, is_list
-from ..checks.values import shown
-from ..mechanisms import BitStream, SampledGaussianMechanism, rounded_normal
+from ..checks.parameters import Checked, OneOf, Rules
 from ..parts.arrays import rowwise
-from ..release.estimator import LabelsMixin, ManyTargetsMixin, PrivateEstimator, Records, Shape
-from ..release.progress import CallbackSupportMixin
-from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..release.theorems import Theorem
-from ..sensitivity import clip_rows, step_of, truncate
-from ..solvers.calibration import Calibration, Line
-from ..solvers.descent import GRADIENTS, SCHEDULE_RULES, SamplingSchedule, positive_delta
+from ..release.estimator import LabelsMixin, ManyTargetsMixin, Records, Shape
+from ..release.session import ReleaseSession
+from ..solvers.calibration import Calibration
 from ..solvers.linear_rule import LogOdds
 from ..solvers.losses import MOST_CLASSES, Huber, LogLoss, NetworkLoss, SoftmaxLogLoss
 from ..solvers.scaling import Scaling
-from ..solvers.target_range import Located, TargetRange
-from ._gradients import (
-    ACTIVATIONS,
-    BLOCK_ROWS,
-    MOST_LAYERS,
-    MOST_UNITS,
-    Clipping,
-    GradientSums,
-    Layout,
-    square_bits,
-    sums_of,
-)
-from ._optimizers import SOLVERS, Descent, adam_rate, initial_weights, sgd_rate
-from ._outputs import Outputs
+from ..solvers.target_range import TargetRange
+from ._network import Design, PrivateNetwork
 
 Array = NDArray[np.float64]
-
-#: Defaults of `fit`. Larger samples and more steps help little, and take time. So many records in a sample are enough
-#: for any number of records.
-RATE = 0.1
-ENOUGH_RECORDS = 16384
-STEPS = 1000
 
 #: Default clipping bounds. If labels are uncertain, clipping makes probabilities too extreme, because at the end the
 #: gradients of the rare label are clipped, and those of the common label are not. A smaller norm has a larger effect.
@@ -66,201 +27,6 @@ LABEL_GRAD_NORM, TARGET_GRAD_NORM = 2.0, 1.0
 
 # Clipping bound of residuals, as a multiple of half the width of the bounds of the targets.
 _THRESHOLDS = {"squared_error": 4.0, "huber": 0.2}
-
-_THEOREM = Theorem("Neural networks", 1)
-
-# Bits of an initial weight.
-_NORMAL_BITS = 30
-
-
-def _hidden(value: Any) -> tuple[int, ...]:
-    sizes = [value] if isinstance(value, numbers.Integral) else value
-    if not is_list(sizes):
-        raise TypeError(f"hidden_layer_sizes must be integers, got {shown(value)}")
-    if len(sizes) > MOST_LAYERS:
-        raise ValueError(f"hidden_layer_sizes must be at most {MOST_LAYERS} layers, got {len(sizes)}")
-    checked = tuple(check_integer(size, "hidden_layer_sizes", least=1) for size in sizes)
-    if max(checked, default=0) > MOST_UNITS:
-        raise ValueError(f"hidden_layer_sizes must be at most {MOST_UNITS}, got {shown(value)}")
-    return checked
-
-
-def scaled_rows(X: NDArray, data_norm: float) -> tuple[Array, float]:
-    """Clip rows, scale them so that an average feature has size 1, and round them to multiples of a step."""
-    # The bound on the norm becomes the square root of the number of features. A column of ones is appended. The step
-    # is returned, and is a power of two.
-    n_columns = X.shape[1] + 1
-    scale = input_scale(X.shape[1], data_norm)
-    step = step_of(math.sqrt(n_columns), square_bits(n_columns))
-    # Entries may underflow. A warning of NumPy would depend on the data.
-    with np.errstate(all="ignore"):
-        rows = clip_rows(X, data_norm, 1.0).array
-        for start in range(0, len(rows), BLOCK_ROWS):
-            block = rows[start : start + BLOCK_ROWS, :-1]
-            block *= scale
-            truncate(block, step)
-    return rows, step
-
-
-def input_scale(n_features: int, data_norm: float) -> float:
-    """Return the public factor that rows are multiplied by."""
-    return math.sqrt(n_features) / data_norm
-
-
-def _postprocess_weights(
-    weights: Array, layout: Layout, scale: float, targets: Scaling | None, lines: Sequence[Line] = ()
-) -> tuple[list[Array], list[Array]]:
-    """Return weights and intercepts for unscaled rows and targets. Outputs may have a final linear map."""
-    layers = layout.parts(weights)
-    coefs, intercepts = [layer[:-1].copy() for layer in layers], [layer[-1].copy() for layer in layers]
-    coefs[0] *= scale
-    for j, line in enumerate(lines):
-        coefs[-1][:, j] *= line.slope
-        intercepts[-1][j] = line.slope * intercepts[-1][j] + line.shift
-    if targets is not None:
-        coefs[-1] *= targets.half
-        intercepts[-1] *= targets.half
-        intercepts[-1] += targets.centre
-    return coefs, intercepts
-
-
-def _gradient_sums(data_norm: float, fixed: tuple[Any, ...], X: NDArray, targets: NDArray) -> GradientSums:
-    rows, row_step = scaled_rows(X, data_norm)
-    return GradientSums(rows, row_step, targets, *fixed)
-
-
-def initial_normals(size: int, stream: BitStream) -> Array:
-    """Draw the public standard normal numbers for initial weights."""
-    return rounded_normal(2.0**_NORMAL_BITS, size, stream).astype(np.float64) * 2.0**-_NORMAL_BITS
-
-
-@dataclass(frozen=True, eq=False)
-class Design:
-    """The public facts about a network, besides its parameters."""
-
-    loss: NetworkLoss
-    layout: Layout
-    schedule: SamplingSchedule
-    clipping: Clipping
-    first: TargetRange | None
-    last: Calibration | None
-
-
-class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
-    """Base of both estimators: parameters, the descent, and the forward pass."""
-
-    _parameter_rules: ClassVar[Rules] = {
-        **SCHEDULE_RULES,
-        "hidden_layer_sizes": By(_hidden),
-        "delta": By(positive_delta),
-        "activation": OneOf(ACTIVATIONS),
-        "solver": OneOf(SOLVERS),
-        "alpha": Real(most=1e3, zero=True),
-        "max_grad_norm": Or("auto", Real(1e-6, 1e6)),
-        "clipping": OneOf(("flat", "automatic")),
-        "learning_rate_init": Or("auto", Real(most=1e6)),
-        "momentum": Real(most=0.999, zero=True),
-        "average": Real(most=1.0, zero=True),
-    }
-    _counts_outside = ("entries", "target")
-    _fixes_cost = True
-    _takes_parts = True
-    _released = frozenset({"coefs_", "intercepts_"})
-    _public = frozenset({"n_layers_", "n_outputs_", "out_activation_", "_activation"})
-
-    _auto_grad_norm: float
-
-    def _check_together(self, parameters: Checked) -> None:
-        self._schedule_of(parameters)
-
-    @staticmethod
-    def _schedule_of(parameters: Checked) -> SamplingSchedule:
-        n = parameters.expected_n
-        return SamplingSchedule.of(parameters, RATE if n is None else min(RATE, ENOUGH_RECORDS / n), STEPS)
-
-    @abstractmethod
-    def _loss_of(self, parameters: Checked, shape: Shape) -> NetworkLoss:
-        """Return the loss for a number of classes or targets."""
-
-    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
-        loss, schedule = self._loss_of(parameters, shape), self._schedule_of(parameters)
-        layout = Layout((shape.n_features, *parameters.hidden_layer_sizes, loss.outputs))
-        norm = self._auto_grad_norm if parameters.max_grad_norm == "auto" else parameters.max_grad_norm
-        first, last = self._other_releases(parameters, loss)
-        design = Design(loss, layout, schedule, Clipping(norm, parameters.clipping == "automatic"), first, last)
-        before, after = None if first is None else first.pairs, None if last is None else (last.release, last.event)
-        budget = parameters.epsilon, parameters.delta
-        return schedule.plan(*budget, norm, layout.size, _THEOREM, before, after), design
-
-    def _other_releases(self, parameters: Checked, loss: NetworkLoss) -> tuple[TargetRange | None, Calibration | None]:
-        """Return the plans of the releases before and after the steps."""
-        return None, None
-
-    def _descend(
-        self,
-        X: NDArray,
-        targets: NDArray,
-        parameters: Checked,
-        design: Design,
-        session: ReleaseSession,
-        attributes: dict[str, Any],
-        located: Located | None = None,
-    ) -> dict[str, Any]:
-        """Carry out the plan, and return the fitted attributes."""
-        loss, layout, schedule, clipping = design.loss, design.layout, design.schedule, design.clipping
-        mechanism = session.mechanism(GRADIENTS)
-        assert isinstance(mechanism, SampledGaussianMechanism)
-        start = initial_weights(layout, initial_normals(layout.size, session.stream("initial weights")))
-        bounds = None
-        if located is not None:
-            bounds = located.targets
-            layout.parts(start)[-1][-1] = located.mean_with()
-        fixed = layout, parameters.activation, loss, clipping, mechanism.step
-        sums = sums_of(partial(_gradient_sums, parameters.data_norm, fixed), X, targets)
-        share = 1 / (schedule.rate * schedule.records(session, sums.n_rows, located))
-        rate, labels = parameters.learning_rate_init, loss.out_activation != "identity"
-        if rate == "auto":
-            noise = mechanism.scale * share
-            rate = sgd_rate(noise, schedule.n_steps)
-            if parameters.solver == "adam":
-                rate = adam_rate(noise / clipping.norm, schedule.n_steps, labels)
-        rule = parameters.solver, rate, parameters.momentum, parameters.alpha, parameters.average
-        descent = Descent(*rule, decay=not labels).start(layout, start, schedule.n_steps)
-        scale = input_scale(X.shape[1], parameters.data_norm)
-
-        def fitted(lines: Sequence[Line] = ()) -> dict[str, Any]:
-            coefs, intercepts = _postprocess_weights(descent.result(), layout, scale, bounds, lines)
-            return {
-                **attributes,
-                "coefs_": coefs,
-                "intercepts_": intercepts,
-                "n_layers_": len(layout.sizes),
-                "n_outputs_": loss.outputs,
-                "out_activation_": loss.out_activation,
-                "_activation": parameters.activation,
-                "privacy_": session.guarantee,
-            }
-
-        total = np.empty(layout.size)
-        for sample, release in session.steps(GRADIENTS, sums.n_rows, fitted):
-            sums.at(descent.weights)
-            gradient = release(sums.sum(sample, total))
-            gradient *= share
-            descent.step(gradient)
-        if design.last is None:
-            return fitted()
-        coefs, intercepts = _postprocess_weights(descent.result(), layout, scale, None)
-        outputs = rowwise(Outputs(coefs, intercepts, parameters.activation), X)
-        return fitted(design.last.lines(session, outputs, targets))
-
-    def _outputs_and_rows(self, X: Any) -> tuple[Outputs, NDArray]:
-        check_is_fitted(self, "coefs_")
-        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        return Outputs(self.coefs_, self.intercepts_, self._activation), X
-
-    def _outputs(self, X: Any) -> Array:
-        outputs, X = self._outputs_and_rows(X)
-        return outputs(X)
 
 
 class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdp import BudgetAccountant, PATEClassifier, SampleAggKMeans, SampleAggregate
-from skdp.ensemble._sample_aggregate import block_result
+from skdp.ensemble._results import block_result
 from skdp.release.blocks import over_blocks, prepared
 from tests.ensemble.adversaries import MARK, Listed, Listener, Talker, Teacher
 from tests.ensemble.data import public_rows

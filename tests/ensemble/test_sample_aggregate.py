@@ -38,7 +38,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 from skdp import BudgetAccountant, SampleAggregate, allocate
 from skdp.accounting import gaussian_mu
-from skdp.ensemble._sample_aggregate import MEDIAN, SUM, Region, block_result, cell_scores, made_up_rows
+from skdp.ensemble._results import Region, block_result, cell_scores, made_up_rows
+from skdp.ensemble._sample_aggregate import MEDIAN, SUM
 from skdp.mechanisms import NoiseSource
 from skdp.release.blocks import block_labels
 from tests.ensemble.adversaries import MARK, Panic

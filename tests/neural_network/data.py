@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from skdp.neural_network._gradients import LARGEST, Clipping, GradientSums, Layout
-from skdp.neural_network._mlp import scaled_rows
+from skdp.neural_network._network import scaled_rows
 from skdp.solvers.losses import Huber, LogLoss, SoftmaxLogLoss
 
 LOSSES = {

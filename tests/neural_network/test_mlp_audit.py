@@ -10,7 +10,7 @@ import pytest
 from skdp import DPMLPClassifier
 from skdp.mechanisms import NoiseSource
 from skdp.mechanisms.sampled_gaussian import PoissonSampler
-from skdp.neural_network import _mlp
+from skdp.neural_network import _network
 from skdp.neural_network._gradients import GradientSums
 from skdp.release.estimator import Shape
 from skdp.release.session import ReleaseSession
@@ -37,7 +37,7 @@ class Reader:
         steps, at, start = (
             ReleaseSession.steps,
             GradientSums.at,
-            _mlp.initial_normals(22, NoiseSource(0).stream("initial weights"))[:17],
+            _network.initial_normals(22, NoiseSource(0).stream("initial weights"))[:17],
         )
 
         def reading(session, label, n_rows, attributes=None):
@@ -56,10 +56,10 @@ class Reader:
         monkeypatch.setattr(ReleaseSession, "steps", reading)
         monkeypatch.setattr(GradientSums, "at", noting)
         # The start is public: let it be the same in all runs.
-        monkeypatch.setattr(_mlp, "initial_normals", lambda size, stream: start)
+        monkeypatch.setattr(_network, "initial_normals", lambda size, stream: start)
 
         _, design = self.model._plan(self.model._check_parameters(), Shape(2, 2))
-        rows, step = _mlp.scaled_rows(self.pair[1][0], 1.0)
+        rows, step = _network.scaled_rows(self.pair[1][0], 1.0)
         self._own = GradientSums(rows, step, self.pair[1][1], design.layout, "tanh", design.loss, design.clipping, 1.0)
         self._at = at
 

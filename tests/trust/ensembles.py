@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from skdp import PATEClassifier, SampleAggregate
-from skdp.ensemble import _pate, _sample_aggregate
+from skdp.ensemble import _pate, _results, _sample_aggregate
 from skdp.mechanisms import GroupChoices
 from tests.ensemble.adversaries import MARK, Teacher, Turncoat
 from tests.trust.redrawn import BY_RUNS, FEW_RUNS, half_noise, redrawn, row_count_kept, unseen_without_runs
@@ -151,15 +151,15 @@ def in_turn(subject, epsilon, delta, **options):
 
 
 def radius_for_diameter():
-    return replaced(_sample_aggregate, "blocks_l2", lambda whole: lambda k, d: whole(k, d) / 2)
+    return replaced(_results, "blocks_l2", lambda whole: lambda k, d: whole(k, d) / 2)
 
 
 def one_number():
-    return replaced(_sample_aggregate, "blocks_l2", lambda whole: lambda k, d: whole(1, 1))
+    return replaced(_results, "blocks_l2", lambda whole: lambda k, d: whole(1, 1))
 
 
 def unclipped():
-    return replaced(_sample_aggregate.Region, "clip", lambda whole: lambda self, moves: moves)
+    return replaced(_results.Region, "clip", lambda whole: lambda self, moves: moves)
 
 
 @contextlib.contextmanager
@@ -181,7 +181,7 @@ def true_blocks():
 
     with (
         replaced(_sample_aggregate, "over_blocks", counted),
-        replaced(_sample_aggregate.Region, "steps", divided),
+        replaced(_results.Region, "steps", divided),
     ):
         yield
 
