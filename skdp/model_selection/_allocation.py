@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from sklearn.base import clone
@@ -31,7 +32,16 @@ from ..accounting import (
 from ..checks.values import shown
 from ..exceptions import BudgetError, PrivacyAssumptionWarning
 from ..release.session import check_accountant
-from ._steps import Place, advice, check_coded, check_units, inexact_before_bins, is_private, set_own, walk
+from ._steps import (
+    CountedStep,
+    advice,
+    check_coded,
+    check_units,
+    inexact_before_bins,
+    is_private,
+    private_steps,
+    set_own,
+)
 
 
 @dataclass(frozen=True)
@@ -182,12 +192,9 @@ def allocate(
     Allocation of (epsilon=0.5, delta=1e-06)
       objpertlogreg  epsilon=0.5, delta=1e-06 (weight 1)
     """
-    return allocation_of(estimator, epsilon, delta, weights, accountant, _warn)
-
-
-def _warn(message: str) -> None:
     # The warning points to the caller of `allocate`.
-    warnings.warn(message, PrivacyAssumptionWarning, stacklevel=4)
+    complain = partial(warnings.warn, category=PrivacyAssumptionWarning, stacklevel=3)
+    return allocation_of(estimator, epsilon, delta, weights, accountant, complain)
 
 
 def allocation_of(
@@ -201,13 +208,8 @@ def allocation_of(
     """Split a budget as `allocate` does, and call `complain` about everything else that depends on the data."""
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     check_accountant(accountant)
-    found = list(walk(estimator, "", 1, [{}]))
-    private = [place for place in found if is_private(place.estimator)]
-    not_private = tuple(place.name or type(place.estimator).__name__ for place in found if place not in private)
-    if not private:
-        raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
-    if len({id(place.estimator) for place in private}) < len(private):
-        raise ValueError("one object is a private step at two places; make one of them a clone")
+    private, learning = private_steps(estimator)
+    not_private = tuple(step.title for step in learning)
     check_units(private, accountant)
     check_coded(estimator)
     parts = parts_of_budget(private, weights)
@@ -215,7 +217,7 @@ def allocation_of(
     if not_private:
         complain(
             f"not private, and a function of the data: {', '.join(not_private)}. The whole is private only if "
-            f"their results are public{advice([place.estimator for place in found if place not in private])}. "
+            f"their results are public{advice([step.estimator for step in learning])}. "
             "make_private_pipeline refuses such steps"
         )
     inexact = list(inexact_before_bins(estimator, ""))
@@ -228,14 +230,14 @@ def allocation_of(
         )
     if accountant is not None and rule is not None:
         accountant._settle(rule)
-    for place, budget in zip(private, budgets, strict=True):
+    for step, budget in zip(private, budgets, strict=True):
         values: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
         if accountant is not None:
             values["accountant"] = accountant
-        set_own(place.estimator, **values)
+        set_own(step.estimator, **values)
     steps = tuple(
-        Step(place.name, type(place.estimator).__name__, place.n_fits, float(part), budget)
-        for place, part, budget in zip(private, parts, budgets, strict=True)
+        Step(step.name, type(step.estimator).__name__, step.n_fits, float(weight), budget)
+        for step, weight, budget in zip(private, parts, budgets, strict=True)
     )
     return Allocation(steps, Budget(epsilon, delta), not_private)
 
@@ -243,15 +245,12 @@ def allocation_of(
 def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_features: int | None) -> Budget:
     """Return the largest budget at which `accountant` admits `k` equal fits of `estimator`."""
     # For a private estimator, the result is an epsilon at its own delta. For others, it is for `allocate`.
-    weights = getattr(estimator, "weights", None)
+    weights = None
     if isinstance(estimator, Pipeline):
         # A PrivatePipeline charges its steps one by one.
+        weights = getattr(estimator, "weights", None)
         estimator = Pipeline(estimator.steps)
-    else:
-        weights = None
-    private = [place for place in walk(estimator, "", 1, [{}]) if is_private(place.estimator)]
-    if not private:
-        raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
+    private, _ = private_steps(estimator)
     check_units(private, accountant)
     generic = accountant.remaining(k)
     if is_private(estimator):
@@ -280,13 +279,13 @@ def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_featu
 
     def portion(epsilon: float) -> float | None:
         try:
-            found = costs_at(epsilon)
+            costs = costs_at(epsilon)
         except BudgetError:
             return math.inf
         except ValueError as error:
             reasons[:] = [error]
             return None
-        return None if found is None else accountant._portion(*found)
+        return None if costs is None else accountant._portion(*costs)
 
     if accountant.composition == "plan":
         return generic
@@ -308,10 +307,10 @@ _NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
 _LEAST_EPSILON = 1e-6
 
 
-def parts_of_budget(private: list[Place], weights: Mapping[str, float] | None) -> list[Fraction]:
+def parts_of_budget(private: list[CountedStep], weights: Mapping[str, float] | None) -> list[Fraction]:
     """Return the part of the budget of each step. The parts add up to 1."""
     given = dict(weights or {})
-    names = [place.name for place in private]
+    names = [step.name for step in private]
     unknown = sorted(set(given) - set(names))
     if unknown:
         raise ValueError(f"weights name no private step: {', '.join(unknown)}; the private steps are {names}")
@@ -323,18 +322,18 @@ def parts_of_budget(private: list[Place], weights: Mapping[str, float] | None) -
 
 
 def _split(
-    private: list[Place], parts: list[Fraction], whole: Budget, accountant: BudgetAccountant | None
+    private: list[CountedStep], parts: list[Fraction], whole: Budget, accountant: BudgetAccountant | None
 ) -> tuple[list[Budget], str | None]:
     """Return the budget of one fit of each step, and the rule that counts them, if it matters."""
-    portions = [part / place.n_fits for place, part in zip(private, parts, strict=True)]
+    portions = [part / step.n_fits for step, part in zip(private, parts, strict=True)]
     proportional = [
         Budget(largest_share(whole.epsilon, portion), largest_share(whole.delta, portion)) for portion in portions
     ]
-    for place, budget in zip(private, proportional, strict=True):
+    for step, budget in zip(private, proportional, strict=True):
         try:
             check_epsilon(budget.epsilon)
         except ValueError as error:
-            raise ValueError(f"the budget leaves too little for step {place.name!r}: {error}") from None
+            raise ValueError(f"the budget leaves too little for step {step.name!r}: {error}") from None
     if len(private) == private[0].n_fits == 1:
         costs = None if accountant is None else _costs(private, proportional, accountant)
         if accountant is None or (costs is not None and accountant._after(costs) is not None):
@@ -356,7 +355,7 @@ def _split(
             "classes of classifiers, pass the settings of a search as lists, or use BudgetAccountant(..., "
             'composition="basic")'
         )
-    found: list[tuple[float, list[Budget], str]] = []
+    options: list[tuple[float, list[Budget], str]] = []
     for candidate in ("gdp", "rdp", "basic") if rule == "auto" else (rule,):
         if candidate == "basic":
             fits = accountant is None or accountant._after(pairs, "basic") is not None
@@ -370,9 +369,9 @@ def _split(
                 # The rule stays, and determines how much the rest of the budget is worth.
                 costs = pairs if candidate == "basic" else _costs(private, budgets, accountant)
                 price = accountant._used(costs or pairs, candidate)
-            found.append((mu**2 / price, budgets, candidate))
-    if found:
-        _, budgets, candidate = max(found, key=lambda option: option[0])
+            options.append((mu**2 / price, budgets, candidate))
+    if options:
+        _, budgets, candidate = max(options, key=lambda option: option[0])
         if candidate == "gdp" and rule == "auto" and accountant is not None:
             # If there is enough, later charges may be of other kinds.
             costs = _costs(private, budgets, accountant)
@@ -394,33 +393,30 @@ def _refusal(whole: Budget, accountant: BudgetAccountant) -> str:
 CountedCosts = list[tuple[PrivacyCost, int]]
 
 
-def _pairs(private: list[Place], budgets: list[Budget]) -> CountedCosts:
+def _pairs(private: list[CountedStep], budgets: list[Budget]) -> CountedCosts:
     """Return the charges of the steps if only their budgets are known."""
-    return [(PrivacyCost.of_pair(*budget), place.n_fits) for place, budget in zip(private, budgets, strict=True)]
+    return [(PrivacyCost.of_pair(*budget), step.n_fits) for step, budget in zip(private, budgets, strict=True)]
 
 
-def _costs(private: list[Place], budgets: list[Budget], counter: BudgetAccountant) -> CountedCosts | None:
+def _costs(private: list[CountedStep], budgets: list[Budget], counter: BudgetAccountant) -> CountedCosts | None:
     """Return the largest charges of the steps under the rule of `counter`, or None if they are not known in advance."""
     costs = []
-    for place, budget in zip(private, budgets, strict=True):
-        variants = place.variants or []
-        known = [cost for variant in variants if (cost := _cost(place.estimator, variant, budget)) is not None]
-        if not known or len(known) < len(variants):
+    for step, budget in zip(private, budgets, strict=True):
+        if not step.variants or not hasattr(step.estimator, "_fixed_cost"):
             return None
-        costs.append((max(known, key=counter._measure), place.n_fits))
+        known = []
+        for variant in step.variants:
+            model = clone(step.estimator).set_params(**variant)
+            cost = set_own(model, epsilon=budget.epsilon, delta=budget.delta)._fixed_cost()
+            if cost is None:
+                return None
+            known.append(cost)
+        costs.append((max(known, key=counter._measure), step.n_fits))
     return costs
 
 
-def _cost(estimator: Any, variant: dict[str, Any], budget: Budget) -> PrivacyCost | None:
-    """Return the charge of one fit with these parameters."""
-    if not hasattr(estimator, "_fixed_cost"):
-        return None
-    step = set_own(clone(estimator).set_params(**variant), epsilon=budget.epsilon, delta=budget.delta)
-    return step._fixed_cost()
-
-
 def _by_composition(
-    private: list[Place],
+    private: list[CountedStep],
     portions: list[Fraction],
     whole: Budget,
     rule: str,
@@ -430,8 +426,13 @@ def _by_composition(
     # They compose to the whole under the rule with the whole as its ceiling, and also in an empty accountant. (An
     # accountant with a larger ceiling counts Rényi divergences at another order.)
     mu = gaussian_mu(*whole)
-    own = BudgetAccountant(*whole, composition=rule)
-    ample = accountant is not None and accountant.total() == (0, 0) and _holds(accountant, whole)
+    counter = BudgetAccountant(*whole, composition=rule)
+    ample = (
+        accountant is not None
+        and accountant.total() == (0, 0)
+        and accountant.epsilon >= whole.epsilon
+        and accountant.delta >= whole.delta
+    )
 
     def budgets(scale: float) -> list[Budget]:
         return [
@@ -440,34 +441,34 @@ def _by_composition(
         ]
 
     def admitted(scale: float) -> bool:
-        found = budgets(scale)
-        if min(budget.epsilon for budget in found) < _LEAST_EPSILON:
+        scaled = budgets(scale)
+        if min(budget.epsilon for budget in scaled) < _LEAST_EPSILON:
             return False
-        costs = _costs(private, found, own)
-        if costs is None or own._after(costs) is None:
+        costs = _costs(private, scaled, counter)
+        if costs is None or counter._after(costs) is None:
             return False
-        after = counted(found) if ample else None
+        after = counted(scaled) if ample else None
         return not ample or (after is not None and after.epsilon <= whole.epsilon)
 
-    def counted(found: list[Budget]) -> Budget | None:
+    def counted(scaled: list[Budget]) -> Budget | None:
         assert accountant is not None
         # The most expensive setting may depend on the order.
-        costs = _costs(private, found, accountant)
+        costs = _costs(private, scaled, accountant)
         return None if costs is None else accountant._after(costs, rule)
 
-    low, high = 0.0, 1.0
-    if admitted(high):
-        low = high
-    for _ in range(_HALVINGS if low < high else 0):
-        middle = (low + high) / 2
-        low, high = (middle, high) if admitted(middle) else (low, middle)
+    low = 1.0 if admitted(1.0) else largest_admitted(admitted, _HALVINGS)
     if low == 0 or (accountant is not None and counted(budgets(low)) is None):
         return None
     return budgets(low)
 
 
-def _holds(accountant: BudgetAccountant, whole: Budget) -> bool:
-    return accountant.epsilon >= whole.epsilon and accountant.delta >= whole.delta
+def largest_admitted(admitted: Callable[[float], bool], n_halvings: int) -> float:
+    """Return nearly the largest number in [0, 1) that is admitted, by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(n_halvings):
+        middle = (low + high) / 2
+        low, high = (middle, high) if admitted(middle) else (low, middle)
+    return low
 
 
 def nine_digits(value: float) -> float:

@@ -17,7 +17,7 @@ from ..release.mixin import DPEstimatorMixin
 from ..release.units import ONE_RECORD, Unit
 from ._allocation import parts_of_budget
 from ._stateless import check_steps, without_records
-from ._steps import is_private, is_shared, walk
+from ._steps import UNIT, counted_steps, is_private, is_shared, join, private_steps
 from ._tables import declared
 
 _BUDGET = frozenset({"epsilon", "delta", "accountant", "random_state"})
@@ -61,17 +61,12 @@ class Candidate:
         return without_records(model)
 
 
-def join(name: str, part: str) -> str:
-    """Return the name of a parameter of a step. The name of the step may be empty."""
-    return f"{name}__{part}" if name else part
-
-
 def make_candidates(
     estimator: Any, settings: Iterable[Mapping[str, Any]], classes: NDArray | None, unit: Unit = ONE_RECORD
 ) -> tuple[Candidate, ...]:
     """Return the candidates, or raise an error that names the step that is not private."""
     # `classes` is the label set for steps without one. Each private step must count the unit of the search.
-    found = []
+    candidates = []
     for setting in settings:
         for name in setting:
             if name.split("__")[-1] in _BUDGET:
@@ -79,68 +74,50 @@ def make_candidates(
         model = clone(estimator).set_params(**clone(dict(setting), safe=False))
         weights = getattr(model, "weights", None) if is_shared(model) else None
         check_steps(model)
-        model = _with_own_budgets(model)
-        places = list(walk(model, "", 1, [{}]))
-        learned = [place.name or type(place.estimator).__name__ for place in places if not is_private(place.estimator)]
-        if learned:
-            raise ValueError(
-                f"not private, and a function of the data: {', '.join(learned)}. Every step of a searched "
-                "estimator must be private or learn nothing. Encoders need their categories, and handle_unknown "
-                "other than 'error'"
-            )
-        for place in places:
-            if not isinstance(place.estimator, DPEstimatorMixin) or isinstance(place.estimator, MetaEstimatorMixin):
-                kind = type(place.estimator).__name__
+        if is_shared(model):
+            # A search divides the budget itself.
+            _check_no_accountant(model, type(model).__name__)
+            model = Pipeline(model.steps)
+        # All other steps learn nothing.
+        private, _ = private_steps(model)
+        for step in private:
+            kind = type(step.estimator).__name__
+            if not isinstance(step.estimator, DPEstimatorMixin) or isinstance(step.estimator, MetaEstimatorMixin):
                 raise ValueError(
                     f"a search cannot take {kind}, which is no private estimator of skdp, or divides a budget itself. "
                     "Search the estimator inside"
                 )
-            if place.estimator._local:
+            if step.estimator._local:
                 raise ValueError(
-                    f"a search cannot take {type(place.estimator).__name__}, which protects the contents of each "
-                    "record and not the number of records. A search protects both"
+                    f"a search cannot take {kind}, which protects the contents of each record and not the number of "
+                    "records. A search protects both"
                 )
-        if not places:
-            raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
-        if len({id(place.estimator) for place in places}) < len(places):
-            raise ValueError("one object is a private step at two places; make one of them a clone")
-        n_fits = [place.n_fits for place in places]
-        for place in places:
-            if place.estimator.accountant is not None:
-                raise ValueError(
-                    f"step {place.name or type(place.estimator).__name__!r} has an accountant; pass it to the search, "
-                    "which charges it once for everything"
-                )
-            _check_unit(place.estimator, unit)
-            if classes is not None and _wants_classes(place.estimator):
-                place.estimator.set_params(classes=classes)
-        parts = parts_of_budget(places, weights) if weights else [Fraction(n, sum(n_fits)) for n in n_fits]
+        for step in private:
+            _check_no_accountant(step.estimator, f"step {step.title!r}")
+            _check_unit(step.estimator, unit)
+            takes_classes = is_classifier(step.estimator) and "classes" in step.estimator.get_params(deep=False)
+            if classes is not None and takes_classes and declared(step.estimator, "classes") is None:
+                step.estimator.set_params(classes=classes)
+        n_fits = sum(step.n_fits for step in private)
+        parts = parts_of_budget(private, weights) if weights else [Fraction(s.n_fits, n_fits) for s in private]
         steps = tuple(
-            PrivateStep(place.name, place.estimator, place.n_fits, part)
-            for place, part in zip(places, parts, strict=True)
+            PrivateStep(step.name, step.estimator, step.n_fits, part) for step, part in zip(private, parts, strict=True)
         )
-        found.append(Candidate(dict(setting), model, steps))
-    if not found:
+        candidates.append(Candidate(dict(setting), model, steps))
+    if not candidates:
         raise ValueError("there is no candidate to try")
-    return tuple(found)
+    return tuple(candidates)
 
 
-def _with_own_budgets(estimator: Any) -> Any:
-    """Return a plain pipeline in the place of a private one, because a search divides the budget itself."""
-    if not is_shared(estimator):
-        return estimator
+def _check_no_accountant(estimator: Any, title: str) -> None:
     if estimator.accountant is not None:
-        raise ValueError(
-            f"{type(estimator).__name__} has an accountant; pass it to the search, which charges it once for everything"
-        )
-    return Pipeline(estimator.steps)
+        raise ValueError(f"{title} has an accountant; pass it to the search, which charges it once for everything")
 
 
 def _check_unit(step: Any, unit: Unit) -> None:
     """Refuse a step whose guarantee is about another unit than that of the search."""
     kind = type(step).__name__
-    parameters = step.get_params(deep=False)
-    by_group = declared(step, "rows_per_group") is not None
+    by_group = declared(step, UNIT) is not None
     if by_group and unit.rows_per_group is None:
         raise ValueError(
             f"{kind} counts groups, and the search around it counts records. Set rows_per_group of the search "
@@ -148,7 +125,7 @@ def _check_unit(step: Any, unit: Unit) -> None:
         )
     if unit.rows_per_group is None or by_group:
         return
-    if "rows_per_group" in parameters:
+    if UNIT in step.get_params(deep=False):
         raise ValueError(
             f"rows_per_group is set, and must be set for {kind} as well, which would count records otherwise"
         )
@@ -157,16 +134,11 @@ def _check_unit(step: Any, unit: Unit) -> None:
     )
 
 
-def _wants_classes(step: Any) -> bool:
-    parameters = step.get_params(deep=False)
-    return is_classifier(step) and "classes" in parameters and declared(step, "classes") is None
-
-
 def declared_classes(estimator: Any) -> NDArray | None:
     """Return the label set that the classifier among the private steps declares, or None."""
     check_steps(estimator)
     plain = Pipeline(estimator.steps) if is_shared(estimator) else estimator
-    for place in walk(clone(plain), "", 1, [{}]):
-        if is_private(place.estimator) and is_classifier(place.estimator):
-            return check_classes(declared(place.estimator, "classes"))
+    for step in counted_steps(clone(plain)):
+        if is_private(step.estimator) and is_classifier(step.estimator):
+            return check_classes(declared(step.estimator, "classes"))
     return None

@@ -15,9 +15,9 @@ from ..accounting import Budget, BudgetAccountant, PrivacyCost, Relation, gaussi
 from ..preprocessing import TableEncoder
 from ..release.session import PrivacyGuarantee, check_accountant
 from ._allocation import Allocation, Step, allocation_of
-from ._candidates import Candidate, join
+from ._candidates import Candidate
 from ._stateless import check_steps
-from ._steps import is_private, randomizes_rows, units_in
+from ._steps import counted_steps, is_private, join, randomizes_rows, units_in
 from ._tables import schema_of
 
 
@@ -102,8 +102,8 @@ class PrivatePipeline(Pipeline):
         """Return a step, or a pipeline of several steps."""
         return Pipeline(self.steps)[index]
 
-    def _divided(self) -> Allocation:
-        """Refuse steps that learn from the data without a charge, and divide the budget."""
+    def _divided(self) -> tuple[list[tuple[Any, Any]], Allocation]:
+        """Refuse steps that learn from the data without a charge, divide the budget, and return earlier accountants."""
         check_accountant(self.accountant)
         plain = Pipeline(self.steps)
         if self.memory is not None:
@@ -119,17 +119,18 @@ class PrivatePipeline(Pipeline):
                 "the schema declares groups of records, and a step protects single records: give all private steps the "
                 "schema, or rows_per_group"
             )
-        return allocation_of(plain, self.epsilon, self.delta, self.weights, self.accountant, _refuse)
+        private = [step.estimator for step in counted_steps(plain) if is_private(step.estimator)]
+        declared = [(step, step.accountant) for step in private]
+        return declared, allocation_of(plain, self.epsilon, self.delta, self.weights, self.accountant, _refuse)
 
     def _fit_all(self, fit: Callable[..., Any], *args: Any, **params: Any) -> Any:
         """Divide the budget, fit all steps by a method of `Pipeline`, and state their guarantees together."""
-        declared = [(step, step.accountant) for _, step in _private_steps(Pipeline(self.steps), "transformers")]
-        allocation = self._divided()
+        declared, allocation = self._divided()
         if hasattr(self, "privacy_"):
             del self.privacy_
         self.allocation_ = allocation
         try:
-            found = fit(*args, **params)
+            result = fit(*args, **params)
         finally:
             if self.accountant is not None:
                 # A fitted model can be published without the path of its ledger, and a fit does not change parameters.
@@ -138,7 +139,7 @@ class PrivatePipeline(Pipeline):
                 for step, accountant in declared:
                     _release_accountant(step, accountant)
         self.privacy_: PrivacyGuarantee = _composed(Pipeline(self.steps), allocation.total)
-        return found
+        return result
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Divide the budget over the private steps, and fit all steps.
@@ -206,16 +207,16 @@ class PrivatePipeline(Pipeline):
         return self._fit_all(super().fit_predict, X, y, **params)
 
 
-def _private_steps(step: Any, parts: str = "transformers_", name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the private steps in order, by name. `parts` are the fitted parts of a ColumnTransformer, or the others."""
+def _private_steps(step: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the fitted private steps in order, by name."""
     if is_private(step):
         yield name, step
     elif isinstance(step, Pipeline | FeatureUnion | ColumnTransformer):
-        for own in ("steps", "transformer_list", parts, "transformers"):
-            if hasattr(step, own):
-                for part, child, *_ in getattr(step, own):
-                    yield from _private_steps(child, parts, join(name, part))
-                return
+        # If the fit failed, a ColumnTransformer has no fitted steps.
+        attributes = ("steps", "transformer_list", "transformers_", "transformers")
+        children = next(getattr(step, attribute) for attribute in attributes if hasattr(step, attribute))
+        for child_name, child, *_ in children:
+            yield from _private_steps(child, join(name, child_name))
 
 
 #: What errors about bounds of rows start with.
@@ -268,7 +269,7 @@ def _composed(fitted: Pipeline, whole: Budget | None = None) -> PrivacyGuarantee
     relations = {guarantee.relation for guarantee in stated.values()}
     relation = Relation.REPLACE_RECORD if Relation.REPLACE_RECORD in relations else relations.pop()
     if relation is Relation.REPLACE_RECORD:
-        stated = {name: _replaced(guarantee) for name, guarantee in stated.items()}
+        stated = {name: _of_replacement(guarantee) for name, guarantee in stated.items()}
     events = tuple(event for guarantee in stated.values() for event in guarantee.events)
     if whole is None or relations - {relation}:
         whole = _least_budget(list(stated.values()), events)
@@ -290,14 +291,14 @@ def _composed(fitted: Pipeline, whole: Budget | None = None) -> PrivacyGuarantee
 
 def _stated(step: Any) -> PrivacyGuarantee:
     """Return the guarantee of a fitted step. For a private estimator of another package, it is only a pair."""
-    found = getattr(step, "privacy_", None)
-    if isinstance(found, PrivacyGuarantee):
-        return found
+    guarantee = getattr(step, "privacy_", None)
+    if isinstance(guarantee, PrivacyGuarantee):
+        return guarantee
     cost = PrivacyCost.of_pair(step.epsilon, getattr(step, "delta", 0.0))
     return PrivacyGuarantee(cost.epsilon, cost.delta, cost.events, ())
 
 
-def _replaced(guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
+def _of_replacement(guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
     """Return the guarantee for replacing one record."""
     if guarantee.relation is Relation.REPLACE_RECORD:
         return guarantee
@@ -320,17 +321,17 @@ def _least_budget(stated: list[PrivacyGuarantee], events: tuple[Any, ...]) -> Bu
 
 def private_again(pipeline: PrivatePipeline, candidate: Candidate, fitted: Pipeline) -> PrivatePipeline:
     """Return a private pipeline with the steps that a search fitted in a plain one, and with their guarantee."""
-    found = clone(pipeline).set_params(**clone(candidate.parameters, safe=False))
-    found.steps = fitted.steps
-    found.privacy_ = _composed(fitted)
-    found.set_params(epsilon=found.privacy_.epsilon, delta=found.privacy_.delta)
+    private = clone(pipeline).set_params(**clone(candidate.parameters, safe=False))
+    private.steps = fitted.steps
+    private.privacy_ = _composed(fitted)
+    private.set_params(epsilon=private.privacy_.epsilon, delta=private.privacy_.delta)
     budgets = {name: Budget(step.epsilon, step.delta) for name, step in _private_steps(fitted)}
     steps = tuple(
         Step(step.name, type(step.estimator).__name__, step.n_fits, float(step.part), budgets[step.name])
         for step in candidate.steps
     )
-    found.allocation_ = Allocation(steps, Budget(found.epsilon, found.delta), ())
-    return found
+    private.allocation_ = Allocation(steps, Budget(private.epsilon, private.delta), ())
+    return private
 
 
 def _refuse(message: str) -> None:

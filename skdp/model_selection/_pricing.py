@@ -33,7 +33,7 @@ from ..accounting import (
     renyi_epsilon,
 )
 from ..mechanisms import BitStream, DiscreteLaplaceMechanism, GroupChoices, Mechanism, NoNoise, l2_mechanism
-from ._allocation import nine_digits
+from ._allocation import largest_admitted, nine_digits
 from ._candidates import Candidate
 
 _HALVINGS = 9
@@ -66,7 +66,7 @@ def events_of(sequence: Sequence[Item]) -> tuple[PrivacyEvent, ...]:
         if isinstance(item, PrivacyCost):
             events += item.events
         elif isinstance(item, Parts):
-            lists = tuple(dict.fromkeys(events_of(part) for part in item.sequences))
+            lists = tuple(dict.fromkeys(events_of(alternative) for alternative in item.sequences))
             events += lists[0] if len(lists) == 1 else (ParallelEvent(lists),)
         else:
             events.append(RepeatedSelectionEvent(events_of(item.run), item.mean, item.shape))
@@ -78,7 +78,7 @@ def _pair(item: Item) -> tuple[Fraction, Fraction]:
     if isinstance(item, PrivacyCost):
         return _exact(item.epsilon), _exact(item.delta)
     if isinstance(item, Parts):
-        pairs = [_sum(part) for part in item.sequences]
+        pairs = [_sum(sequence) for sequence in item.sequences]
         return max(e for e, _ in pairs), max(d for _, d in pairs)
     epsilon, delta = _sum(item.run)
     return (2 + Fraction(item.shape)) * epsilon, Fraction(0) if delta == 0 else Fraction(1)
@@ -95,8 +95,8 @@ def _exact(value: float) -> Fraction:
 
 def _part(epsilon: float, portion: Fraction) -> float:
     """Return a part that does not exceed the portion as a rational number, and not only in its printed digits."""
-    part = largest_share(epsilon, portion)
-    return part if Fraction(part) <= portion * Fraction(epsilon) else math.nextafter(part, 0.0)
+    share = largest_share(epsilon, portion)
+    return share if Fraction(share) <= portion * Fraction(epsilon) else math.nextafter(share, 0.0)
 
 
 def within(sequence: Sequence[Item], whole: Budget) -> bool:
@@ -109,7 +109,7 @@ def within(sequence: Sequence[Item], whole: Budget) -> bool:
     if whole.delta == 0:
         return False
     if len(sequence) == 1 and isinstance(sequence[0], Parts):
-        return all(within(part, whole) for part in sequence[0].sequences)
+        return all(within(alternative, whole) for alternative in sequence[0].sequences)
     events = events_of(sequence)
     # The proof that takes less time comes first.
     if renyi_epsilon(events, whole.delta) <= whole.epsilon:
@@ -230,9 +230,5 @@ def settle(prices: Prices, sequence_of: Callable[[Prices], Sequence_]) -> Prices
 
     if prices.whole.delta == 0 or not prices.private or admitted(1.0):
         return at(1.0)
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if admitted(middle) else (low, middle)
     # If costs depend on the shape of the data, only basic composition is possible.
-    return at(low)
+    return at(largest_admitted(admitted, _HALVINGS))

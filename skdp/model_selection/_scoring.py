@@ -120,9 +120,9 @@ class Score:
     def _probabilities(self, model: Any, X: Any, y: NDArray) -> Gains:
         assert self.classes is not None
         estimated = np.asarray(model.predict_proba(X), dtype=np.float64)
-        own = encode_labels(np.asarray(model.classes_), self.classes)
+        columns = encode_labels(np.asarray(model.classes_), self.classes)
         table = np.zeros((len(y), len(self.classes) + 1))
-        table[:, own] = np.nan_to_num(estimated, nan=0.0)
+        table[:, columns] = np.nan_to_num(estimated, nan=0.0)
         # Labels that are not in the set have a probability of 0.
         table[:, -1] = 0.0
         loss = -np.log(np.maximum(table[np.arange(len(y)), y], np.finfo(float).tiny))
@@ -209,13 +209,6 @@ def make_score(
     return Score(scoring, LEVELS, unit, True, bounds=(float(low), float(high)), beyond=LEVELS // _BEYOND)
 
 
-def _fine_edges() -> NDArray[np.float64]:
-    end = math.asinh(_FARTHEST / _CENTRE)
-    edges: NDArray[np.float64] = expit(_CENTRE * np.sinh(np.linspace(-end, end, _N_FINE + 1)))
-    edges[[0, -1]] = 0.0, 1.0
-    return edges
-
-
 @dataclass(frozen=True)
 class Table:
     """Counts of records, each in at most one cell, and the score that is computed from them."""
@@ -234,7 +227,12 @@ class Table:
 
     def finest(self) -> Table:
         """Return the table of an area in bins from which its own bins will be made."""
-        return replace(self, shape=(_N_FINE, 2), edges=_fine_edges()) if self.is_area else self
+        if not self.is_area:
+            return self
+        farthest = math.asinh(_FARTHEST / _CENTRE)
+        edges = expit(_CENTRE * np.sinh(np.linspace(-farthest, farthest, _N_FINE + 1)))
+        edges[[0, -1]] = 0.0, 1.0
+        return replace(self, shape=(_N_FINE, 2), edges=edges)
 
     def merged(self, counts: NDArray, positions: NDArray[np.intp]) -> tuple[Table, NDArray]:
         """Return the table with some of its edges only, and the counts of one or more tables in its bins."""
@@ -261,26 +259,27 @@ class Table:
                 column = encode_labels(np.asarray(model.predict(rows)), self.classes)
                 valid = (column >= 0) & (labels >= 0)
                 return np.where(valid, 1 + labels * self.shape[1] + column, 0)
-            own = encode_labels(np.asarray(model.classes_), self.classes)
-            estimated = np.asarray(model.predict_proba(rows), dtype=np.float64)[:, int(np.argmax(own))]
+            second = int(np.argmax(encode_labels(np.asarray(model.classes_), self.classes)))
+            estimated = np.asarray(model.predict_proba(rows), dtype=np.float64)[:, second]
             line = np.clip(
                 np.searchsorted(self.edges, np.nan_to_num(estimated), side="right") - 1, 0, self.shape[0] - 1
             )
             return np.where(labels >= 0, 1 + 2 * line + labels, 0)
 
-        found = np.zeros(len(y), dtype=np.int64)
+        cell_of_row = np.zeros(len(y), dtype=np.int64)
         if model is not None:
             with silence(), np.errstate(all="ignore"):
-                found = of_each_row(cells, X, y, is_exact(model))
+                cell_of_row = of_each_row(cells, X, y, is_exact(model))
         if self.metric not in TABLES:
-            found = np.where((found == 0) & (y >= 0), self._error(y), found)
-        return np.bincount(found, minlength=math.prod(self.shape) + 1)[1:].reshape(self.shape)
+            cell_of_row = np.where((cell_of_row == 0) & (y >= 0), self._error(y), cell_of_row)
+        return np.bincount(cell_of_row, minlength=math.prod(self.shape) + 1)[1:].reshape(self.shape)
 
     def _error(self, labels: NDArray) -> NDArray[np.int64]:
         """Return the cell of refused rows: no prediction, or the estimate that is farthest from the label."""
-        place = self.shape[1] - 1 if self.edges is None else np.where(labels == 1, 0, self.shape[0] - 1)
-        row, column = (labels, place) if self.edges is None else (place, labels)
-        return np.asarray(1 + row * self.shape[1] + column, dtype=np.int64)
+        n_rows, n_columns = self.shape
+        if self.edges is None:
+            return np.asarray(1 + labels * n_columns + n_columns - 1, dtype=np.int64)
+        return np.asarray(1 + np.where(labels == 1, 0, n_rows - 1) * n_columns + labels, dtype=np.int64)
 
     def value(self, counts: NDArray) -> Any:
         """Return the table, or the score from the noisy counts. The score is NaN if it divides by 0."""
@@ -295,11 +294,11 @@ class Table:
             if not counts.any():
                 return math.nan
             # As in scikit-learn, the score of a label that does not occur is 0.
-            true, found = counts.sum(axis=1), np.diagonal(counts)
+            true, correct = counts.sum(axis=1), np.diagonal(counts)
             if self.metric.startswith("f1"):
-                scores = np.nan_to_num(2 * found / (counts.sum(axis=0)[: len(counts)] + true))
+                scores = np.nan_to_num(2 * correct / (counts.sum(axis=0)[: len(counts)] + true))
             else:
-                scores = np.nan_to_num(found / true)
+                scores = np.nan_to_num(correct / true)
         return float(scores.mean() if self.metric.endswith("_macro") else scores[1])
 
 
@@ -429,7 +428,11 @@ def spread_of(measure: Score | Table, released: NDArray, mechanism: Mechanism, r
         return math.inf, Around(0.5, Law(normal=math.inf), 0.0, 0.0, 1.0)
     noise = math.sqrt(combination(mechanism, 1.0).variance)
     gradient = gradient_of(measure, counts if measure.edges is None else released.astype(np.float64), 3 * noise)
-    law = _law(mechanism, gradient)
+    if gradient.size <= _MOST_CELLS:
+        law = combination(mechanism, gradient)
+    else:
+        # The noise in a linear combination of many counts is nearly normal.
+        law = Law(normal=float(np.linalg.norm(gradient)) * noise)
     centred = gradient - (counts * gradient).sum() / counts.sum()
     sampling = math.sqrt(rows * float((counts * centred**2).sum()))
     ties = 0.0
@@ -441,19 +444,11 @@ def spread_of(measure: Score | Table, released: NDArray, mechanism: Mechanism, r
     return math.sqrt(law.variance), Around(value, law, sampling, 0.0, 1.0, allowance=ties)
 
 
-def _law(mechanism: Mechanism, gradient: Array) -> Law:
-    """Return the law of the noise in a linear combination of counts, which is nearly normal for many counts."""
-    if gradient.size <= _MOST_CELLS:
-        return combination(mechanism, gradient)
-    return Law(normal=float(np.linalg.norm(gradient)) * math.sqrt(combination(mechanism, 1.0).variance))
-
-
 def gradient_of(table: Table, counts: Array, least: float = 1.0) -> Array:
     """Return the derivatives of a score by the counts. A precision among fewer records than `least` changes less."""
     with np.errstate(all="ignore"):
         if table.edges is None:
-            slopes = _gradient_of_f1 if table.metric.startswith("f1") else _gradient_of_recall
-            return np.nan_to_num(slopes(counts, table.metric))
+            return np.nan_to_num(_gradient_of_confusion(table.metric, counts))
         pairs = _gradient_of_bins(table.metric, pairs_of_bins(counts), least).repeat(2, axis=0)[: len(counts)]
         weight = TIES[table.metric]
         return np.nan_to_num((1 + weight) * _gradient_of_bins(table.metric, counts, least) - weight * pairs)
@@ -463,44 +458,14 @@ def _gradient_of_bins(metric: str, counts: Array, least: float) -> Array:
     # By decreasing estimated probability.
     negative, positive = counts[::-1].T
     if metric == "roc_auc":
-        slopes = _gradient_of_area(negative, positive)
+        below = negative.sum() - np.cumsum(negative) + negative / 2
+        pairs = positive.sum() * negative.sum()
+        value = float(positive @ below) / float(pairs)
+        above = np.cumsum(positive) - positive / 2
+        slopes = (above - value * positive.sum()) / pairs, (below - value * negative.sum()) / pairs
     else:
         slopes = _gradient_of_precision(negative, positive, max(least, 1.0))
     return np.stack(slopes, axis=1)[::-1]
-
-
-def _gradient_of_f1(counts: Array, metric: str) -> Array:
-    k = len(counts)
-    totals = counts.sum(axis=0)[:k] + counts.sum(axis=1)
-    scores = 2 * np.diagonal(counts) / totals
-    weights = _weights_of_labels(metric, k)
-    # A label without any count has a score of 0, which does not change at once.
-    shares = np.where(totals > 0, weights / totals, 0.0)
-    loss = np.nan_to_num(shares * scores)
-    gradient: Array = np.zeros(counts.shape) - loss[:, None]
-    gradient[:, :k] -= loss
-    gradient[np.arange(k), np.arange(k)] += 2 * shares
-    return gradient
-
-
-def _gradient_of_recall(counts: Array, metric: str) -> Array:
-    k, totals = len(counts), counts.sum(axis=1)
-    shares = np.where(totals > 0, _weights_of_labels(metric, k) / totals, 0.0)
-    gradient: Array = np.zeros(counts.shape) - np.nan_to_num(shares * np.diagonal(counts) / totals)[:, None]
-    gradient[np.arange(k), np.arange(k)] += shares
-    return gradient
-
-
-def _weights_of_labels(metric: str, k: int) -> Array:
-    return np.full(k, 1 / k) if metric.endswith("_macro") else np.array([0.0, 1.0])
-
-
-def _gradient_of_area(negative: Array, positive: Array) -> tuple[Array, Array]:
-    below = negative.sum() - np.cumsum(negative) + negative / 2
-    value = float(positive @ below) / float(positive.sum() * negative.sum())
-    above = np.cumsum(positive) - positive / 2
-    pairs = positive.sum() * negative.sum()
-    return (above - value * positive.sum()) / pairs, (below - value * negative.sum()) / pairs
 
 
 def _gradient_of_precision(negative: Array, positive: Array, least: float) -> tuple[Array, Array]:
@@ -514,3 +479,20 @@ def _gradient_of_precision(negative: Array, positive: Array, least: float) -> tu
         return np.cumsum(slopes[::-1])[::-1]
 
     return -later(each * true), (precision - value) / true[-1] + later(each * false)
+
+
+def _gradient_of_confusion(metric: str, counts: Array) -> Array:
+    """Return the derivatives of F1 (2 correct / (true + predicted)) or of recall (correct / true)."""
+    k = len(counts)
+    predicted = counts.sum(axis=0)[:k] if metric.startswith("f1") else 0.0
+    multiple = 2 if metric.startswith("f1") else 1
+    totals = counts.sum(axis=1) + predicted
+    weights = np.full(k, 1 / k) if metric.endswith("_macro") else np.array([0.0, 1.0])
+    # A label without any count has a score of 0, which does not change at once.
+    shares = np.where(totals > 0, weights / totals, 0.0)
+    loss = np.nan_to_num(shares * (multiple * np.diagonal(counts) / totals))
+    gradient: Array = np.zeros(counts.shape) - loss[:, None]
+    if metric.startswith("f1"):
+        gradient[:, :k] -= loss
+    gradient[np.arange(k), np.arange(k)] += multiple * shares
+    return gradient

@@ -42,7 +42,7 @@ from ..decomposition import DPPCA, ExpMechPCA
 from ..preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner, TableEncoder
 from ..schema.entries import Entries, Rows
 from ..schema.schema import as_schema
-from ._steps import has_public_categories, is_private, is_shared
+from ._steps import EXACT_IF_NOTHING_IS_LEARNED, is_private, is_shared, join, learns_nothing
 from ._tables import take
 
 _COMPOSED = (Pipeline, ColumnTransformer, FeatureUnion)
@@ -79,7 +79,7 @@ def is_exact(model: Any) -> bool:
         changes = isinstance(model, ColumnTransformer) and (
             model.sparse_threshold != 0 or not isinstance(model.remainder, str)
         )
-        return not changes and all(is_exact(step) for _, step in _parts(model))
+        return not changes and all(is_exact(step) for _, step in _children(model))
     if type(model) in _TREES:
         return bool(effective_n_jobs(getattr(model, "n_jobs", 1)) == 1)
     # The estimators of this library are tested for it. A subclass may do anything.
@@ -93,30 +93,33 @@ def check_steps(estimator: Any, name: str = "", *, searched: bool = True, dense:
     # With `dense`, the step is in a ColumnTransformer, which fails on sparse data without rows.
     if estimator is None or isinstance(estimator, str) or (is_private(estimator) and not is_shared(estimator)):
         return
-    place = f"step {name!r}, {type(estimator).__name__}," if name else type(estimator).__name__
+    title = f"step {name!r}, {type(estimator).__name__}," if name else type(estimator).__name__
     if type(estimator) in _COMPOSED or is_shared(estimator):
-        _check_composed(estimator, place)
-        for part, step in _parts(estimator):
+        _check_composed(estimator, title)
+        for child_name, step in _children(estimator):
             inside = dense or isinstance(estimator, ColumnTransformer)
-            check_steps(step, f"{name}__{part}" if name else part, searched=searched, dense=inside)
-    elif type(estimator) is FunctionTransformer and not searched:
+            check_steps(step, join(name, child_name), searched=searched, dense=inside)
+    elif not searched and (
+        type(estimator) is FunctionTransformer
+        or (type(estimator) in EXACT_IF_NOTHING_IS_LEARNED and learns_nothing(estimator, [{}]))
+    ):
         return
     elif type(estimator) not in _STATELESS:
         raise ValueError(
-            f"{place} is not private, and not known to map each row by itself: it may learn from the data, choose by "
+            f"{title} is not private, and not known to map each row by itself: it may learn from the data, choose by "
             f"them, or fail on one record. {_taken(searched)}"
         )
     elif dense and getattr(estimator, "sparse_output", False):
         raise ValueError(
-            f"{place} makes sparse rows, which a ColumnTransformer does not take if there are none: set "
+            f"{title} makes sparse rows, which a ColumnTransformer does not take if there are none: set "
             "sparse_output=False"
         )
     elif isinstance(estimator, OneHotEncoder | OrdinalEncoder):
-        _check_encoder(estimator, place)
+        _check_encoder(estimator, title)
     elif isinstance(estimator, TableEncoder) and searched:
-        _check_table_encoder(estimator, place)
+        _check_table_encoder(estimator, title)
     elif isinstance(estimator, Normalizer | Binarizer) and not estimator.copy:
-        raise ValueError(f"{place} changes the data that it is given: leave copy at True")
+        raise ValueError(f"{title} changes the data that it is given: leave copy at True")
 
 
 def _taken(searched: bool) -> str:
@@ -128,45 +131,45 @@ def _taken(searched: bool) -> str:
             f"steps and of {kinds} (exactly these classes). Apply what else maps single rows to X before the search; "
             "search the estimator inside a vote, a stack, a calibration or another search"
         )
+    exact = ", ".join(kind.__name__ for kind in EXACT_IF_NOTHING_IS_LEARNED)
     return (
-        f"A private pipeline takes private steps of skdp, {kinds}, FunctionTransformer, and Pipeline, "
-        "ColumnTransformer and FeatureUnion of these (exactly these classes). For other steps that learn nothing, "
-        "use a Pipeline of scikit-learn and skdp.allocate"
+        f"A private pipeline takes private steps of skdp, {kinds}, FunctionTransformer, {exact} (with parameters by "
+        "which they learn nothing), and Pipeline, ColumnTransformer and FeatureUnion of these (exactly these classes). "
+        "For other steps that learn nothing, use a Pipeline of scikit-learn and skdp.allocate"
     )
 
 
-def _check_composed(estimator: Any, place: str) -> None:
+def _check_composed(estimator: Any, title: str) -> None:
     if getattr(estimator, "memory", None) is not None:
-        raise ValueError(f"{place} has a memory, which would keep records on disk: leave memory at None")
+        raise ValueError(f"{title} has a memory, which would keep records on disk: leave memory at None")
     if getattr(estimator, "transformer_weights", None) is not None:
-        raise ValueError(f"{place} has transformer_weights, with which numbers could overflow: scale with BoundsScaler")
+        raise ValueError(f"{title} has transformer_weights, with which numbers could overflow: scale with BoundsScaler")
     if not isinstance(estimator, ColumnTransformer):
         return
     if estimator.sparse_threshold != 0:
-        raise ValueError(f"{place} makes sparse or dense rows by how many zeros there are: set sparse_threshold=0")
-    columns = [columns for _, _, columns in estimator.transformers]
+        raise ValueError(f"{title} makes sparse or dense rows by how many zeros there are: set sparse_threshold=0")
     if not isinstance(estimator.remainder, str):
-        raise ValueError(f"{place} has a step for the remainder: list its columns among the transformers")
-    if any(map(callable, columns)):
+        raise ValueError(f"{title} has a step for the remainder: list its columns among the transformers")
+    if any(callable(columns) for _, _, columns in estimator.transformers):
         # One entry of text changes the type of a column, and make_column_selector chooses columns by type.
-        raise ValueError(f"{place} chooses columns by a function, which sees the data: list them")
+        raise ValueError(f"{title} chooses columns by a function, which sees the data: list them")
 
 
-def _check_encoder(encoder: Any, place: str) -> None:
+def _check_encoder(encoder: Any, title: str) -> None:
     one_hot = isinstance(encoder, OneHotEncoder)
     handled = encoder.handle_unknown == ("ignore" if one_hot else "use_encoded_value")
-    if not handled or not has_public_categories(encoder, [{}]):
+    if not handled or not learns_nothing(encoder, [{}]):
         raise ValueError(
-            f"{place} learns its categories, or fails on others: give it categories, no min_frequency or "
+            f"{title} learns its categories, or fails on others: give it categories, no min_frequency or "
             "max_categories, and handle_unknown='ignore' (OneHotEncoder) or 'use_encoded_value' (OrdinalEncoder)"
         )
     if not one_hot and not (_is_finite(encoder.unknown_value) and _is_finite(encoder.encoded_missing_value)):
         raise ValueError(
-            f"{place} makes NaN of missing entries: give it finite numbers for unknown_value and encoded_missing_value"
+            f"{title} makes NaN of missing entries: give it finite numbers for unknown_value and encoded_missing_value"
         )
 
 
-def _check_table_encoder(encoder: TableEncoder, place: str) -> None:
+def _check_table_encoder(encoder: TableEncoder, title: str) -> None:
     refusing = [
         name
         for name, column in as_schema(encoder.schema).items()
@@ -174,7 +177,7 @@ def _check_table_encoder(encoder: TableEncoder, place: str) -> None:
     ]
     if refusing:
         raise ValueError(
-            f"{place} fails on single records: its schema refuses missing or other entries of the columns "
+            f"{title} fails on single records: its schema refuses missing or other entries of the columns "
             f"{', '.join(map(repr, refusing))}. Declare missing='cell', and other='cell' or other='missing'"
         )
 
@@ -183,7 +186,7 @@ def _is_finite(value: Any) -> bool:
     return isinstance(value, numbers.Real) and math.isfinite(value)
 
 
-def _parts(estimator: Any) -> list[tuple[str, Any]]:
+def _children(estimator: Any) -> list[tuple[str, Any]]:
     if isinstance(estimator, ColumnTransformer):
         return [(name, step) for name, step, _ in estimator.transformers]
     return list(estimator.steps if isinstance(estimator, Pipeline) else estimator.transformer_list)
@@ -197,7 +200,9 @@ def without_na(X: Any) -> Any:
     texts = {
         k: dtype
         for k, dtype in enumerate(X.dtypes)
-        if dtype.kind == "O" and not hasattr(dtype, "categories") and _has_na(dtype)
+        if dtype.kind == "O"
+        and not hasattr(dtype, "categories")
+        and (isinstance(dtype, np.dtype) or type(getattr(dtype, "na_value", None)).__name__ == "NAType")
     }
     if not texts:
         return X
@@ -211,27 +216,21 @@ def without_na(X: Any) -> Any:
     return clean
 
 
-def _has_na(dtype: Any) -> bool:
-    return isinstance(dtype, np.dtype) or type(getattr(dtype, "na_value", None)).__name__ == "NAType"
-
-
 def check_entries(X: Any) -> None:
     """Refuse entries other than numbers, text and missing values, because encoders could fail on one of them."""
     columns = [X]
     if hasattr(X, "columns"):
         columns = [X.iloc[:, k] if hasattr(X, "iloc") else X[:, k] for k in range(X.shape[1])]
     for column in columns:
-        if _is_numeric(getattr(column, "dtype", None)) or hasattr(column, "tocsr"):
+        dtype = getattr(column, "dtype", None)
+        # Types of Polars have a method, and those of NumPy and pandas a kind.
+        of_polars = getattr(dtype, "is_numeric", None)
+        numeric = of_polars() if callable(of_polars) else getattr(dtype, "kind", "O") != "O"
+        if numeric or hasattr(column, "tocsr"):
             continue
         entries = np.asarray(column, dtype=object).ravel()
         if not all(entry is None or isinstance(entry, str | bytes | numbers.Real) for entry in entries):
             raise TypeError("X must hold numbers, text, or None or NaN for what is missing")
-
-
-def _is_numeric(dtype: Any) -> bool:
-    """Tell whether a type of NumPy, pandas or Polars is numeric, or another type without objects."""
-    is_numeric = getattr(dtype, "is_numeric", None)
-    return bool(is_numeric()) if callable(is_numeric) else getattr(dtype, "kind", "O") != "O"
 
 
 def check_rows(model: Any, X: Any) -> None:
@@ -262,24 +261,24 @@ def _before_private(step: Any, X: Any) -> Any:
     if not _has_private(step):
         return without_records(clone(step)).fit(X).transform(X)
     if isinstance(step, Pipeline):
-        for _, part in step.steps:
-            X = _before_private(part, X)
+        for _, child in step.steps:
+            X = _before_private(child, X)
             if X is None:
                 return None
         return X
     if isinstance(step, FeatureUnion):
-        for _, part in step.transformer_list:
-            _before_private(part, X)
+        for _, child in step.transformer_list:
+            _before_private(child, X)
         return None
-    for _, part, columns in step.transformers:
-        _before_private(part, _columns_of(X, columns))
+    for _, child, columns in step.transformers:
+        _before_private(child, _columns_of(X, columns))
     return None
 
 
 def _has_private(step: Any) -> bool:
     if step is None or isinstance(step, str):
         return False
-    return is_private(step) or (type(step) in _COMPOSED and any(_has_private(part) for _, part in _parts(step)))
+    return is_private(step) or (type(step) in _COMPOSED and any(_has_private(child) for _, child in _children(step)))
 
 
 def _columns_of(X: Any, columns: Any) -> Any:
@@ -403,13 +402,13 @@ def with_groups(model: Any, groups: NDArray[np.intp] | None) -> Any:
     if groups is None:
         return model
 
-    def told(leaf: Any) -> Any:
+    def grouped(leaf: Any) -> Any:
         if isinstance(leaf, FiniteRows):
             leaf.groups = groups
             return leaf
         return OfGroups(leaf, groups) if is_private(leaf) else leaf
 
-    return _changed(model, told)
+    return _changed(model, grouped)
 
 
 def _row_of_zeros(X: Any) -> Any:
@@ -446,9 +445,9 @@ def _changed(model: Any, change: Callable[[Any], Any]) -> Any:
     elif type(model) is FeatureUnion:
         model.transformer_list = [(name, changed(step)) for name, step in model.transformer_list]
     elif type(model) is ColumnTransformer:
-        for which in ("transformers", "transformers_"):
-            if hasattr(model, which):
-                setattr(model, which, [(name, changed(s), columns) for name, s, columns in getattr(model, which)])
+        model.transformers = [(name, changed(step), columns) for name, step, columns in model.transformers]
+        if hasattr(model, "transformers_"):
+            model.transformers_ = [(name, changed(step), columns) for name, step, columns in model.transformers_]
     else:
         return change(model)
     return model

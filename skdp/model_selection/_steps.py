@@ -6,6 +6,7 @@ All of it follows from classes and parameters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,18 +36,18 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder, OrdinalEncoder, Pol
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 from sklearn.utils import get_tags
 
-from ..accounting import (
-    GROUP_SUPPORT_HINT,
-    BudgetAccountant,
-    check_same_unit,
-)
+from ..accounting import GROUP_SUPPORT_HINT, BudgetAccountant, check_same_unit
 from ._tables import declared
 
 PRIVATE = frozenset({"epsilon", "delta", "accountant"})
 
 UNIT = "rows_per_group"
 
+#: Settings of a step, or None if they cannot be listed.
 Variants = list[dict[str, Any]] | None
+
+#: The parameters of the estimator alone.
+_AS_GIVEN: list[dict[str, Any]] = [{}]
 
 
 def is_private(estimator: Any) -> bool:
@@ -64,8 +65,9 @@ def is_shared(estimator: Any) -> bool:
 
 
 def set_own(estimator: Any, **values: Any) -> Any:
-    own = estimator.get_params(deep=False)
-    return estimator.set_params(**{name: value for name, value in values.items() if name in own})
+    """Set those of the parameters that the estimator has."""
+    known = estimator.get_params(deep=False)
+    return estimator.set_params(**{name: value for name, value in values.items() if name in known})
 
 
 def randomizes_rows(estimator: Any) -> bool:
@@ -111,16 +113,16 @@ def ignores_labels(step: Any) -> bool:
 
 
 def children_of(estimator: Any) -> dict[str, Any]:
+    """Return the parameters that are estimators. Some transformers have fit_transform only."""
+    methods = ("fit", "fit_transform", "transform")
     return {
         name: value
         for name, value in estimator.get_params(deep=True).items()
-        if "__" not in name and _is_step(value) and not isinstance(value, type)
+        if "__" not in name
+        and hasattr(value, "get_params")
+        and any(hasattr(value, method) for method in methods)
+        and not isinstance(value, type)
     }
-
-
-def _is_step(value: Any) -> bool:
-    """Tell whether a parameter is an estimator. Some transformers have fit_transform only."""
-    return hasattr(value, "get_params") and any(hasattr(value, name) for name in ("fit", "fit_transform", "transform"))
 
 
 def holds_private(estimator: Any) -> bool:
@@ -134,16 +136,32 @@ def has_bins(estimator: Any) -> bool:
 
 
 def learns_nothing(estimator: Any, variants: Variants) -> bool:
-    """Tell whether the step could learn from data, but its parameters exclude it."""
-    if has_public_categories(estimator, variants) or _has_public_fill(estimator, variants):
-        return True
-    condition = _ONLY_COLUMNS.get(type(estimator))
-    return condition is not None and variants is not None and all(map(condition, _each(estimator, variants)))
+    """Tell whether the step could learn from data, but its parameters exclude it in each of these settings."""
+    kind = next((kind for kind in _OF_SUBCLASSES if isinstance(estimator, kind)), type(estimator))
+    if kind not in _ONLY_COLUMNS or variants is None:
+        return False
+    parameters = estimator.get_params(deep=False)
+    return all(_ONLY_COLUMNS[kind]({**parameters, **variant}) for variant in variants)
+
+
+def _has_public_categories(given: dict[str, Any]) -> bool:
+    """Tell whether an encoder has given categories, and accepts other values."""
+    return (
+        not isinstance(given["categories"], str)
+        and given["handle_unknown"] != "error"
+        and given["min_frequency"] is None
+        and given["max_categories"] is None
+    )
 
 
 #: Steps that learn only the number and types of columns from rows, under a condition on their parameters. This was
-#: checked in the source of each `fit`.
+#: checked in the source of each `fit`. An imputer must keep all columns, also those without any value.
 _ONLY_COLUMNS: dict[type, Callable[[dict[str, Any]], bool]] = {
+    OneHotEncoder: _has_public_categories,
+    OrdinalEncoder: _has_public_categories,
+    SimpleImputer: lambda given: (
+        given["strategy"] == "constant" and given["keep_empty_features"] and not given["add_indicator"]
+    ),
     PolynomialFeatures: lambda given: True,
     PolynomialCountSketch: lambda given: True,
     SkewedChi2Sampler: lambda given: True,
@@ -156,6 +174,12 @@ _ONLY_COLUMNS: dict[type, Callable[[dict[str, Any]], bool]] = {
     TfidfTransformer: lambda given: not given["use_idf"],
     TfidfVectorizer: lambda given: given["vocabulary"] is not None and not given["use_idf"],
 }
+
+#: Of these, no bit of a row of the result depends on other rows. Products of matrices are not exact in this sense.
+EXACT_IF_NOTHING_IS_LEARNED = (SimpleImputer, PolynomialFeatures, MissingIndicator, SplineTransformer)
+
+#: The conditions of these hold for subclasses, too.
+_OF_SUBCLASSES = (OneHotEncoder, OrdinalEncoder, SimpleImputer)
 
 #: Alternatives to steps that learn from rows.
 _INSTEAD = {
@@ -187,42 +211,19 @@ def advice(estimators: list[Any]) -> str:
     return f". Instead: {'; '.join(advice)}" if advice else ""
 
 
-def _each(estimator: Any, variants: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    own = estimator.get_params(deep=False)
-    return [{**own, **variant} for variant in variants]
-
-
-def _has_public_fill(estimator: Any, variants: Variants) -> bool:
-    """Tell whether the imputer fills in a constant and keeps all columns, also those without any value."""
-    if not isinstance(estimator, SimpleImputer) or variants is None:
-        return False
-    return all(
-        given["strategy"] == "constant" and given["keep_empty_features"] and not given["add_indicator"]
-        for given in _each(estimator, variants)
-    )
-
-
-def has_public_categories(estimator: Any, variants: Variants) -> bool:
-    """Tell whether the encoder learns nothing, because its categories are given and it accepts other values."""
-    if not isinstance(estimator, OneHotEncoder | OrdinalEncoder) or variants is None:
-        return False
-    return all(
-        not isinstance(given["categories"], str)
-        and given["handle_unknown"] != "error"
-        and given["min_frequency"] is None
-        and given["max_categories"] is None
-        for given in _each(estimator, variants)
-    )
-
-
 @dataclass(frozen=True)
-class Place:
-    """The position of a step, the number of its fits, and its other settings, or None if they cannot be listed."""
+class CountedStep:
+    """A step, the number of its fits in one fit of the whole, and the settings that searches inside try."""
 
-    name: str
+    name: str  # As in `get_params`. Empty for the estimator itself.
     estimator: Any
     n_fits: int
     variants: Variants
+
+    @property
+    def title(self) -> str:
+        """Name of the step, or else of its class."""
+        return self.name or type(self.estimator).__name__
 
 
 #: Meta-estimators that fit each of their parts once, and learn nothing from the data.
@@ -237,16 +238,18 @@ _ONCE = (
 
 _SEARCHES = (GridSearchCV, RandomizedSearchCV)
 
+_RESAMPLING = (BaggingClassifier, BaggingRegressor, AdaBoostClassifier, AdaBoostRegressor, RANSACRegressor)
+
 
 def _sees_reports_alone(pipeline: Any) -> set[str]:
     """Return the steps of a pipeline that learn from randomised rows only."""
-    found: set[str] = set()
+    names: set[str] = set()
     randomized = False
     for name, step in pipeline.steps if isinstance(pipeline, Pipeline) else ():
         if randomized and hasattr(step, "fit") and not holds_private(step) and ignores_labels(step):
-            found.add(name)
+            names.add(name)
         randomized = randomized or randomizes_rows(step)
-    return found
+    return names
 
 
 def _unit_of(estimator: Any) -> str:
@@ -260,7 +263,7 @@ def _unit_of(estimator: Any) -> str:
 
 def units_in(estimator: Any) -> set[str]:
     """Return the units of privacy of all private steps."""
-    return {_unit_of(place.estimator) for place in walk(estimator, "", 1, [{}]) if is_private(place.estimator)}
+    return {_unit_of(step.estimator) for step in counted_steps(estimator) if is_private(step.estimator)}
 
 
 def _fitted_by_search(search: Any) -> Iterator[Any]:
@@ -277,13 +280,24 @@ def _fitted_by_search(search: Any) -> Iterator[Any]:
             waiting += children_of(step).values()
 
 
-def check_units(private: list[Place], accountant: BudgetAccountant | None) -> None:
+def private_steps(estimator: Any) -> tuple[list[CountedStep], list[CountedStep]]:
+    """Return the private steps, of which there must be one or more, and the other steps that learn from the data."""
+    steps = list(counted_steps(estimator))
+    private = [step for step in steps if is_private(step.estimator)]
+    if not private:
+        raise ValueError(f"{type(estimator).__name__} has no private step: none with epsilon, delta and accountant")
+    if len({id(step.estimator) for step in private}) < len(private):
+        raise ValueError("one object is a private step at two places; make one of them a clone")
+    return private, [step for step in steps if not is_private(step.estimator)]
+
+
+def check_units(private: list[CountedStep], accountant: BudgetAccountant | None) -> None:
     """Refuse steps whose guarantees have different units, because these cannot be added up."""
     units: dict[str, list[str]] = {"record": [], "group": []}
-    for place in private:
-        for estimator in (place.estimator, *_fitted_by_search(place.estimator)):
-            own = estimator is place.estimator
-            units[_unit_of(estimator)].append((own and place.name) or type(estimator).__name__)
+    for step in private:
+        units[_unit_of(step.estimator)].append(step.title)
+        for estimator in _fitted_by_search(step.estimator):
+            units[_unit_of(estimator)].append(type(estimator).__name__)
     if all(units.values()):
         of_rows, of_groups = (list(dict.fromkeys(names)) for names in units.values())
         raise ValueError(
@@ -291,9 +305,8 @@ def check_units(private: list[Place], accountant: BudgetAccountant | None) -> No
             f"all of them, or in none. {GROUP_SUPPORT_HINT}"
         )
     if accountant is not None:
-        for place in private:
-            unit = _unit_of(place.estimator)
-            check_same_unit(unit, accountant.unit, type(place.estimator).__name__)
+        for step in private:
+            check_same_unit(_unit_of(step.estimator), accountant.unit, type(step.estimator).__name__)
 
 
 def check_coded(estimator: Any, name: str = "", meta: str = "") -> None:
@@ -306,11 +319,21 @@ def check_coded(estimator: Any, name: str = "", meta: str = "") -> None:
         )
     if isinstance(estimator, VotingClassifier | StackingClassifier):
         meta = type(estimator).__name__
-    for part, child in children_of(estimator).items():
-        check_coded(child, _join(name, part), meta)
+    for child_name, child in children_of(estimator).items():
+        check_coded(child, join(name, child_name), meta)
 
 
-def walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: Any = None) -> Iterator[Place]:
+#: The parts that a meta-estimator makes by default, by the parameter that is then None. They are not private.
+_DEFAULTS = {
+    "final_estimator": (StackingClassifier, StackingRegressor),
+    "regressor": (TransformedTargetRegressor,),
+    "estimator": (CalibratedClassifierCV,),
+}
+
+
+def counted_steps(
+    estimator: Any, name: str = "", n_fits: int = 1, variants: Variants = _AS_GIVEN, within: Any = None
+) -> Iterator[CountedStep]:
     """Yield the private steps, and the other steps that learn from the data."""
     # `within` is the innermost meta-estimator around the step that may do more than fit each part once.
     if n_fits == 0 or isinstance(estimator, FrozenEstimator):
@@ -321,7 +344,7 @@ def walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: Any
     if is_private(estimator):
         if within is not None and holds_randomizer(estimator):
             raise _handed_on(within, name)
-        yield Place(name, estimator, n_fits, variants)
+        yield CountedStep(name, estimator, n_fits, variants)
         return
     children = children_of(estimator)
     if isinstance(estimator, Pipeline) and estimator.memory is not None and holds_randomizer(estimator):
@@ -329,13 +352,14 @@ def walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: Any
             "memory of the pipeline must be None if rows are randomised. A cache returns the same report for "
             "equal rows, which discloses that they are equal"
         )
-    for part in _defaults(estimator, children):
-        yield Place(_join(name, part), estimator, n_fits, variants)
+    for parameter, kinds in _DEFAULTS.items():
+        if isinstance(estimator, kinds) and getattr(estimator, parameter) is None:
+            yield CountedStep(join(name, parameter), estimator, n_fits, variants)
     if not any(holds_private(child) for child in children.values()) and not isinstance(estimator, _ONCE):
         # Some models that learn have the tag that they need no fit, because they have a prior.
         learns = get_tags(estimator).requires_fit or is_classifier(estimator) or is_regressor(estimator)
         if learns and not learns_nothing(estimator, variants):
-            yield Place(name, estimator, n_fits, variants)
+            yield CountedStep(name, estimator, n_fits, variants)
         return
     free = _sees_reports_alone(estimator)
     for child_name, child in children.items():
@@ -348,18 +372,18 @@ def walk(estimator: Any, name: str, n_fits: int, variants: Variants, within: Any
         # Targets are transformed once more, because scikit-learn checks the inverse.
         targets = isinstance(estimator, TransformedTargetRegressor) and child_name == "transformer"
         around = within if isinstance(estimator, _ONCE) and not targets else estimator
-        yield from walk(child, _join(name, child_name), n_fits * times, below, around)
-    for part in _by_products(estimator):
-        yield Place(_join(name, part), estimator, n_fits, variants)
+        yield from counted_steps(child, join(name, child_name), n_fits * times, below, around)
+    for result in _by_products(estimator):
+        yield CountedStep(join(name, result), estimator, n_fits, variants)
 
 
 def inexact_before_bins(estimator: Any, name: str) -> Iterator[str]:
     """Yield each `Normalizer` before a step with bins or trees, outside of the searches of skdp."""
     children = {} if is_private(estimator) else children_of(estimator)
     for child_name, child in children.items():
-        yield from inexact_before_bins(child, _join(name, child_name))
+        yield from inexact_before_bins(child, join(name, child_name))
     if isinstance(estimator, Pipeline):
-        steps = [(_join(name, step_name), step) for step_name, step in estimator.steps]
+        steps = [(join(name, step_name), step) for step_name, step in estimator.steps]
         for position, (step_name, step) in enumerate(steps):
             if type(step) is Normalizer and any(has_bins(later) for _, later in steps[position + 1 :]):
                 yield step_name
@@ -372,64 +396,47 @@ def _handed_on(within: Any, name: str) -> ValueError:
     )
 
 
-def _join(name: str, part: str) -> str:
-    return f"{name}__{part}" if name else part
+def join(name: str, parameter: str) -> str:
+    """Return the name of a parameter of a step. The name of the step may be empty."""
+    return f"{name}__{parameter}" if name else parameter
 
 
-def _defaults(meta: Any, children: dict[str, Any]) -> list[str]:
-    """Return the parts that a meta-estimator makes by default. They are not private."""
-    kinds = {
-        "final_estimator": (StackingClassifier, StackingRegressor),
-        "regressor": (TransformedTargetRegressor,),
-        "estimator": (CalibratedClassifierCV,),
-    }
-    return [part for part, kind in kinds.items() if isinstance(meta, kind) and getattr(meta, part) is None]
-
-
-def _by_products(meta: Any) -> list[str]:
-    """Return the results that a meta-estimator learns or chooses from the data in addition to its parts."""
-    found = []
+def _by_products(meta: Any) -> Iterator[str]:
+    """Yield the results that a meta-estimator learns or chooses from the data in addition to its parts."""
     if isinstance(meta, CalibratedClassifierCV):
-        found.append("calibrator")
+        yield "calibrator"
     if isinstance(meta, ColumnTransformer) and any(callable(columns) for _, _, columns in meta.transformers):
         # One entry of text changes the type of a column.
-        found.append("columns")
+        yield "columns"
     if isinstance(meta, VotingClassifier | StackingClassifier):
         # Its parts are fitted to positions of labels. One record with a new label changes the positions of others.
-        found.append("label encoder")
+        yield "label encoder"
     if isinstance(meta, _SEARCHES) and _n_candidates(meta) > 1:
-        found.append("choice")
+        yield "choice"
     stacked = isinstance(meta, StackingClassifier | StackingRegressor) and not isinstance(meta.cv, str)
     if (stacked or isinstance(meta, (*_SEARCHES, CalibratedClassifierCV))) and not isinstance(meta.cv, PredefinedSplit):
-        found.append("folds")
-    return found
+        yield "folds"
 
 
 def _below(variants: Variants, child: str) -> Variants:
-    """Return the settings of one part, each once."""
+    """Return the settings of one part, each once. Settings with arrays are not compared."""
     if variants is None:
         return None
-    found: list[dict[str, Any]] = []
+    settings: list[dict[str, Any]] = []
     for variant in variants:
-        own = {key[len(child) + 2 :]: value for key, value in variant.items() if key.startswith(f"{child}__")}
-        if not any(_same(own, other) for other in found):
-            found.append(own)
-    return found
-
-
-def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    try:
-        return one == other
-    except ValueError:
-        # The comparison of arrays is not a single truth value.
-        return False
+        setting = {key[len(child) + 2 :]: value for key, value in variant.items() if key.startswith(f"{child}__")}
+        with suppress(ValueError):
+            # The comparison of arrays is not a single truth value.
+            if setting in settings:
+                continue
+        settings.append(setting)
+    return settings
 
 
 def _searched(search: Any, variants: Variants) -> Variants:
     """Return the settings that a search tries, in addition to those that are passed to it."""
-    grids = search.param_grid if isinstance(search, GridSearchCV) else search.param_distributions
     try:
-        settings = ParameterGrid(grids)
+        settings = ParameterGrid(_grids_of(search))
     except TypeError:
         # The search draws from a distribution.
         return None
@@ -446,20 +453,30 @@ def _times_fitted(meta: Any, child: str) -> int:
     """Return the number of fits of this part in one fit of `meta`, from public parameters."""
     if isinstance(meta, _ONCE):
         return 1
-    for kinds, count in _COUNTS:
-        if isinstance(meta, kinds):
-            return count(meta, child)
+    if isinstance(meta, _RESAMPLING):
+        raise ValueError(
+            f"{type(meta).__name__} seeds the noise of its estimators and keeps the seeds, and a sample holds a record "
+            "several times or depends on all records. Therefore its fits do not have the guarantee that they state. "
+            "Use PATEClassifier, SampleAggregate or DPRandomTree instead"
+        )
+    if isinstance(meta, _SEARCHES):
+        grids = _grids_of(meta)
+        for grid in grids if isinstance(grids, list | tuple) else [grids]:
+            for name, values in grid.items():
+                _check_searched(meta.estimator, name, values)
+        return _n_candidates(meta) * _splits(meta) + bool(meta.refit)
+    if isinstance(meta, StackingClassifier | StackingRegressor):
+        if child == "final_estimator":
+            return 1
+        return 0 if isinstance(meta.cv, str) else _splits(meta) + 1
+    if isinstance(meta, CalibratedClassifierCV):
+        # The ensemble has no further fit to all records.
+        return _splits(meta) + (meta.ensemble is False)
+    if isinstance(meta, SelectFromModel):
+        return 0 if meta.prefit else 1
     raise ValueError(
         f"the number of fits of {child!r} in {type(meta).__name__} is not known. Set epsilon and delta of "
         "its private steps yourself, with an accountant that has the whole budget as its ceiling"
-    )
-
-
-def _refuse_resampling(meta: Any, child: str) -> int:
-    raise ValueError(
-        f"{type(meta).__name__} seeds the noise of its estimators and keeps the seeds, and a sample holds a record "
-        "several times or depends on all records. Therefore its fits do not have the guarantee that they state. Use "
-        "PATEClassifier, SampleAggregate or DPRandomTree instead"
     )
 
 
@@ -474,23 +491,19 @@ def _splits(meta: Any) -> int:
     raise ValueError(message)
 
 
+def _grids_of(search: Any) -> Any:
+    return search.param_grid if isinstance(search, GridSearchCV) else search.param_distributions
+
+
 def _n_candidates(search: Any) -> int:
     return len(ParameterGrid(search.param_grid)) if isinstance(search, GridSearchCV) else int(search.n_iter)
-
-
-def _search_fits(search: Any, child: str) -> int:
-    grids = search.param_grid if isinstance(search, GridSearchCV) else search.param_distributions
-    for grid in grids if isinstance(grids, list | tuple) else [grids]:
-        for name, values in grid.items():
-            _check_searched(search.estimator, name, values)
-    return _n_candidates(search) * _splits(search) + bool(search.refit)
 
 
 def _check_searched(estimator: Any, name: str, values: Any) -> None:
     """Refuse settings that would change budgets, the number of fits, or the fitted steps."""
     *path, last = name.split("__")
-    for part in path:
-        estimator = children_of(estimator).get(part)
+    for name_of_step in path:
+        estimator = children_of(estimator).get(name_of_step)
     # The parts of a private step are fitted to its releases.
     holds_steps = estimator is not None and children_of(estimator) and not is_private(estimator)
     if estimator is None or holds_steps or last in PRIVATE | {UNIT} or _holds_estimators(values):
@@ -508,25 +521,3 @@ def _holds_estimators(values: Any) -> bool:
     if isinstance(values, list | tuple):
         return any(_holds_estimators(value) for value in values)
     return hasattr(values, "fit") and hasattr(values, "get_params")
-
-
-def _stacking_fits(meta: Any, child: str) -> int:
-    if child == "final_estimator":
-        return 1
-    return 0 if isinstance(meta.cv, str) else _splits(meta) + 1
-
-
-def _calibration_fits(meta: Any, child: str) -> int:
-    # The ensemble has no further fit to all records.
-    return _splits(meta) + (meta.ensemble is False)
-
-
-_RESAMPLING = (BaggingClassifier, BaggingRegressor, AdaBoostClassifier, AdaBoostRegressor, RANSACRegressor)
-
-_COUNTS: tuple[tuple[Any, Callable[[Any, str], int]], ...] = (
-    (_RESAMPLING, _refuse_resampling),
-    (_SEARCHES, _search_fits),
-    ((StackingClassifier, StackingRegressor), _stacking_fits),
-    (CalibratedClassifierCV, _calibration_fits),
-    (SelectFromModel, lambda meta, child: 0 if meta.prefit else 1),
-)

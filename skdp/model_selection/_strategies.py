@@ -24,6 +24,7 @@ from ..release.progress import Phases
 from ..release.session import Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..release.units import ONE_RECORD, Unit
+from ._allocation import largest_admitted
 from ._pricing import Parts, Prices, Repetition, Sequence_, settle, within
 from ._scoring import Score, Table
 from ._stateless import as_released, with_groups
@@ -93,7 +94,12 @@ class SearchContext:
         prepared = []
         for task in tasks:
             budgets = self.prices.budgets(task.candidate, task.portion)
-            seeds = [self._seed() for _ in budgets]
+            seeds = []
+            for _ in budgets:
+                # From the seed of the search and a counter. None is for the noise of the operating system.
+                self._fits += 1
+                stream = self.source.stream(f"fit {self._fits}") if self.source.seeded else None
+                seeds.append(None if stream is None else int(stream.words(1)[0] >> np.uint64(32)))
             prepared.append((self.prices.candidates[task.candidate].prepared(budgets, seeds), task))
         calls = (
             delayed(_fit_and_count)(
@@ -113,13 +119,6 @@ class SearchContext:
             return np.flatnonzero(self.y >= 0) if rows is None else rows[self.y[rows] >= 0]
         return rows
 
-    def _seed(self) -> int | None:
-        """Return the seed of a fit: None for the operating system's noise, or from the search's seed and a counter."""
-        self._fits += 1
-        if not self.source.seeded:
-            return None
-        return int(self.source.stream(f"fit {self._fits}").words(1)[0] >> np.uint64(32))
-
     def select(self, models: list[Any], scores: NDArray) -> int:
         """Return the position of the best fit, by the planned mechanism. `scores` holds sums, or tables."""
         fitted = np.array([position for position, model in enumerate(models) if model is not None], dtype=np.intp)
@@ -128,15 +127,12 @@ class SearchContext:
         if isinstance(self.score, Table):
             noisy = self.session.release(_SELECTION, scores.astype(np.float64))
             # If no noisy count is positive, the score is not defined. Such a candidate is the worst.
-            found = np.nan_to_num([self.score.value(table) for table in noisy[fitted]], nan=-np.inf)
-            return int(fitted[found.argmax()])
-        value = scores[fitted].astype(np.float64)
-        chosen = self.session.release(_SELECTION, value if self._one_score else value[None, :])
+            values = np.nan_to_num([self.score.value(table) for table in noisy[fitted]], nan=-np.inf)
+            return int(fitted[values.argmax()])
+        sums = scores[fitted].astype(np.float64)
+        of_runs = isinstance(self.session._planned(_SELECTION), BestOfRuns)
+        chosen = self.session.release(_SELECTION, sums if of_runs else sums[None, :])
         return int(fitted[int(np.ravel(chosen)[0])])
-
-    @property
-    def _one_score(self) -> bool:
-        return isinstance(self.session._planned(_SELECTION), BestOfRuns)
 
     def refit(self, candidate: int, portion: Fraction) -> Any:
         """Fit a candidate to all records."""
@@ -209,8 +205,8 @@ class Strategy(ABC):
 
     def settled(self, prices: Prices) -> Prices | None:
         """Return the prices at which all releases are within the budget, or None if there are none."""
-        found = settle(prices, self.sequence)
-        return found if within(self.sequence(found), prices.whole) else None
+        settled = settle(prices, self.sequence)
+        return settled if within(self.sequence(settled), prices.whole) else None
 
     @abstractmethod
     def releases(self, prices: Prices) -> tuple[Release, ...]:
@@ -395,12 +391,12 @@ def missed(n_candidates: int, mean: float, shape: float) -> float:
 def _gaussian_runs(whole: Budget, mean: float, shape: float) -> float:
     """Return the Gaussian-DP parameter of the runs, as a part of that of the whole."""
     mu = gaussian_mu(*whole)
-    low, high = 0.0, 1.0
-    for _ in range(10):
-        middle = (low + high) / 2
-        event = RepeatedSelectionEvent((GaussianEvent(middle * mu),), mean, shape)
-        low, high = (middle, high) if renyi_epsilon((event,), whole.delta) <= whole.epsilon else (low, middle)
-    return low
+
+    def admitted(scale: float) -> bool:
+        event = RepeatedSelectionEvent((GaussianEvent(scale * mu),), mean, shape)
+        return renyi_epsilon((event,), whole.delta) <= whole.epsilon
+
+    return largest_admitted(admitted, 10)
 
 
 def make_strategy(

@@ -37,8 +37,8 @@ def first_step(estimator: Any) -> Any:
 
 def schema_of(estimator: Any, given: Any = None) -> Schema | None:
     """Return the given schema, or that of the step which reads the table, or None."""
-    found = getattr(first_step(estimator), "schema", None) if given is None else given
-    return None if found is None else as_schema(found)
+    schema = getattr(first_step(estimator), "schema", None) if given is None else given
+    return None if schema is None else as_schema(schema)
 
 
 def rows_of_table(estimator: Any, X: Any) -> Any:
@@ -71,8 +71,8 @@ def with_schema(estimator: Any, given: Any) -> Any:
     """Return the estimator with the given schema in the step that reads the table."""
     if given is None:
         return estimator
-    found = clone(estimator)
-    step = first_step(found)
+    estimator = clone(estimator)
+    step = first_step(estimator)
     parameters = step.get_params(deep=False) if hasattr(step, "get_params") else {}
     if "schema" not in parameters:
         name = type(step).__name__
@@ -81,7 +81,7 @@ def with_schema(estimator: Any, given: Any) -> Any:
         step.set_params(schema=as_schema(given))
     elif as_schema(parameters["schema"]) != as_schema(given):
         raise ValueError(f"schema is not the same as that of {type(step).__name__}: set one of them to None")
-    return found
+    return estimator
 
 
 def bounds_of(schema: Schema | None, bounds_y: Any, estimator: Any) -> Any:

@@ -2,7 +2,9 @@
 
 import math
 import pickle
+import warnings
 
+import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
@@ -10,8 +12,17 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.decomposition import PCA
 from sklearn.ensemble import VotingClassifier
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+)
 
 from skdp import (
     DPPCA,
@@ -90,6 +101,45 @@ def test_steps_that_learn_nothing_are_taken():
     assert model.allocation_["objpertlogreg"].epsilon == 1.0
     with pytest.raises(ValueError, match="no private step"):
         make_private_pipeline(NormClipper(2.0)).fit(X)
+
+
+KNOTS = np.linspace(-4, 4, 3)[:, None].repeat(4, axis=1)
+
+
+@pytest.mark.parametrize(
+    ("step", "learning"),
+    [
+        (PolynomialFeatures(2), None),
+        (SplineTransformer(knots=KNOTS, degree=1), {"knots": "quantile"}),
+        (MissingIndicator(features="all"), {"features": "missing-only"}),
+        (SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True), {"strategy": "mean"}),
+    ],
+)
+def test_pipelines_and_allocate_take_the_same_steps_that_learn_nothing(step, learning):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        allocate(make_pipeline(clone(step), classifier()), 1.0)
+        make_private_pipeline(clone(step), NormClipper(3.0), classifier()).fit(X, Y)
+    # No bit of a row depends on the other rows.
+    fitted = clone(step).fit(X)
+    alone = np.vstack([fitted.transform(X[row : row + 1]) for row in range(len(X))])
+    assert (fitted.transform(X) == alone).all()
+    if learning is not None:
+        step = clone(step).set_params(**learning)
+        with pytest.warns(PrivacyAssumptionWarning, match="not private"):
+            allocate(make_pipeline(clone(step), classifier()), 1.0)
+        with pytest.raises(ValueError, match="Nothing was charged"):
+            make_private_pipeline(step, classifier()).fit(X, Y)
+    # A search needs steps that accept every row.
+    with pytest.raises(ValueError, match="is not private"):
+        DPGridSearchCV(make_pipeline(step, classifier()), {}).fit(X, Y)
+
+
+def test_products_of_matrices_are_not_exact_row_by_row():
+    step = RBFSampler(gamma=1.0)
+    allocate(make_pipeline(step, classifier()), 1.0)
+    with pytest.raises(ValueError, match=r"is not private.*SplineTransformer"):
+        make_private_pipeline(step, classifier()).fit(X, Y)
 
 
 def test_it_is_a_pipeline():
