@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from traceback import walk_stack
 
 
 class BudgetError(RuntimeError):
@@ -22,9 +22,9 @@ class _NoException(type):
 class _UncaughtBudgetError(BudgetError, metaclass=_NoException):
     """A BudgetError that ``except BudgetError`` catches, and ``except Exception`` does not."""
 
-    # scikit-learn's cross-validation catches every Exception of a fit and continues with a score of NaN, unless
-    # `error_score` is "raise". A search would then compare only the candidates that were admitted, and would only warn
-    # about it. This error is raised only inside such a call.
+    # scikit-learn's cross-validation catches every Exception of a fit and continues with a score of NaN. A search would
+    # then compare only the candidates that were admitted, and would only warn about it. This error is raised only in such
+    # a call.
 
 
 def passing(error: BudgetError) -> BudgetError:
@@ -38,23 +38,19 @@ def passing(error: BudgetError) -> BudgetError:
     Returns
     -------
     error : BudgetError
-        The same error, unless cross-validation would convert it to a score.
+        The same error, unless cross-validation may convert it to a score.
     """
-    frame, caught, called = sys._getframe(1), False, ""
-    while frame is not None:
-        code, place = frame.f_code.co_name, frame.f_globals.get("__name__", "")
-        if code in _CATCHERS and place == "sklearn.model_selection._validation":
-            # A call that raises errors may be inside another call that does not.
-            caught |= frame.f_locals.get("error_score", "raise") != "raise"
-        if code == "worker" and place == "multiprocessing.pool" and not called.startswith("joblib."):
-            # This one passes on an Exception, but never returns after anything else.
+    functions = [(frame.f_globals.get("__name__", ""), frame.f_code.co_name) for frame, _ in walk_stack(None)]
+    callees = ["", *(module for module, _ in functions)]
+    for function, callee in zip(functions, callees, strict=False):
+        # Such a worker passes on an Exception, but never returns after anything else.
+        if function == ("multiprocessing.pool", "worker") and not callee.startswith("joblib."):
             return error
-        frame, called = frame.f_back, place  # type: ignore[assignment]
-    return _UncaughtBudgetError(*error.args) if caught else error
+    return _UncaughtBudgetError(*error.args) if _CATCHER in functions else error
 
 
 #: scikit-learn's function that fits, scores, and catches errors.
-_CATCHERS = frozenset({"_fit_and_score"})
+_CATCHER = ("sklearn.model_selection._validation", "_fit_and_score")
 
 
 class ReleaseError(RuntimeError):

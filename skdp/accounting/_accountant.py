@@ -146,14 +146,14 @@ class BudgetAccountant(LedgerView):
             return
         path = resolve(ledger)
         store, text = open_or_create(path, rule_to_json(rule), rule.start())
-        kept = rule_from_json(text)
-        if _asked(kept) != _asked(rule):
+        rule_of_ledger = rule_from_json(text)
+        if _asked(rule_of_ledger) != _asked(rule):
             raise LedgerError(
-                f"the ledger {path} was made with {_described(kept)}, and cannot be opened with {_described(rule)}; "
-                "BudgetAccountant.from_ledger(path) opens it as it was made"
+                f"the ledger {path} was made with {_described(rule_of_ledger)}, and cannot be opened with "
+                f"{_described(rule)}; BudgetAccountant.from_ledger(path) opens it as it was made"
             )
         store.assert_writable()
-        self._rule, self._store = kept, store
+        self._rule, self._store = rule_of_ledger, store
 
     @classmethod
     def from_ledger(cls, ledger: str | os.PathLike[str], *, moved: bool = False) -> BudgetAccountant:
@@ -275,9 +275,9 @@ class BudgetAccountant(LedgerView):
         if self.epsilon == math.inf:
             return math.nan
         before = self._store.state()
-        gone = self._rule.used(before, self._part) if before.rule == after.rule is not None else 0.0
+        used_before = self._rule.used(before, self._part) if before.rule == after.rule is not None else 0.0
         used = self._rule.used(after, self._part)
-        return (used - gone) / (1 - gone) if gone < used <= 1 else math.nan
+        return (used - used_before) / (1 - used_before) if used_before < used <= 1 else math.nan
 
     def _state_after(self, costs: Sequence[tuple[PrivacyCost, int]], rule: str | None) -> State | None:
         if isinstance(self._rule, DeclaredPlan):
@@ -347,7 +347,13 @@ class BudgetAccountant(LedgerView):
             return self._rule.admit(state, cost, self._part)
 
         try:
-            self._warn_of(cost)
+            rule = self._rule
+            if isinstance(rule, Composition) and rule.rule != "basic":
+                # The warning comes before the charge, so that nothing is charged if the warning is an error.
+                before = self._store.state()
+                caution = rule.caution(before, rule.admit(before, cost, self._part), cost, self._part)
+                if caution is not None:
+                    warn(caution, BudgetWarning)
             self._store.change(step, record)
         except BudgetError as error:
             refused = passing(error)
@@ -359,15 +365,6 @@ class BudgetAccountant(LedgerView):
         finally:
             # An error in its own traceback would keep the rows of the fit in memory.
             del refused
-
-    def _warn_of(self, cost: PrivacyCost) -> None:
-        """Warn of a charge before it is made, so that nothing is charged if the warning is an error."""
-        rule = self._rule
-        if isinstance(rule, Composition) and rule.rule != "basic":
-            state = self._store.state()
-            caution = rule.caution(state, rule.admit(state, cost, self._part), cost, self._part)
-            if caution is not None:
-                warn(caution, BudgetWarning)
 
     def _check_relation(self, relation: Relation, state: State, who: str = "") -> None:
         """Refuse a release that makes the number of its records public, if the records of the part are private."""
@@ -424,15 +421,15 @@ class BudgetAccountant(LedgerView):
         if like is None:
             return self._rule.remaining(self._store.state(), int(k), self._part)
         # A package above this one handles pipelines.
-        found: Budget = late.call("largest_budget", self, like, int(k), n_features)
-        if found.epsilon > self.epsilon:
+        largest: Budget = late.call("largest_budget", self, like, int(k), n_features)
+        if largest.epsilon > self.epsilon:
             warn(
-                f"epsilon={found.epsilon:.6g} of one fit is above the ceiling of {self.epsilon:g}, because it is "
-                f"stated at delta={found.delta:g}, and the ceiling at delta={self.delta:g}. At the delta of the "
+                f"epsilon={largest.epsilon:.6g} of one fit is above the ceiling of {self.epsilon:g}, because it is "
+                f"stated at delta={largest.delta:g}, and the ceiling at delta={self.delta:g}. At the delta of the "
                 "budget, the fit is within the ceiling",
                 BudgetWarning,
             )
-        return found
+        return largest
 
     def labelled(self, label: str) -> BudgetAccountant:
         """Return an accountant of the same budget whose charges have a label in the ledger.
@@ -515,14 +512,15 @@ class BudgetAccountant(LedgerView):
         if not isinstance(public, bool):
             raise TypeError(f"public must be True or False, got {shown(public)}")
         names = check_names(parts)
-        places = assign(by, names)
+        part_of_record = assign(by, names)
         texts = tuple(str(name) for name in names)
         number = self._divide(texts, public)
         accountants = [
-            type(self)._attached(self._rule, self._store, (number, place), text, self._label)
-            for place, text in enumerate(texts)
+            type(self)._attached(self._rule, self._store, (number, position), text, self._label)
+            for position, text in enumerate(texts)
         ]
-        return Parts(names, places, accountants, partial(self._end_division, number))
+        close = partial(self._store.change, lambda state: state.close(number))
+        return Parts(names, part_of_record, accountants, close)
 
     def _elsewhere(self) -> str | None:
         """Return the path that the ledger belongs to, if it is not the path that was opened."""
@@ -538,9 +536,6 @@ class BudgetAccountant(LedgerView):
 
         self._store.change(step)
         return number
-
-    def _end_division(self, number: int) -> None:
-        self._store.change(lambda state: state.close(number))
 
     def as_diffprivlib(self) -> Any:
         """Return an accountant for diffprivlib's models and tools that spends from this budget.
@@ -578,18 +573,13 @@ class BudgetAccountant(LedgerView):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        store = self._shared_store()
-        kept = rule_to_json(self._rule), str(store.path), store.identity, store.seen, store.temporary
-        return _wake, (type(self), *kept, self._part, self._part_name, self._label)
-
-    def _shared_store(self) -> SQLiteLedger:
-        """Return the ledger in a file. Records that were in memory are moved to it."""
-        store = self._store
+        store, rule = self._store, rule_to_json(self._rule)
         if isinstance(store, MemoryLedger):
-            rule = rule_to_json(self._rule)
+            # Other processes can use the records only in a file.
             store = store.move(lambda state, records: temporary(rule, state, records))
         assert isinstance(store, SQLiteLedger)
-        return store
+        ledger = str(store.path), store.identity, store.seen, store.temporary
+        return _wake, (type(self), rule, *ledger, self._part, self._part_name, self._label)
 
 
 def _wake(
@@ -608,9 +598,9 @@ def _wake(
     return kind._attached(rule_from_json(rule), store, part, name, label)
 
 
-def _joined(own: str, label: str) -> str:
+def _joined(prefix: str, label: str) -> str:
     """Join the labels of the accountant and of the charge. The label "fit" is left out."""
-    return ": ".join(part for part in (own, "" if own and label == "fit" else label) if part)
+    return ": ".join(text for text in (prefix, "" if prefix and label == "fit" else label) if text)
 
 
 def _checked(epsilon: float, delta: float) -> tuple[float, float]:

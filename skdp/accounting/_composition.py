@@ -42,6 +42,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -53,7 +54,7 @@ from ..exceptions import BudgetError
 from ._budget import Budget, check_same_unit
 from ._curves import gaussian_epsilon, gaussian_mu, renyi_budget, renyi_limit
 from ._events import ApproximateEvent, GaussianEvent, PrivacyCost, PrivacyEvent, compose_events
-from ._nested import renyi_epsilon
+from ._nested import PROFILE_INTERVAL, renyi_epsilon
 from ._state import Exact, PartKey, Rest, State, Sums, decimal, dyadic, floor_decimal
 
 RULES = ("auto", "basic", "gdp", "rdp", "mixed")
@@ -359,11 +360,10 @@ def _parameters(epsilon: float, delta: float, first: str = "") -> tuple[float, t
     return 0.0, (order, *higher), (renyi_limit(order, epsilon, most), *limits)
 
 
-_INTERVAL = 1e-4
-
-#: Largest number of entries of a plan. A distribution of more would be too long.
+#: Above this ceiling, the composed distribution of a plan would be too long.
 _MOST_EPSILON = 100.0
 
+#: Largest number of entries of a plan, so that a wrong number is refused at once.
 _MOST_ENTRIES = 1_000_000
 
 
@@ -395,23 +395,23 @@ class DeclaredPlan:
 
     def admit(self, state: State, cost: PrivacyCost, part: PartKey | None = None) -> State:
         """Return the state with an entry of this cost carried out, or raise BudgetError if none is left."""
-        places, done = self._places.get(cost.events, ()), set(state.done)
-        for number in places:
+        numbers, done = self._numbers.get(cost.events, ()), set(state.done)
+        for number in numbers:
             if number not in done:
                 return replace(state, done=(*state.done, number))
-        planned = "was carried out already" if places else "is not in it"
+        planned = "was carried out already" if numbers else "is not in it"
         raise BudgetError(
             f"this budget is for a declared plan of {len(self.entries)} entries, and a charge of "
             f"(epsilon={cost.epsilon:g}, delta={cost.delta:g}) with these events {planned}"
         )
 
     @cached_property
-    def _places(self) -> dict[tuple[PrivacyEvent, ...], list[int]]:
+    def _numbers(self) -> dict[tuple[PrivacyEvent, ...], list[int]]:
         """Return the positions of entries in the list by their events, which are composed."""
-        places: dict[tuple[PrivacyEvent, ...], list[int]] = {}
+        numbers: dict[tuple[PrivacyEvent, ...], list[int]] = {}
         for number, entry in enumerate(self.entries):
-            places.setdefault(entry.events, []).append(number)
-        return places
+            numbers.setdefault(entry.events, []).append(number)
+        return numbers
 
     def left(self, state: State) -> tuple[PrivacyCost, ...]:
         """Return the entries that were not carried out."""
@@ -451,7 +451,14 @@ def as_costs(plan: Any, unit: str = "record", delta: float = 0.0) -> tuple[Priva
 def _cost_like(entry: Any, unit: str, delta: float) -> PrivacyCost:
     """Return the cost of one declared entry."""
     if isinstance(entry, PrivacyEvent):
-        return _cost_of_event(entry, delta)
+        # The pair is proved for this event.
+        pure = entry.pure_epsilon()
+        if math.isfinite(pure) or delta == 0:
+            return PrivacyCost(pure, 0.0, (entry,))
+        if isinstance(entry, ApproximateEvent):
+            return PrivacyCost(entry.epsilon, entry.delta, (entry,))
+        epsilon = min(gaussian_epsilon(entry.mu(), delta), renyi_epsilon((entry,), delta))
+        return PrivacyCost(epsilon, delta, (entry,))
     if hasattr(entry, "_fixed_cost"):
         name = type(entry).__name__
         check_same_unit("record" if getattr(entry, "rows_per_group", None) is None else "group", unit, name)
@@ -472,15 +479,6 @@ def _cost_like(entry: Any, unit: str, delta: float) -> PrivacyCost:
     return cost
 
 
-def _cost_of_event(event: PrivacyEvent, delta: float) -> PrivacyCost:
-    """Return the cost of one event, with a pair that is proved for it."""
-    if math.isfinite(event.pure_epsilon()) or delta == 0:
-        return PrivacyCost(event.pure_epsilon(), 0.0, (event,))
-    if isinstance(event, ApproximateEvent):
-        return PrivacyCost(event.epsilon, event.delta, (event,))
-    return PrivacyCost(min(gaussian_epsilon(event.mu(), delta), renyi_epsilon((event,), delta)), delta, (event,))
-
-
 def _guarantee(entries: tuple[PrivacyCost, ...], ceiling: Budget) -> Budget:
     """Return the smallest epsilon, at the ceiling's delta, that one of several proofs gives for the list."""
     epsilon = sum((decimal(entry.epsilon) for entry in entries), start=decimal(0.0))
@@ -491,19 +489,19 @@ def _guarantee(entries: tuple[PrivacyCost, ...], ceiling: Budget) -> Budget:
         basic = Budget(min(basic.epsilon, ceiling.epsilon), basic.delta)
     if ceiling.delta == 0 or basic.epsilon == math.inf or (delta == 0 and basic <= ceiling):
         return basic
-    found = [basic.epsilon] if delta <= decimal(ceiling.delta) else []
+    epsilons = [basic.epsilon] if delta <= decimal(ceiling.delta) else []
     mu = math.sqrt(math.fsum(entry.mu() ** 2 for entry in entries)) * (1 + 1e-12)
     if math.isfinite(mu):
-        found.append(gaussian_epsilon(mu, ceiling.delta))
+        epsilons.append(gaussian_epsilon(mu, ceiling.delta))
     events = Counter(event for entry in entries for event in entry.events)
-    found.append(renyi_epsilon(tuple(events.elements()), ceiling.delta))
-    found += _by_filters(entries, ceiling)
-    numerical = _numerical(events, ceiling)
-    if numerical is not None:
-        found.append(numerical)
-    if not found:
-        return basic
-    return Budget(float(min(found)), ceiling.delta)
+    epsilons.append(renyi_epsilon(tuple(events.elements()), ceiling.delta))
+    epsilons += _by_filters(entries, ceiling)
+    # The sum of squares of Gaussian events is exact.
+    if ceiling.epsilon <= _MOST_EPSILON and not all(isinstance(event, GaussianEvent) for event in events):
+        with suppress(OverflowError):
+            distribution = compose_events(events, PROFILE_INTERVAL)
+            epsilons.append(distribution.get_epsilon_for_delta(ceiling.delta))
+    return Budget(float(min(epsilons)), ceiling.delta)
 
 
 def _by_filters(entries: tuple[PrivacyCost, ...], ceiling: Budget) -> list[float]:
@@ -512,25 +510,11 @@ def _by_filters(entries: tuple[PrivacyCost, ...], ceiling: Budget) -> list[float
     summed = float(sum((decimal(entry.epsilon) for entry in pure), start=decimal(0.0))) * (1 + 2.0**-40)
     mu = math.sqrt(math.fsum(entry.mu() ** 2 for entry in others)) * (1 + 1e-12)
     counts = sorted(Counter(entries).items(), key=lambda item: (not item[0].pure, -item[0].epsilon))
-    found = [summed + gaussian_epsilon(mu, ceiling.delta)]
-    found.append(summed + renyi_epsilon(tuple(event for e in others for event in e.events), ceiling.delta))
+    epsilons = [summed + gaussian_epsilon(mu, ceiling.delta)]
+    epsilons.append(summed + renyi_epsilon(tuple(event for e in others for event in e.events), ceiling.delta))
     for name in ("rdp", "auto") if math.isfinite(ceiling.epsilon) else ():
         rule = Composition.of(*ceiling, name)
         after = rule.after(rule.start(), counts)
         if after is not None:
-            found.append(rule.total(after).epsilon)
-    return found
-
-
-def _numerical(events: Counter[PrivacyEvent], ceiling: Budget) -> float | None:
-    """Return the epsilon of the composed distributions, or None if it is of no use."""
-    if ceiling.epsilon > _MOST_EPSILON:
-        return None
-    if all(isinstance(event, GaussianEvent) for event in events):
-        # The sum of squares is exact.
-        return None
-    try:
-        distribution = compose_events(events, _INTERVAL)
-    except OverflowError:
-        return None
-    return float(distribution.get_epsilon_for_delta(ceiling.delta))
+            epsilons.append(rule.total(after).epsilon)
+    return epsilons

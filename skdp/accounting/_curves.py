@@ -281,8 +281,8 @@ def renyi_budget(epsilon: float, delta: float) -> tuple[float, float]:
         order = 1 + math.exp(log_excess)
         return -_budget(order, epsilon, delta) / order
 
-    found = optimize.minimize_scalar(lost, bounds=(-7.0, 25.0), method="bounded", options={"xatol": 1e-6})
-    order = 1 + float(f"{math.exp(found.x):.4g}")
+    minimum = optimize.minimize_scalar(lost, bounds=(-7.0, 25.0), method="bounded", options={"xatol": 1e-6})
+    order = 1 + float(f"{math.exp(minimum.x):.4g}")
     return order, renyi_limit(order, epsilon, delta)
 
 

@@ -378,20 +378,18 @@ class PrivacyCost:
         if isinstance(event, BoundedRangeEvent) and 0 < event.epsilon < _MOST_RANGE:
             return float(event.profile(np.array(epsilon))) <= delta
         if isinstance(event, PureEvent | ApproximateEvent):
-            own = getattr(event, "delta", 0.0)
+            disclosed = getattr(event, "delta", 0.0)
             # This is randomised response with epsilon, except that a part of the outcomes discloses everything.
             above = max(0.0, -math.expm1(min(epsilon - event.epsilon, 0.0))) / (1 + math.exp(-event.epsilon))
-            return own + (1 - own) * above <= delta
+            return disclosed + (1 - disclosed) * above <= delta
         if event.least_delta(epsilon) > delta:
             return False
         lists = event.alternatives()
-        return lists == ((event,),) or all(self._states(events) for events in lists)
-
-    def _states(self, events: tuple[PrivacyEvent, ...]) -> bool:
-        if not events:
+        if lists == ((event,),):
             return True
         try:
-            replace(self, events=events)
+            for events in filter(None, lists):
+                replace(self, events=events)
         except ValueError:
             return False
         return True

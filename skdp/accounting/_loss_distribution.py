@@ -121,9 +121,8 @@ def _cumulants(factors: _Factors, tilt: float) -> _Cumulants:
 
 def _infinite(factors: _Factors) -> float:
     """Return the probability that one of the losses is infinite."""
-    return -math.expm1(
-        math.fsum(count * math.log1p(-one.infinite) if one.infinite < 1 else -math.inf for one, count in factors)
-    )
+    logs = (count * math.log1p(-losses.infinite) if losses.infinite < 1 else -math.inf for losses, count in factors)
+    return -math.expm1(math.fsum(logs))
 
 
 def _highest(factors: _Factors) -> int:
@@ -135,12 +134,12 @@ def _best_tilt(factors: _Factors, point: float) -> float:
     """Return a tilt, at least 0, that brings the mean of the sum within a standard deviation of `point`."""
     low, high, tilt = 0.0, math.inf, 0.0
     for _ in range(60):
-        now = _cumulants(factors, tilt)
-        away = (point - now.mean) / now.deviation
-        if abs(away) < 0.5 or (tilt == 0 and away < 0) or tilt > _MOST_TILT:
+        tilted = _cumulants(factors, tilt)
+        distance = (point - tilted.mean) / tilted.deviation
+        if abs(distance) < 0.5 or (tilt == 0 and distance < 0) or tilt > _MOST_TILT:
             break
-        low, high = (tilt, high) if away > 0 else (low, tilt)
-        newton = tilt + away / now.deviation
+        low, high = (tilt, high) if distance > 0 else (low, tilt)
+        newton = tilt + distance / tilted.deviation
         tilt = newton if low < newton < high else (low + high) / 2 if high < math.inf else 2 * tilt
     return tilt
 
@@ -200,10 +199,10 @@ def _convolved(factors: _Factors, tilt: float, size: int) -> tuple[NDArray[np.fl
     relative = 0.0
     for losses, count in factors:
         law, _ = losses.tilted(tilt)
-        places = np.arange(losses.lowest, losses.highest + 1) % size
-        one = fft.rfft(np.bincount(places, weights=law, minlength=size))
-        most = np.abs(one) + passes
-        spectrum *= one**count
+        positions = np.arange(losses.lowest, losses.highest + 1) % size
+        transform = fft.rfft(np.bincount(positions, weights=law, minlength=size))
+        most = np.abs(transform) + passes
+        spectrum *= transform**count
         largest *= most**count
         errors += count * (passes / most + _POWER_ERROR)
         exponent = np.abs(losses.logs[losses.probabilities > 0]).max() + tilt * max(-losses.lowest, losses.highest)
@@ -233,8 +232,9 @@ def _connect(curve: NDArray[np.float64], excess: NDArray[np.float64], interval: 
     law[most] = 1 - rises[0] / down - falls[0] / up
     law[1:most] = (rises[:-1] / up - rises[1:] / down)[::-1]
     law[0] = rises[-1] / up - left[-1]
-    kept = np.flatnonzero(law > 0)
-    return _Losses(int(kept[0]) - most, np.maximum(law[kept[0] : kept[-1] + 1], 0.0), float(curve[-1]))
+    occurring = np.flatnonzero(law > 0)
+    first, last = int(occurring[0]), int(occurring[-1])
+    return _Losses(first - most, np.maximum(law[first : last + 1], 0.0), float(curve[-1]))
 
 
 class PrivacyLossDistribution:
@@ -313,8 +313,8 @@ class PrivacyLossDistribution:
         steps = [1, max(2, math.ceil(min(most, _MOST_LOSS) / interval))]
         while steps[1] - steps[0] > 1 + steps[0] // 64:
             middle = max(math.isqrt(steps[0] * steps[1]), steps[0] + 1)
-            at = np.max([profile(np.array([middle * interval]))], axis=(0, 2))
-            steps[bool(np.all(at <= infinite + NEGLIGIBLE))] = middle
+            beyond = np.max([profile(np.array([middle * interval]))], axis=(0, 2))
+            steps[1 if np.all(beyond <= infinite + NEGLIGIBLE) else 0] = middle
         if 2 * steps[1] > _MOST_POINTS:
             raise OverflowError("the privacy loss distribution has too many points")
         removed, added = (
@@ -393,8 +393,8 @@ class PrivacyLossDistribution:
         removed, added : ndarray
             Deltas for the removal and for the addition of a record.
         """
-        found = [self._deltas(factors, t) for factors in self._directions]
-        return found[0], found[-1]
+        deltas = [self._deltas(factors, t) for factors in self._directions]
+        return deltas[0], deltas[-1]
 
     def _deltas(self, factors: _Factors, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
         if not factors:
@@ -402,12 +402,12 @@ class PrivacyLossDistribution:
         points = epsilons / self.interval
         highest = _highest(factors)
         low, high = points.min(initial=math.inf), min(points.max(initial=-math.inf), highest)
-        found = np.where(points < highest, 1.0, 0.0)
+        deltas = np.where(points < highest, 1.0, 0.0)
         for at in np.unique(np.linspace(low, high, _TILTS) if len(points) > 3 else points):
             if at < highest or len(points) > 3:
                 tilt = _best_tilt(factors, float(at))
-                found = np.minimum(found, _finite_delta(factors, points, self.interval, tilt))
-        return np.minimum(_infinite(factors) + found, 1.0)
+                deltas = np.minimum(deltas, _finite_delta(factors, points, self.interval, tilt))
+        return np.minimum(_infinite(factors) + deltas, 1.0)
 
     def get_epsilon_for_delta(self, delta: float) -> float:
         """Return the least epsilon, rounded up, for a delta.

@@ -15,15 +15,19 @@ from ._curves import pure_dp_mu
 from ._events import PrivacyEvent, PureEvent, compose_events, pair_profile
 from ._loss_distribution import PrivacyLossDistribution, Profiles
 
-#: Lattice on which the profiles of several lists are compared.
-_INTERVAL = 1e-4
+#: Width of the lattice on which the profiles of several lists, and those of declared plans, are composed.
+PROFILE_INTERVAL = 1e-4
 
 #: Orders over which the second order of a repeated selection is minimised. 1 is one of them.
 _SECOND_ORDERS = np.concatenate([[1.0], 1 + 2.0 ** np.arange(-5, 12, 0.25)])
 
+#: Orders at which divergences are converted to epsilon. The first ones have the least offset.
+_CONVERSION_ORDERS = 1 + 2.0 ** np.arange(13, -3.1, -0.25)
+
 #: Delta of the pair that represents a repeated selection in a declared list.
 _PAIR_DELTA = 2.0**-30
 
+#: More than the rounding of a bound on a divergence.
 _UP = 1 + 2.0**-40
 
 
@@ -84,18 +88,22 @@ class ParallelEvent(PrivacyEvent):
         return self.parts
 
     def mu(self) -> float:
-        return max(_composed_mu(part) for part in self.parts)
+        # A single event is not rounded again.
+        return max(
+            part[0].mu() if len(part) == 1 else math.sqrt(math.fsum(event.mu() ** 2 for event in part)) * (1 + 2.0**-50)
+            for part in self.parts
+        )
 
     def rdp(self, order: float) -> float:
         return max(math.fsum(event.rdp(order) for event in part) * (1 + 2.0**-50) for part in self.parts)
 
     def profiles(self, t: NDArray[np.float64]) -> Profiles:
-        return self._largest(t, _INTERVAL)
+        return self._largest(t, PROFILE_INTERVAL)
 
     def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
-        parts = self._distributions(interval)
-        if len(parts) == 1:
-            return parts[0]
+        distributions = self._distributions(interval)
+        if len(distributions) == 1:
+            return distributions[0]
         return PrivacyLossDistribution.from_profile(lambda t: self._largest(t, interval), interval)
 
     def _distributions(self, interval: float) -> list[PrivacyLossDistribution]:
@@ -103,15 +111,8 @@ class ParallelEvent(PrivacyEvent):
         return [compose_events(count, interval) for count in counts.values()]
 
     def _largest(self, t: NDArray[np.float64], interval: float) -> Profiles:
-        removed, added = np.max([part.profiles(t) for part in self._distributions(interval)], axis=0)
+        removed, added = np.max([losses.profiles(t) for losses in self._distributions(interval)], axis=0)
         return removed, added
-
-
-def _composed_mu(part: tuple[PrivacyEvent, ...]) -> float:
-    # A single event is not rounded again.
-    if len(part) == 1:
-        return part[0].mu()
-    return math.sqrt(math.fsum(event.mu() ** 2 for event in part)) * (1 + 2.0**-50)
 
 
 @dataclass(frozen=True)
@@ -166,16 +167,13 @@ class RepeatedSelectionEvent(PrivacyEvent):
 
     def rdp(self, order: float) -> float:
         whole = math.inf
-        for higher in (1.0, 3.0, 10.0, 30.0):
-            at = 1 + higher * (order - 1)
-            once = math.fsum(event.rdp(at) for event in self.events)
-            whole = min(whole, once + self._addition() + math.log(self.mean) / (at - 1))
+        second = _second_order(self.events, self.mean, self.shape)
+        for multiple in (1.0, 3.0, 10.0, 30.0):
+            higher = 1 + multiple * (order - 1)
+            once = math.fsum(event.rdp(higher) for event in self.events)
+            whole = min(whole, once + second + math.log(self.mean) / (higher - 1))
         pure = self.pure_epsilon()
         return min(whole * _UP, PureEvent(pure).rdp(order) if math.isfinite(pure) else math.inf)
-
-    def _addition(self) -> float:
-        """Return the terms of the second order, minimised over this order."""
-        return _second_order(self.events, self.mean, self.shape)
 
     def profiles(self, t: NDArray[np.float64]) -> Profiles:
         pure = self.pure_epsilon()
@@ -186,12 +184,13 @@ class RepeatedSelectionEvent(PrivacyEvent):
 
 @lru_cache(maxsize=4096)
 def _second_order(events: tuple[PrivacyEvent, ...], mean: float, shape: float) -> float:
+    """Return the terms of the second order in the bound on the divergence, minimised over this order."""
     log_gamma = math.log(runs_parameter(mean, shape))
-    found = math.inf
+    least = math.inf
     for order in _SECOND_ORDERS.tolist():
         divergence = math.fsum(event.rdp(order) for event in events) if order > 1 else 0.0
-        found = min(found, (1 - 1 / order) * divergence - log_gamma / order)
-    return (1 + shape) * found
+        least = min(least, (1 - 1 / order) * divergence - log_gamma / order)
+    return (1 + shape) * least
 
 
 @lru_cache(maxsize=256)
@@ -241,13 +240,10 @@ def renyi_epsilon(events: tuple[PrivacyEvent, ...], delta: float) -> float:
     epsilon : float
         At least 0. Infinite if no divergence is known.
     """
-    counts, found = Counter(events), math.inf
+    counts, least = Counter(events), math.inf
     for order in _CONVERSION_ORDERS.tolist():
         # Canonne, Kamath and Steinke 2020, proposition 12.
         offset = math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
-        if offset < found:
-            found = min(found, math.fsum(count * event.rdp(order) for event, count in counts.items()) + offset)
-    return max(found, 0.0) * _UP
-
-
-_CONVERSION_ORDERS = 1 + 2.0 ** np.arange(13, -3.1, -0.25)
+        if offset < least:
+            least = min(least, math.fsum(count * event.rdp(order) for event, count in counts.items()) + offset)
+    return max(least, 0.0) * _UP

@@ -32,8 +32,8 @@ from ._curves import NEGLIGIBLE_DELTA, SAFETY, gaussian_delta, gaussian_mu
 #: Up to this ratio of kappa to mu, the binary log loss is mu-GDP (theorem 6 of the user guide).
 GAUSSIAN_RATIO = 3.7
 
-_GRID = 1200
-_HULL = 2000
+# Numbers of points at which the profile is compared with Gaussian curves, and of points of its convex hull.
+_GRID, _HULL = 1200, 2000
 # Up to this value, their exponentials, and products of them, are finite.
 _MOST_EPSILON = 300.0
 
@@ -364,25 +364,26 @@ def _gdp(curve: ObjectiveCurve, mu: float) -> float:
     if c == 0 and len(curve.terms) == 1 and curve.terms[0][0] <= 1:
         return mu * curve.terms[0][1]
     if curve.tied:
-        end = c
+        largest = c
     else:
-        end = curve._reach(mu, 16.0)
-        while end < _MOST_EPSILON and float(curve.profile(np.array(end), mu)) > NEGLIGIBLE_DELTA:
-            end = min(1.25 * end, _MOST_EPSILON)
-        if float(curve.profile(np.array(end), mu)) > NEGLIGIBLE_DELTA:
+        largest = curve._reach(mu, 16.0)
+        while largest < _MOST_EPSILON and float(curve.profile(np.array(largest), mu)) > NEGLIGIBLE_DELTA:
+            largest = min(1.25 * largest, _MOST_EPSILON)
+        if float(curve.profile(np.array(largest), mu)) > NEGLIGIBLE_DELTA:
             return math.inf
     # The grid is finer at the left end, where the tied profile has an infinite slope.
-    grid = end * np.linspace(0.0, 1.0, _GRID) ** 2
-    beyond = np.linspace(end, max(end, curve._reach(mu, 16.0)), _GRID)[1:]
+    grid = largest * np.linspace(0.0, 1.0, _GRID) ** 2
+    beyond = np.linspace(largest, max(largest, curve._reach(mu, 16.0)), _GRID)[1:]
     corners, deltas = curve.hull(np.unique(np.concatenate([grid, beyond])), mu)
-    upper = np.interp(np.exp(grid[:-1]), np.exp(corners), deltas) * (1 + 1e-9) + 1e-15 * (grid[:-1] < c)
+    upper = np.interp(np.exp(grid[:-1]), np.exp(corners), deltas) * (1 + 1e-9)
+    # Below the threshold, the closed form cancels.
+    upper += np.where(grid[:-1] < c, 1e-15, 0.0)
+    log_upper = np.log(np.maximum(upper, NEGLIGIBLE_DELTA))
 
     def excess(log_mu: float) -> float:
         with np.errstate(divide="ignore"):
             lower = np.log(gaussian_delta(grid[1:], math.exp(log_mu)))
-        return float(
-            np.max(np.log(np.maximum(upper, NEGLIGIBLE_DELTA)) - np.maximum(lower, math.log(NEGLIGIBLE_DELTA)))
-        )
+        return float(np.max(log_upper - np.maximum(lower, math.log(NEGLIGIBLE_DELTA))))
 
     low = math.log(mu)
     high = low + 0.1

@@ -396,7 +396,7 @@ class MemoryLedger:
     def change(self, step: Callable[[State], State], record: Record | None = None) -> None:
         changed = False
 
-        def here() -> None:
+        def change_in_memory() -> None:
             nonlocal changed
             if self._successor is None:
                 self._assert_home()
@@ -408,7 +408,7 @@ class MemoryLedger:
                 self._content = after, number
                 changed = True
 
-        uninterrupted(here)
+        uninterrupted(change_in_memory)
         if not changed and self._successor is not None:
             self._successor.change(step, record)
 

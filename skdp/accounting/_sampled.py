@@ -46,7 +46,7 @@ _RESOLUTION = 20.0
 _MOST_POINTS = 4e5
 _MOST_STEPS = 10**5
 
-# Grid for the comparison of curves.
+# Relative margin when curves are compared on a grid, which is more than their rounding.
 _MARGIN = 1e-6
 
 # Relative precision of the noise.
@@ -62,6 +62,7 @@ _LARGEST_EPSILON = 400.0
 # The largest order times mu for which a divergence is integrated. Beyond it, sampling helps little.
 _FARTHEST = 2e4
 
+# Orders at which divergences bound delta. Sampled noise needs many orders near 1, and high ones for small rates.
 _ORDERS = np.concatenate([np.linspace(1.1, 10.9, 99), np.arange(11.0, 64), (2.0 ** np.arange(6, 12, 0.25)).round()])
 
 
@@ -174,9 +175,9 @@ def _gdp(event: SampledGaussianEvent) -> float:
         return math.inf
     # Without sampling, delta would be negligible at the end of the grid.
     whole = math.sqrt(event.n_steps) * event.noise_mu
-    end = min(14 * whole + whole**2 / 2 + together, _LARGEST_EPSILON)
-    points = math.ceil(math.log(2 * end / together) / 0.004)
-    grid = np.concatenate([np.linspace(0, together / 2, 200)[:-1], np.geomspace(together / 2, end, points)])
+    largest = min(14 * whole + whole**2 / 2 + together, _LARGEST_EPSILON)
+    points = math.ceil(math.log(2 * largest / together) / 0.004)
+    grid = np.concatenate([np.linspace(0, together / 2, 200)[:-1], np.geomspace(together / 2, largest, points)])
     divergences = np.array([event.rdp(order) for order in _ORDERS])
     deltas = _delta_by_divergences(divergences, grid)
     interval = spread / _RESOLUTION
@@ -272,7 +273,7 @@ def _largest(delta_of: Callable[[float], float], delta: float, guess: float, lim
         low, high = high, high + 0.1
     if high >= most and excess(most) <= 0:
         return limits[1]
-    found = float(optimize.brentq(excess, low, min(high, most), xtol=_TOLERANCE))
-    while excess(found) > 0:
-        found -= _TOLERANCE
-    return max(math.exp(found) * (1 - 2.0**-40), limits[0])
+    log_mu = float(optimize.brentq(excess, low, min(high, most), xtol=_TOLERANCE))
+    while excess(log_mu) > 0:
+        log_mu -= _TOLERANCE
+    return max(math.exp(log_mu) * (1 - 2.0**-40), limits[0])

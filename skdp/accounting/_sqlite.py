@@ -123,7 +123,7 @@ def _digest(*fields: Any) -> str:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Home:
     """Locate the file of a ledger, and with it the journal that SQLite keeps in the same directory."""
 
     # A directory keeps its inode number when it is renamed or mounted at two places.
@@ -131,11 +131,11 @@ class _Place:
     directory: int
 
     @classmethod
-    def of(cls, path: Path) -> _Place:
+    def of(cls, path: Path) -> _Home:
         return cls(str(path), os.stat(path.parent).st_ino)
 
     @classmethod
-    def from_text(cls, text: str) -> _Place:
+    def from_text(cls, text: str) -> _Home:
         path, directory = json.loads(text)
         return cls(path, directory)
 
@@ -144,10 +144,10 @@ class _Place:
 
     def is_at(self, path: Path) -> bool:
         """Tell whether the journal of the file at `path` is at this place."""
-        here, own = os.path.normcase(path), os.path.normcase(self.path)
-        if here == own:
+        asked, stored = os.path.normcase(path), os.path.normcase(self.path)
+        if asked == stored:
             return True
-        if os.path.basename(here) != os.path.basename(own):
+        if os.path.basename(asked) != os.path.basename(stored):
             return False
         if os.path.isdir(os.path.dirname(self.path)):
             # Directories of two file systems can have the same number.
@@ -233,8 +233,8 @@ class SQLiteLedger:
 
     def elsewhere(self) -> str | None:
         """Return the path that the ledger belongs to, if the file was moved or copied."""
-        place = self._use(self._home)
-        return None if place is None or place.is_at(self.path) else place.path
+        home = self._use(self._home)
+        return None if home is None or home.is_at(self.path) else home.path
 
     def settle_here(self) -> None:
         """Make this path the one that the ledger belongs to, after the file was moved."""
@@ -257,7 +257,7 @@ class SQLiteLedger:
             connection.execute("PRAGMA journal_mode = MEMORY")
             connection.execute("BEGIN IMMEDIATE")
             self._read(connection)
-            connection.execute("UPDATE home SET place = ?", (_Place.of(self.path).text(),))
+            connection.execute("UPDATE home SET place = ?", (_Home.of(self.path).text(),))
             connection.execute("COMMIT")
 
         self._use(settle)
@@ -409,39 +409,39 @@ class SQLiteLedger:
             # The file is read without its journal. SQLite repairs a file that cannot be read like this.
             connection = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
             try:
-                place = self._home(connection)
+                home = self._home(connection)
             finally:
                 connection.close()
         except (sqlite3.Error, ValueError):
             return
-        if place is not None and not place.is_at(path):
+        if home is not None and not home.is_at(path):
             raise LedgerError(
-                f"the ledger {path} belongs to {place.path}. An interrupted charge left the journal "
+                f"the ledger {path} belongs to {home.path}. An interrupted charge left the journal "
                 f"{_journal(path)}, which could undo later charges. Nothing was charged. If both files were moved "
                 "together, move both back, open the ledger there once, and then move it again. Otherwise, delete "
                 "the journal"
             )
 
-    def _home(self, connection: sqlite3.Connection) -> _Place | None:
+    def _home(self, connection: sqlite3.Connection) -> _Home | None:
         """Return the place that the ledger belongs to, or None for a ledger from before places existed."""
         if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'home'").fetchone() is None:
             return None
         rows = connection.execute("SELECT place FROM home").fetchall()
         try:
             ((text,),) = rows
-            return _Place.from_text(text)
+            return _Home.from_text(text)
         except (TypeError, ValueError):
             raise self._damaged("its place cannot be read") from None
 
     def _assert_at_home(self, connection: sqlite3.Connection) -> None:
         """Refuse to charge a ledger at another place than its own. A ledger without a place gets one."""
-        place = self._home(connection)
-        if place is None:
+        home = self._home(connection)
+        if home is None:
             connection.execute(_SCHEMA["home"])
-            connection.execute("INSERT INTO home VALUES (1, ?)", (_Place.of(self.path).text(),))
-        elif not place.is_at(self.path):
+            connection.execute("INSERT INTO home VALUES (1, ?)", (_Home.of(self.path).text(),))
+        elif not home.is_at(self.path):
             raise LedgerError(
-                f"the ledger {self.path} belongs to {place.path}: the file was moved, copied or mounted by itself, and "
+                f"the ledger {self.path} belongs to {home.path}: the file was moved, copied or mounted by itself, and "
                 "under two names it could lose charges. Nothing was charged. If it was moved, and no process uses the "
                 f'old name, say so once: python -m skdp ledger "{self.path}" --moved, or '
                 "BudgetAccountant.from_ledger(..., moved=True)"
@@ -463,7 +463,7 @@ class SQLiteLedger:
         connection.execute(
             f"INSERT INTO budget (id, {', '.join(_BUDGET)}) VALUES (1, {', '.join('?' * len(_BUDGET))})", header.row()
         )
-        connection.execute("INSERT INTO home VALUES (1, ?)", (_Place.of(self.path).text(),))
+        connection.execute("INSERT INTO home VALUES (1, ?)", (_Home.of(self.path).text(),))
         connection.execute("COMMIT")
         self._remember(header)
 
@@ -481,7 +481,7 @@ class SQLiteLedger:
             )
         schema = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid").fetchall()
         tables = [("table", name, name, sql) for name, sql in _SCHEMA.items()]
-        if schema != tables[: len(tables) - (version < 3)]:
+        if schema != (tables if version >= 3 else tables[:-1]):
             raise self._damaged("its tables are not those of a ledger")
         rows = connection.execute(f"SELECT {', '.join(_BUDGET)} FROM budget").fetchall()
         if len(rows) != 1:
@@ -500,8 +500,8 @@ class SQLiteLedger:
         revision, digest, number, last = self._seen
         goes_on = header.revision > revision or header.digest() == digest
         if number and goes_on:
-            kept = connection.execute("SELECT digest FROM record WHERE number = ?", (number,)).fetchone()
-            goes_on = kept == (last,)
+            stored = connection.execute("SELECT digest FROM record WHERE number = ?", (number,)).fetchone()
+            goes_on = stored == (last,)
         if revision and not goes_on:
             raise LedgerError(
                 f"the ledger {self.path} is an older copy of the one that this accountant has seen; charges are missing"
@@ -562,12 +562,12 @@ def resolve(ledger: str | os.PathLike[str]) -> Path:
 def is_there(path: Path) -> bool:
     """Tell whether the file exists. If it cannot be a ledger, raise an error."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return False
     except OSError as error:
         raise LedgerError(f"the ledger {path} cannot be used: {error.strerror or error}") from error
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise LedgerError(f"the ledger {path} is not a file")
     return True
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import zip_longest
@@ -64,7 +65,12 @@ class Part:
 
     def _take(self, array: Any) -> Any:
         if not hasattr(array, "shape"):
-            array = _array(array)
+            rows, array = array, None
+            with suppress(ValueError):
+                array = np.asarray(rows)
+            if array is None:
+                # The message of NumPy holds the number of rows.
+                raise ValueError("rows must all have the same length")
         if len(array.shape) == 0 or array.shape[0] != self._n_rows:
             raise ValueError("each array must have as many rows as `by`: its rows are the same records")
         if hasattr(array, "iloc"):
@@ -78,15 +84,6 @@ class Part:
         return f"Part({self.name!r})"
 
 
-def _array(rows: Any) -> Any:
-    try:
-        return np.asarray(rows)
-    except ValueError:
-        pass
-    # The message of NumPy holds the number of rows.
-    raise ValueError("rows must all have the same length")
-
-
 class Parts:
     """A division of the records by one rule. Each record is in the part that its own value names, or in no part.
 
@@ -97,21 +94,25 @@ class Parts:
     ----------
     names : tuple of str or int
         Names of the parts.
-    places : ndarray of int of shape (n_samples,)
+    part_of_record : ndarray of int of shape (n_samples,)
         For each record, the position of its part in `names`, or -1.
     accountants : list of BudgetAccountant
         Accountants of the parts.
-    end : callable
+    close : callable
         Function that ends the division.
     """
 
     def __init__(
-        self, names: tuple[Any, ...], places: NDArray[np.intp], accountants: Sequence[Any], end: Callable[[], None]
+        self,
+        names: tuple[Any, ...],
+        part_of_record: NDArray[np.intp],
+        accountants: Sequence[Any],
+        close: Callable[[], None],
     ) -> None:
-        self._names, self._end = names, end
+        self._names, self._close = names, close
         self._parts = tuple(
-            Part(name, accountant, np.flatnonzero(places == place), len(places))
-            for place, (name, accountant) in enumerate(zip(names, accountants, strict=True))
+            Part(name, accountant, np.flatnonzero(part_of_record == position), len(part_of_record))
+            for position, (name, accountant) in enumerate(zip(names, accountants, strict=True))
         )
 
     def __iter__(self) -> Iterator[Part]:
@@ -127,7 +128,7 @@ class Parts:
 
     def close(self) -> None:
         """End the division. A further charge on a part is a BudgetError."""
-        self._end()
+        self._close()
 
     def __enter__(self) -> Parts:
         return self
@@ -163,8 +164,8 @@ def assign(by: ArrayLike, names: tuple[Any, ...]) -> NDArray[np.intp]:
         if values.ndim != 1:
             raise ValueError("`by` must be one-dimensional: one value for each record")
         values = values.tolist()
-    places = {_key(name): place for place, name in enumerate(names)}
-    return np.fromiter((places.get(_key(value), -1) for value in values), dtype=np.intp, count=len(values))
+    positions = {_key(name): position for position, name in enumerate(names)}
+    return np.fromiter((positions.get(_key(value), -1) for value in values), dtype=np.intp, count=len(values))
 
 
 def _key(value: Any) -> Any:
@@ -305,11 +306,12 @@ class State:
         """Return the state with an event on all records, or on one part, added."""
         if part is None:
             return replace(self, whole=self.whole + sums)
-        number, place = part
+        number, position = part
         division = self.divisions[number]
         if division.closed:
             raise BudgetError("the division that this part belongs to is closed")
-        changed = (*division.sums[:place], division.sums[place] + sums, *division.sums[place + 1 :])
+        after = division.sums[position] + sums
+        changed = (*division.sums[:position], after, *division.sums[position + 1 :])
         return self._with(number, replace(division, sums=changed))
 
     def divide(self, parts: tuple[str, ...], public: bool = False) -> State:

@@ -33,26 +33,14 @@ _HEADINGS = ("time (UTC)", "estimator", "label", "part", "epsilon", "delta")
 
 def cells(record: Record) -> tuple[str, ...]:
     """Return the cells of a record in a table, in the order of the headings."""
-    part = record.part if record.division is None else f"{record.part} (division {record.division})"
     return (
         f"{record.time:%Y-%m-%d %H:%M:%S}",
         record.estimator,
         record.label,
-        part,
+        record.part if record.division is None else f"{record.part} (division {record.division})",
         f"{record.cost.epsilon:g}",
         f"{record.cost.delta:g}",
     )
-
-
-def _printable(row: str) -> str:
-    """Replace control characters, because labels are text of a user, and a terminal obeys control characters."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in row)
-
-
-def _html_row(number: int, record: Record) -> str:
-    releases = "<br>".join(escape(str(release)) for release in record.releases)
-    row = "".join(f"<td>{escape(cell) or '-'}</td>" for cell in (str(number), *cells(record)))
-    return f"<tr>{row}<td>{releases or '-'}</td></tr>"
 
 
 def _row(record: Record) -> dict[str, Any]:
@@ -218,7 +206,9 @@ class LedgerView:
             summary.append("           Less remains for other mechanisms: see budget.remaining(like=model).")
         if self.composition == "plan":
             summary[-1] = f"planned    {len(self.planned)} entries not charged yet"
-        return "\n".join([*summary, "", *(_printable(row) for row in table)])
+        # Labels are text of a user, and a terminal obeys control characters.
+        printable = ("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in row) for row in table)
+        return "\n".join([*summary, "", *printable])
 
     def to_json(self, last: int | None = None) -> str:
         """Return the ledger as JSON, with events and releases as data.
@@ -278,7 +268,11 @@ class LedgerView:
         first = max(0, len(records) - _MOST_ROWS)
         head += f"<p>{first} earlier records are not shown</p>" if first else ""
         headings = "".join(f"<th>{escape(heading)}</th>" for heading in ("", *_HEADINGS, "releases"))
-        body = "".join(_html_row(number + 1, record) for number, record in enumerate(records) if number >= first)
+        body = ""
+        for number, record in enumerate(records[first:], start=first + 1):
+            releases = "<br>".join(escape(str(release)) for release in record.releases)
+            row = "".join(f"<td>{escape(cell) or '-'}</td>" for cell in (str(number), *cells(record)))
+            body += f"<tr>{row}<td>{releases or '-'}</td></tr>"
         return f"{head}<table><thead><tr>{headings}</tr></thead><tbody>{body}</tbody></table>"
 
 
@@ -307,19 +301,19 @@ def running_totals(accountant: LedgerView, records: Sequence[Record]) -> NDArray
     for record in records:
         if record.division is not None and record.part not in names.setdefault(record.division, []):
             names[record.division].append(record.part)
-    state, numbers = rule.start(), {}
-    for number, known in names.items():
-        numbers[number] = len(state.divisions)
-        state = state.divide(tuple(known))
-    found = []
+    state, divisions = rule.start(), {}
+    for number, names_of_parts in names.items():
+        divisions[number] = len(state.divisions)
+        state = state.divide(tuple(names_of_parts))
+    epsilons = []
     for record in records:
         if state.rule is None and settled.rule is not None and state.seen().epsilon == late:
             # An allocation may have settled the rule before the charge that would settle it.
             state = (
                 replace(state, rule=settled.rule) if settled.rest is None else state.settle(settled.rule, settled.rest)
             )
-        place = record.division
-        part = None if place is None else (numbers[place], names[place].index(record.part))
+        division = record.division
+        part = None if division is None else (divisions[division], names[division].index(record.part))
         state = rule.admit(state, record.cost, part)
-        found.append(rule.total(state).epsilon)
-    return np.array(found)
+        epsilons.append(rule.total(state).epsilon)
+    return np.array(epsilons)

@@ -7,7 +7,6 @@ common code, such as linear classifiers, keep it in their own package.
 from __future__ import annotations
 
 import math
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
@@ -43,10 +42,6 @@ _REASONS = {
     "warm_start": "Each fit is a release of its own and starts anew",
     "early_stopping": "A rule that looks at scores of private records would be a release at each step",
 }
-
-
-# Largest distance, in calls, of methods of scikit-learn that call `fit`.
-_MOST_FRAMES = 8
 
 
 def _check_arguments(call: str, signature: Signature, estimator: Any, args: Any, kwargs: Any) -> None:
@@ -144,24 +139,26 @@ def _in_parts(estimator: Any, parameters: Signature, args: Any, kwargs: Any) -> 
             '("Dask") lists the estimators that are fitted to partitions. Estimators that treat each row by itself are '
             "applied by map_partitions. If the rows fit into memory, pass X.compute(). Nothing was charged"
         )
-    _refuse_whole(estimator)
     if getattr(estimator, "schema", None) is not None:
         given |= _declared_columns(estimator, parameters, given)
     names = ["X", *(name for name in ("y", "groups", "sample_weight") if given.get(name) is not None)]
     return {**given, **dict(zip(names, lowered(*(given[name] for name in names)), strict=True))}
 
 
-def _refuse_whole(estimator: Any) -> None:
-    """Refuse methods that need rows in memory after the fit, before the fit is charged."""
-    frame: Any = sys._getframe(1)
-    for _ in range(_MOST_FRAMES):
-        name = "" if frame is None else frame.f_code.co_name
-        if name in ("fit_transform", "fit_predict"):
+def _in_memory(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method that needs rows in memory after the fit refuse collections before the fit is charged."""
+
+    @wraps(method)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if getattr(self, "_takes_parts", False) and any(map(is_collection, (*args, *kwargs.values()))):
+            name = method.__name__
             raise TypeError(
-                f"{type(estimator).__name__}.{name} takes rows in memory, and got a collection of Dask. Call fit, and "
+                f"{type(self).__name__}.{name} takes rows in memory, and got a collection of Dask. Call fit, and "
                 f"apply {name.removeprefix('fit_')} to each partition by map_partitions. Nothing was charged"
             )
-        frame = frame and frame.f_back
+        return method(self, *args, **kwargs)
+
+    return wrapper
 
 
 def _with_columns(estimator: Any, parameters: Signature, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -241,6 +238,11 @@ class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):
         for name in ("fit", "partial_fit", "fit_reports", "randomize"):
             if name in vars(cls):
                 setattr(cls, name, all_or_nothing(vars(cls)[name]))
+        for name in {"fit_transform", "fit_predict"} & set(dir(cls)):
+            # Methods of private base classes do so already.
+            private = [base for base in cls.__bases__ if issubclass(base, DPEstimatorMixin) and hasattr(base, name)]
+            if name in vars(cls) or not private:
+                setattr(cls, name, _in_memory(getattr(cls, name)))
         if "__init__" in vars(cls):
             cls.__init__ = _by_public_name(cls.__init__)  # type: ignore[method-assign]
 

@@ -39,7 +39,7 @@ from skdp.accounting._record import (
     state_from_json,
     state_to_json,
 )
-from skdp.accounting._sqlite import _Place
+from skdp.accounting._sqlite import _Home
 from skdp.exceptions import BudgetError, LedgerError
 from tests.accounting.costs import approximate_cost, gaussian_cost, objective_cost, pure_cost
 
@@ -368,8 +368,8 @@ def test_directories_with_the_same_number_are_not_the_same_place(tmp_path):
     own, other = tmp_path / "own", tmp_path / "other"
     own.mkdir()
     other.mkdir()
-    place = _Place(str(own / "budget.db"), other.stat().st_ino)
-    assert place.is_at(own / "budget.db")
-    assert not place.is_at(other / "budget.db")
+    home = _Home(str(own / "budget.db"), other.stat().st_ino)
+    assert home.is_at(own / "budget.db")
+    assert not home.is_at(other / "budget.db")
     own.rmdir()
-    assert place.is_at(other / "budget.db")
+    assert home.is_at(other / "budget.db")

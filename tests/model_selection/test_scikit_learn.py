@@ -147,7 +147,6 @@ def test_elsewhere_it_is_an_exception():
     for call in (
         lambda: model(accountant).fit(X, Y),
         lambda: accountant.spend(1.0),
-        lambda: cross_val_score(model(accountant), X, Y, cv=FOLDS, error_score="raise"),
         lambda: cross_val_predict(model(accountant), X, Y, cv=FOLDS),
     ):
         with pytest.raises(BudgetError) as failure:
@@ -163,6 +162,14 @@ def test_the_form_that_passes():
     assert not isinstance(error, Exception)
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), again.args) == (type(error), error.args)
+
+
+@pytest.mark.parametrize("error_score", ["raise", np.nan])
+def test_in_a_cross_validation_only_its_own_name_catches_it(error_score):
+    with pytest.raises(BudgetError) as failure:
+        cross_val_score(model(budget(0.5)), X, Y, cv=FOLDS, error_score=error_score)
+    assert not isinstance(failure.value, Exception)
+    assert failure.value.__context__ is None
 
 
 def test_a_search_that_raises_inside_one_that_does_not():
