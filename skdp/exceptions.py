@@ -23,8 +23,8 @@ class _UncaughtBudgetError(BudgetError, metaclass=_NoException):
     """A BudgetError that ``except BudgetError`` catches, and ``except Exception`` does not."""
 
     # scikit-learn's cross-validation catches every Exception of a fit and continues with a score of NaN. A search would
-    # then compare only the candidates that were admitted, and would only warn about it. This error is raised only in such
-    # a call.
+    # then compare only the candidates that were admitted, and would only warn about it. This error is raised only in
+    # such a call.
 
 
 def passing(error: BudgetError) -> BudgetError:

@@ -19,12 +19,12 @@ _MOST_EPSILON = 60.0
 
 def proportion_limits(successes: ArrayLike, runs: int, error: float) -> tuple[NDArray, NDArray]:
     """Return lower and upper Clopper-Pearson limits of probabilities, each wrong with probability `error`."""
-    k, places = np.unique(successes, return_inverse=True)
+    k, positions = np.unique(successes, return_inverse=True)
     with np.errstate(invalid="ignore"):
         low = np.where(k == 0, 0.0, beta.ppf(error, k, runs - k + 1))
         high = np.where(k == runs, 1.0, beta.isf(error, k + 1, runs - k))
-    places = places.reshape(np.shape(successes))
-    return low[places], high[places]
+    positions = positions.reshape(np.shape(successes))
+    return low[positions], high[positions]
 
 
 def epsilons(hits: ArrayLike, others: ArrayLike, runs: int, delta: float, error: float) -> NDArray[np.float64]:
@@ -208,5 +208,4 @@ def one_run_epsilon(
     if excess(_MOST_EPSILON) < 0:
         return _MOST_EPSILON
     # The lower end is used, so that rounding does not raise the bound.
-    found = float(brentq(excess, 0.0, _MOST_EPSILON, xtol=1e-9))
-    return max(0.0, found - 1e-6)
+    return max(0.0, float(brentq(excess, 0.0, _MOST_EPSILON, xtol=1e-9)) - 1e-6)

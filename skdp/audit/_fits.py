@@ -22,7 +22,7 @@ from ..mechanisms import GENERATORS, NoiseSource, OneStream
 
 def as_data_set(data: Any) -> tuple[Any, ...]:
     """Return the arguments of `fit` as a tuple, from ``(X,)``, ``(X, y)`` or X alone."""
-    if isinstance(data, list) and any(getattr(part, "ndim", 0) > 1 for part in data):
+    if isinstance(data, list) and any(getattr(entry, "ndim", 0) > 1 for entry in data):
         raise TypeError("a list is taken for the rows of X: pass a tuple, (X, y)")
     return data if isinstance(data, tuple) else (data,)
 
@@ -34,13 +34,13 @@ def number_of_records(data: tuple[Any, ...]) -> int:
 
 def take(data: tuple[Any, ...], rows: NDArray) -> tuple[Any, ...]:
     """Return some rows of each array, by their positions or a mask."""
-    return tuple(_take(part, rows) for part in data)
 
+    def of(array: Any) -> Any:
+        if hasattr(array, "iloc"):
+            return array.iloc[rows]
+        return array.tocsr()[rows] if issparse(array) else np.asarray(array)[rows]
 
-def _take(part: Any, rows: NDArray) -> Any:
-    if hasattr(part, "iloc"):
-        return part.iloc[rows]
-    return part.tocsr()[rows] if issparse(part) else np.asarray(part)[rows]
+    return tuple(map(of, data))
 
 
 def coins(random_state: Any, label: str, number: int) -> NDArray[np.bool_]:
@@ -86,24 +86,20 @@ def check_estimator(estimator: Any, n_jobs: int | None = None) -> None:
             "n_jobs must be None for a function, because each process would have a copy of the generator of its noise"
         )
     # Generators are copied with the estimator, and would give each fit the same noise.
-    for part in parts_of(estimator):
-        for name, value in part.get_params(deep=False).items():
-            owner = f"the {name} of {type(part).__name__}"
+    for step in parts_of(estimator):
+        for name, value in step.get_params(deep=False).items():
+            owner = f"the {name} of {type(step).__name__}"
             if (name == "random_state" and value is not None) or isinstance(value, GENERATORS):
                 raise ValueError(
                     f"{owner} must be None, because each run needs its own noise. Set random_state of the audit to "
                     "make the runs repeatable"
                 )
-            if name == "accountant" and not _is_nobody_s(value):
+            # Estimators of diffprivlib without an accountant share the default one.
+            default = getattr(type(value), "load_default", None)
+            if name == "accountant" and value is not None and (default is None or default(None) is not value):
                 raise ValueError(
                     f"{owner} must be None, because an audit fits many times. Use public or synthetic data"
                 )
-
-
-def _is_nobody_s(accountant: Any) -> bool:
-    """Tell whether it is None, or the default accountant of diffprivlib."""
-    default = getattr(type(accountant), "load_default", None)
-    return accountant is None or (default is not None and default(None) is accountant)
 
 
 def check_can_be_fitted(estimator: Any) -> None:

@@ -72,8 +72,8 @@ class _Reader:
             if name not in parameters:
                 self.read(value)
             else:
-                for part in parts_of(value):
-                    self.read_fitted(part)
+                for step in parts_of(value):
+                    self.read_fitted(step)
             self._attribute = outer
 
     def _read_all(self, values: Iterable[Any]) -> None:
@@ -119,7 +119,7 @@ class _Reader:
         elif hasattr(value, "to_numpy") and hasattr(value, "axes"):
             self._read_all((*(axis.to_numpy() for axis in value.axes), value.to_numpy()))
         elif isinstance(value, Mapping):
-            self._read_all(part for item in value.items() for part in item)
+            self._read_all(entry for item in value.items() for entry in item)
         elif isinstance(value, Sequence):
             self._read_all(value)
         elif isinstance(value, Set):
@@ -144,7 +144,7 @@ class _Reader:
         self.read(arguments)
         if state is not None:
             self.read(state)
-        self._read_all(part for parts in (items, pairs) for part in parts or ())
+        self._read_all(entry for entries in (items, pairs) for entry in entries or ())
         if not isinstance(state, dict) or state.keys() != attributes.keys():
             self.read(attributes)
 

@@ -141,9 +141,9 @@ def audit_one_run(
     n_rows = number_of_records(data)
     chosen = _positions(canaries, n_rows)
     heads = coins(random_state, "canaries", len(chosen))
-    kept = np.ones(n_rows, dtype=bool)
-    kept[chosen[~heads]] = False
-    model = runner(estimator)(take(data, kept), {})
+    included = np.ones(n_rows, dtype=bool)
+    included[chosen[~heads]] = False
+    model = runner(estimator)(take(data, included), {})
     read = membership_scores if score is None else score
     scores = np.asarray(read(model, *take(data, chosen)), dtype=np.float64)
     if scores.shape != (len(chosen),):

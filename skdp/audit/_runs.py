@@ -158,8 +158,8 @@ def audit_epsilon(
     >>> from skdp.audit import audit_epsilon
     >>> model = FunctionalMechLinReg(epsilon=1.0, bounds=(-1, 1), bounds_y=(-1, 1), fit_intercept=False)
     >>> X, y = np.zeros((0, 1)), np.zeros(0)
-    >>> found = audit_epsilon(model, (X, y), (np.ones((1, 1)), np.ones(1)), n_runs=100, random_state=0)
-    >>> found.violated
+    >>> audit = audit_epsilon(model, (X, y), (np.ones((1, 1)), np.ones(1)), n_runs=100, random_state=0)
+    >>> audit.violated
     False
     """
     n_runs = check_integer(n_runs, "n_runs", least=40)
@@ -179,15 +179,16 @@ def audit_epsilon(
         # This alone distinguishes the data sets. Missing numbers count as infinite.
         width = max(sample.shape[1] for sample in samples)
         samples = [np.pad(s, ((0, 0), (0, width - s.shape[1])), constant_values=np.inf) for s in samples]
-    samples = [_finite(sample) for sample in samples]
+    # Numbers that are not finite are part of the observation.
+    samples = [np.nan_to_num(sample, nan=-1e100, posinf=1e99, neginf=-1e99) for sample in samples]
     n_pilot = math.ceil(_PILOT * n_runs)
     counted = n_runs - n_pilot
     bounds = [partial(epsilons, runs=counted, delta=delta, error=error), partial(mus, runs=counted, error=error)]
-    found = []
+    results = []
     for bound, event in zip(bounds, _choose([sample[:n_pilot] for sample in samples], bounds, counted), strict=True):
         hits = [int(np.count_nonzero(event.happens(sample[n_pilot:]))) for sample in samples]
-        found.append((float(bound(*(hits if event.of_first else hits[::-1]))), (hits[0], hits[1])))
-    (epsilon, hits_of_epsilon), (mu, _) = found
+        results.append((float(bound(*(hits if event.of_first else hits[::-1]))), (hits[0], hits[1])))
+    (epsilon, hits_of_epsilon), (mu, _) = results
     return EpsilonAudit(
         epsilon=epsilon,
         delta=delta,
@@ -218,30 +219,30 @@ def _sample(
 ) -> tuple[NDArray[np.float64], set[str]]:
     batches = np.array_split(np.arange(len(run_seeds)), min(_BATCHES, len(run_seeds) // _TELLING))
     with quiet():
-        parts = Parallel(n_jobs=n_jobs)(
+        results = Parallel(n_jobs=n_jobs)(
             delayed(_batch)(run, statistic, data, [run_seeds[position] for position in batch]) for batch in batches
         )
-    _check_not_repeated([rows for rows, _ in parts])
-    rows = [row for part, _ in parts for row in part]
+    _check_not_repeated([rows for rows, _ in results])
+    rows = [row for rows_of_batch, _ in results for row in rows_of_batch]
     width = max(len(row) for row in rows)
     # Models may have different sizes. Missing numbers are distinguished from present ones.
     sample = np.array([np.pad(row, (0, width - len(row)), constant_values=np.inf) for row in rows])
-    return sample, set().union(*(unread for _, unread in parts))
+    return sample, set().union(*(unread for _, unread in results))
 
 
 def _batch(
     run: Any, statistic: Any, data: tuple[Any, ...], run_seeds: list[dict[str, int]]
 ) -> tuple[list[NDArray[np.float64]], set[str]]:
-    found = []
+    rows = []
     unread: set[str] = set()
     # The samples are shared once for all of them, and once more in each process.
     with quiet():
         for seeds_of_run in run_seeds:
             model = run(data, seeds_of_run)
             numbers, more = numbers_of(model if statistic is None else statistic(model))
-            found.append(numbers)
+            rows.append(numbers)
             unread |= more
-    return found, unread
+    return rows, unread
 
 
 def _check_not_repeated(batches: list[list[NDArray[np.float64]]]) -> None:
@@ -272,11 +273,6 @@ class _Event:
         return values > self.threshold if self.above else values <= self.threshold
 
 
-def _finite(sample: NDArray) -> NDArray[np.float64]:
-    """Replace numbers that are not finite by large numbers, because they are part of the observation."""
-    return np.nan_to_num(sample, nan=-1e100, posinf=1e99, neginf=-1e99)
-
-
 def _separation(first: NDArray, second: NDArray) -> NDArray[np.float64]:
     """Return for each coordinate the largest difference of the two distribution functions."""
     stacked = np.vstack([first, second])
@@ -294,7 +290,7 @@ def _directions(first: NDArray, second: NDArray) -> NDArray[np.float64]:
     best = np.flatnonzero((stacked != stacked[0]).any(axis=0))
     if len(best) > _MOST_COORDINATES:
         best = best[np.argsort(-_separation(first[:, best], second[:, best]), kind="stable")]
-    found = [np.eye(1, width, k)[0] for k in (best[:_MOST_COORDINATES] if len(best) else [0])]
+    directions = [np.eye(1, width, k)[0] for k in (best[:_MOST_COORDINATES] if len(best) else [0])]
     with np.errstate(over="ignore"):
         spread = stacked.std(axis=0)
     moving = best[(spread[best] > 0) & (spread[best] < 1e50)][:_MOST_TOGETHER]
@@ -308,8 +304,8 @@ def _directions(first: NDArray, second: NDArray) -> NDArray[np.float64]:
                 fitted = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=shrinkage).fit(scaled, labels)
                 weights[moving] = fitted.coef_[0] / spread[moving]
             if np.isfinite(weights).all() and weights.any():
-                found.append(weights)
-    return np.array(found)
+                directions.append(weights)
+    return np.array(directions)
 
 
 def _thresholds(values: NDArray) -> NDArray[np.float64]:
@@ -317,10 +313,9 @@ def _thresholds(values: NDArray) -> NDArray[np.float64]:
     ordered = np.sort(values)
     beyond = _LEAST_BEYOND * 2 ** np.arange(40)
     beyond = beyond[beyond < _QUANTILES[0] * len(ordered)]
-    ends = [np.quantile(ordered, _QUANTILES, method="lower"), ordered[beyond - 1]]
-    # At the upper end, the value itself must be among those above.
-    ends.append(np.nextafter(ordered[-beyond], -np.inf))
-    return np.concatenate(ends)
+    quantiles = np.quantile(ordered, _QUANTILES, method="lower")
+    # Above the quantiles, the value itself must be among those beyond the threshold.
+    return np.concatenate([quantiles, ordered[beyond - 1], np.nextafter(ordered[-beyond], -np.inf)])
 
 
 def _choose(pilots: list[NDArray], bounds: Sequence[Callable[..., NDArray]], counted: int) -> list[_Event]:
@@ -330,9 +325,9 @@ def _choose(pilots: list[NDArray], bounds: Sequence[Callable[..., NDArray]], cou
     thresholds, shares = [], []
     for weights in directions:
         values = first @ weights, second @ weights
-        ends = _thresholds(np.concatenate(values))
-        beyond = [1 - np.searchsorted(np.sort(v), ends, side="right") / len(v) for v in values]
-        thresholds.append(ends)
+        limits = _thresholds(np.concatenate(values))
+        beyond = [1 - np.searchsorted(np.sort(v), limits, side="right") / len(v) for v in values]
+        thresholds.append(limits)
         shares.append([beyond, [1 - b for b in beyond]])
     # The axes are direction, side, data set, threshold.
     table = np.array(shares)
@@ -342,7 +337,7 @@ def _choose(pilots: list[NDArray], bounds: Sequence[Callable[..., NDArray]], cou
     for bound in bounds:
         # If nothing can be proved, the largest difference is chosen.
         worth = bound(more, less) + 1e-9 * (more - less) / counted
-        which, side, end = np.unravel_index(np.argmax(worth), worth.shape)
-        of_first = bool(table[which, side, 0, end] >= table[which, side, 1, end])
-        events.append(_Event(directions[which], float(thresholds[which][end]), side == 0, of_first))
+        which, side, threshold = np.unravel_index(np.argmax(worth), worth.shape)
+        of_first = bool(table[which, side, 0, threshold] >= table[which, side, 1, threshold])
+        events.append(_Event(directions[which], float(thresholds[which][threshold]), side == 0, of_first))
     return events

@@ -89,16 +89,16 @@ def brute_force_sensitivity(
     >>> import numpy as np
     >>> from skdp.audit import brute_force_sensitivity
     >>> corners = np.array([[-1.0, -1.0], [1.0, 1.0], [1.0, -1.0], [9.0, 9.0]])
-    >>> found = brute_force_sensitivity(lambda X: np.clip(X, -1, 1).sum(axis=0), corners)
-    >>> bool(np.isclose(found.value, 2**0.5))
+    >>> change = brute_force_sensitivity(lambda X: np.clip(X, -1, 1).sum(axis=0), corners)
+    >>> bool(np.isclose(change.value, 2**0.5))
     True
     """
     n_rows = check_integer(n_rows, "n_rows", least=0)
     n_pairs = check_integer(n_pairs, "n_pairs", least=1)
     if norm not in (1, 2, math.inf):
         raise ValueError(f"norm must be 1, 2 or inf, got {shown(norm)}")
-    parts = as_data_set(records)
-    n_records = number_of_records(parts)
+    data = as_data_set(records)
+    n_records = number_of_records(data)
     replace = check_boolean(replace, "replace")
     if n_records == 0:
         raise ValueError("records must hold one record or more")
@@ -108,7 +108,7 @@ def brute_force_sensitivity(
         )
 
     def value_of(rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        value = query(*take(parts, rows))
+        value = query(*take(data, rows))
         if value is None:
             raise ValueError("query returned None")
         return np.asarray(value, dtype=np.float64)
@@ -119,8 +119,8 @@ def brute_force_sensitivity(
         tried += 1
         if rows is not last:
             before, last = value_of(rows), rows
-        kept = np.delete(rows, position) if replace else rows
-        after = value_of(np.insert(kept, position, added))
+        others = np.delete(rows, position) if replace else rows
+        after = value_of(np.insert(others, position, added))
         if after.shape != before.shape:
             raise ValueError(
                 "the shape of the query's value must not depend on the number of rows, because a shape is "
@@ -130,7 +130,7 @@ def brute_force_sensitivity(
         if change > best[0]:
             best = change, rows, added, position
     change, rows, added, position = best
-    return LargestChange(change, take(parts, rows), take(parts, np.array([added])), position, tried)
+    return LargestChange(change, take(data, rows), take(data, np.array([added])), position, tried)
 
 
 def _distance(before: NDArray, after: NDArray, norm: float) -> float:
@@ -147,7 +147,8 @@ def _distance(before: NDArray, after: NDArray, norm: float) -> float:
 def _pairs(
     n_records: int, n_rows: int, replace: bool, most: int, random_state: Any
 ) -> Iterator[tuple[NDArray[np.intp], int, int]]:
-    sizes = range(int(replace), n_rows + 1)
+    # An empty data set has no record to replace.
+    sizes = range(1 if replace else 0, n_rows + 1)
     if sum(n_records ** (size + 1) * _positions(size, replace) for size in sizes) <= most:
         for size in sizes:
             for chosen in product(range(n_records), repeat=size):

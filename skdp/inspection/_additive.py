@@ -15,6 +15,7 @@ from ..checks.warn import warn
 from ..schema import Category, Number
 from ..schema.declared import MISSING_CELL as MISSING
 from ..schema.declared import grid_of
+from ._displays import pyplot
 
 Array = NDArray[np.float64]
 
@@ -168,7 +169,11 @@ class AdditiveTermsDisplay:
             raise ValueError("level must be less than 1, because no interval is certain")
         noise, most = find(X)
         names = estimator.term_names_[: estimator._n_columns]
-        chosen = range(min(len(names), _MOST_PANELS)) if columns is None else [_place(c, names) for c in columns]
+        chosen = (
+            range(min(len(names), _MOST_PANELS))
+            if columns is None
+            else [_position(column, names) for column in columns]
+        )
         if columns is None and len(names) > _MOST_PANELS:
             warn(
                 f"The display has the first {_MOST_PANELS} of {len(names)} columns. These columns are left out: "
@@ -184,7 +189,7 @@ class AdditiveTermsDisplay:
         def curves(values: list[Array]) -> list[Array]:
             return [values[j].reshape(-1, outputs) for j in chosen]
 
-        found = [_edges(estimator, j) for j in chosen]
+        edges_and_scales = [_edges(estimator, j) for j in chosen]
         display = cls(
             terms=curves(estimator.terms_),
             noise=curves(noise),
@@ -192,10 +197,10 @@ class AdditiveTermsDisplay:
             level=level,
             term_names=[names[j] for j in chosen],
             cell_names=[estimator.cell_names_[j] for j in chosen],
-            bin_edges=[edges for edges, _ in found],
+            bin_edges=[edges for edges, _ in edges_and_scales],
             output_names=output_names,
             estimator_name=type(estimator).__name__,
-            x_scales=[scale for _, scale in found],
+            x_scales=[scale for _, scale in edges_and_scales],
         )
         return display.plot(**kwargs) if plot else display
 
@@ -247,7 +252,8 @@ class AdditiveTermsDisplay:
     def _panel(self, j: int, ax: Any, bound: bool) -> None:
         edges, names = self.bin_edges[j], self.cell_names[j]
         # The bin for missing values comes after all others.
-        n_steps = 0 if edges is None else len(names) - (names[-1] == MISSING)
+        n_bins = len(names) - 1 if names[-1] == MISSING else len(names)
+        n_steps = 0 if edges is None else n_bins
         scale = self.x_scales[j] if self.x_scales is not None and edges is not None else {"value": "linear"}
         if scale != {"value": "linear"}:
             ax.set_xscale(**scale)
@@ -260,21 +266,22 @@ class AdditiveTermsDisplay:
         for k, name in enumerate(self.output_names):
             curve, color = self.terms[j][:, k], f"C{k}"
             if edges is not None:
-                own = edges[: n_steps + 1]
-                ax.stairs(curve[:n_steps], own, color=color, baseline=None, label=name, linewidth=1.2)
+                of_steps = edges[: n_steps + 1]
+                ax.stairs(curve[:n_steps], of_steps, color=color, baseline=None, label=name, linewidth=1.2)
                 for half, alpha in bands:
                     low, high = (curve - half[:, k])[:n_steps], (curve + half[:, k])[:n_steps]
-                    ax.stairs(high, own, baseline=low, fill=True, color=color, alpha=alpha, linewidth=0)
+                    ax.stairs(high, of_steps, baseline=low, fill=True, color=color, alpha=alpha, linewidth=0)
                 # The point is slightly to the right, on the scale of the axis.
                 to_scale = ax.xaxis.get_transform()
-                start, end = to_scale.transform(own[[0, -1]])
-                places = np.full(len(curve) - n_steps, to_scale.inverted().transform([end + 0.06 * (end - start)])[0])
+                left, right = to_scale.transform(of_steps[[0, -1]])
+                (point,) = to_scale.inverted().transform([right + 0.06 * (right - left)])
+                across = np.full(len(curve) - n_steps, point)
             else:
-                places = np.arange(len(curve)) + 0.6 * (k - (n_outputs - 1) / 2) / n_outputs
+                across = np.arange(len(curve)) + 0.6 * (k - (n_outputs - 1) / 2) / n_outputs
             points, halves = curve[n_steps:], [(half[n_steps:, k], alpha) for half, alpha in bands]
             for half, alpha in halves:
-                ax.vlines(places, points - half, points + half, color=color, alpha=alpha, linewidth=4)
-            ax.plot(places, points, "o", markersize=2.5, color=color, label=None if n_steps else name)
+                ax.vlines(across, points - half, points + half, color=color, alpha=alpha, linewidth=4)
+            ax.plot(across, points, "o", markersize=2.5, color=color, label=None if n_steps else name)
         if edges is None:
             few = len(names) <= 16
             if few:
@@ -309,7 +316,7 @@ def _edges(estimator: Any, j: int) -> tuple[Array | None, dict[str, Any]]:
     return edges, {"value": "symlog", "linthresh": grid.unit}
 
 
-def _place(column: Any, names: list[str]) -> int:
+def _position(column: Any, names: list[str]) -> int:
     if isinstance(column, str) and column in names:
         return names.index(column)
     if isinstance(column, str):
@@ -318,14 +325,10 @@ def _place(column: Any, names: list[str]) -> int:
 
 
 def _panels(count: int, n_cols: int, sharey: bool) -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("pictures need matplotlib: pip install matplotlib") from None
     n_cols = min(n_cols, max(count, 1))
     n_rows = max(1, math.ceil(count / n_cols))
     size = _PANEL[0] * n_cols, _PANEL[1] * n_rows
-    axes = plt.subplots(n_rows, n_cols, figsize=size, squeeze=False, sharey=sharey, layout="constrained")[1]
+    axes = pyplot().subplots(n_rows, n_cols, figsize=size, squeeze=False, sharey=sharey, layout="constrained")[1]
     for ax in axes.flat[count:]:
         ax.set_visible(False)
     return axes

@@ -118,10 +118,13 @@ def model_card(
             "use make_private_pipeline, or pass a private step and state all of them."
         )
     notes = dict(notes or {})
-    lines = [f"# {title or type(estimator).__name__}", "", _promise(guarantee), ""]
+    promise = f"This model is {guarantee._lines()[0]}."
+    if guarantee.epsilon == math.inf:
+        promise = "**This model is not private** (epsilon=inf): it was fitted without noise."
+    lines = [f"# {title or type(estimator).__name__}", "", promise, ""]
     # The steps of a pipeline draw noise of their own. In other estimators, the outer seed determines all noise.
-    own = parts_of(estimator) if isinstance(estimator, Pipeline) else [estimator]
-    seeded = any(getattr(part, "random_state", None) is not None for part in own if hasattr(part, "accountant"))
+    steps = parts_of(estimator) if isinstance(estimator, Pipeline) else [estimator]
+    seeded = any(getattr(step, "random_state", None) is not None for step in steps if hasattr(step, "accountant"))
     lines += ["## Model", "", *_model(estimator), "", "## Privacy", "", *_risk(guarantee, seeded), ""]
     lines += _releases(guarantee)
     if accountant is not None:
@@ -145,12 +148,6 @@ def _score(value: object) -> str:
         f"{float(value):.4g} (95 % interval from {low:.4g} to {high:.4g}, released with epsilon={cost.epsilon:g} and "
         f"delta={cost.delta:g})"
     )
-
-
-def _promise(guarantee: PrivacyGuarantee) -> str:
-    if guarantee.epsilon == math.inf:
-        return "**This model is not private** (epsilon=inf): it was fitted without noise."
-    return f"This model is {guarantee._lines()[0]}."
 
 
 def _model(estimator: BaseEstimator) -> list[str]:
@@ -190,14 +187,14 @@ def _risk(guarantee: PrivacyGuarantee, seeded: bool) -> list[str]:
     groups = guarantee.unit == "group"
     whose = "the records of one person" if groups else "one record"
     changed = f"after {whose} was replaced" if guarantee.relation is Relation.REPLACE_RECORD else f"without {whose}"
-    right, found, mu = _bounds(guarantee)
+    right, power, mu = _bounds(guarantee)
     source = "" if mu is None else f" The numbers follow from {mu:.3g}-Gaussian differential privacy."
     lines = [
         f"The guarantee compares this model with a model that is fitted {changed}. Suppose that somebody knows the "
         "program, its parameters and all other records, and guesses from the model which of the two tables it was "
         f"fitted to. If both tables are equally likely, at most {_percent(right)} % of such guesses are right. Suppose "
         "that the guess is wrong for the first table in at most 5 % of the cases. Then it is right for the second "
-        f"table in at most {_percent(found)} % of the cases.{source}",
+        f"table in at most {_percent(power)} % of the cases.{source}",
         "",
         "The guarantee holds under these conditions:",
         "",
@@ -213,12 +210,12 @@ def _bounds(guarantee: PrivacyGuarantee) -> tuple[float, float, float | None]:
     """Return the largest share of right guesses and the largest power at level 5 %, and mu if they follow from it."""
     odds = math.exp(min(guarantee.epsilon, 700.0))
     right = (odds + guarantee.delta) / (1 + odds)
-    found = min(1.0, odds * 0.05 + guarantee.delta, 1 - (0.95 - guarantee.delta) / odds)
+    power = min(1.0, odds * 0.05 + guarantee.delta, 1 - (0.95 - guarantee.delta) / odds)
     mu = guarantee.cost.mu()
     of_curve = float(ndtr(mu / 2)), float(ndtr(ndtri(0.05) + mu))
-    if of_curve[0] < right or of_curve[1] < found:
-        return min(right, of_curve[0]), min(found, of_curve[1]), mu
-    return right, found, None
+    if of_curve[0] < right or of_curve[1] < power:
+        return min(right, of_curve[0]), min(power, of_curve[1]), mu
+    return right, power, None
 
 
 def _percent(share: float) -> str:

@@ -16,15 +16,18 @@ from ..checks.params import check_choice, check_integer, check_positive
 from ..mechanisms import NoiseSource
 
 
-def axes_of(ax: Any) -> Any:
-    """Return `ax`, or new axes if it is None. Raise ImportError if matplotlib is not installed."""
-    if ax is not None:
-        return ax
+def pyplot() -> Any:
+    """Return matplotlib.pyplot, or raise an error that names the package."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise ImportError("pictures need matplotlib: pip install matplotlib") from None
-    return plt.subplots(layout="constrained")[1]
+    return plt
+
+
+def axes_of(ax: Any) -> Any:
+    """Return `ax`, or new axes if it is None."""
+    return pyplot().subplots(layout="constrained")[1] if ax is None else ax
 
 
 class CoefficientUncertaintyDisplay:
@@ -206,9 +209,9 @@ class CoefficientUncertaintyDisplay:
         self.bars_ = []
         for k, (name, coef) in enumerate(zip(self.output_names, self.coef, strict=True)):
             offset = 0.6 * (k - (len(self.coef) - 1) / 2) / len(self.coef)
-            ends = np.abs(np.array([self.lower[k], self.upper[k]]) - coef)
+            widths = np.abs(np.array([self.lower[k], self.upper[k]]) - coef)
             style = {"fmt": "o", "capsize": 3, "markersize": 4, "label": name if several else None, **kwargs}
-            self.bars_.append(ax.errorbar(coef, rows - offset, xerr=ends, **style))
+            self.bars_.append(ax.errorbar(coef, rows - offset, xerr=widths, **style))
         ax.axvline(0.0, color="0.6", linestyle=":", linewidth=1, zorder=0)
         ax.set_yticks(rows, self.feature_names)
         ax.set(xlabel=f"coefficient, and {self.level:.0%} interval of the noise", title=self.estimator_name or "")

@@ -156,8 +156,8 @@ class PrivacyUtilityDisplay:
                 "epsilons must hold one or more finite numbers. Use baseline for the score without privacy"
             )
         n_repeats = check_integer(n_repeats, "n_repeats", least=1)
-        for part in parts_of(estimator):
-            if getattr(part, "accountant", None) is not None:
+        for step in parts_of(estimator):
+            if getattr(step, "accountant", None) is not None:
                 raise ValueError("the accountant of estimator must be None, because the records are public")
         if parameter not in estimator.get_params():
             others = ", ".join(f"parameter={name!r}" for name in estimator.get_params() if name.endswith("__epsilon"))

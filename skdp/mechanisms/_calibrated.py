@@ -75,9 +75,9 @@ def l2_mechanism(
         mechanism: GaussianMechanism | GammaMechanism = GaussianMechanism(mu, sensitivity, size, bits)
         event: PrivacyEvent = GaussianEvent(mu)
     else:
-        part = pure_share(epsilon, share)
-        mechanism = GammaMechanism(part, sensitivity, size, _bits(1 / part, size))
-        event = PureEvent(part)
+        pure = pure_share(epsilon, share)
+        mechanism = GammaMechanism(pure, sensitivity, size, _bits(1 / pure, size))
+        event = PureEvent(pure)
     doubles = mechanism.step * math.sqrt(size) / 2
     return replace(mechanism, sensitivity=sensitivity + doubles), event
 
@@ -129,8 +129,8 @@ def quantile_mechanism(
         mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
         cut = bounded_range_epsilon(mu / math.sqrt(n_cuts))
         return GridQuantiles(cut, levels, whole, weights, rows), GaussianEvent(mu)
-    part = pure_share(epsilon, share)
-    return GridQuantiles(pure_share(part, 1 / n_cuts), levels, whole, weights, rows), PureEvent(part)
+    pure = pure_share(epsilon, share)
+    return GridQuantiles(pure_share(pure, 1 / n_cuts), levels, whole, weights, rows), PureEvent(pure)
 
 
 def within_reach(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.float64]:

@@ -202,21 +202,21 @@ def coins(heads: int, n: int, stream: BitStream) -> NDArray[np.bool_]:
 
 def uniform_integers(bound: int, n: int, stream: BitStream) -> Integers:
     """Draw integers uniform on ``range(bound)``, exactly."""
-    parts: list[Integers] = [np.empty(0, dtype=np.int64)] if n == 0 else []
+    blocks: list[Integers] = [np.empty(0, dtype=np.int64)] if n == 0 else []
     missing = n
     while missing > 0:
-        part = uniform_below(bound, missing, stream)[0][:missing]
-        parts.append(part)
-        missing -= len(part)
-    return np.concatenate(parts) if len(parts) != 1 else parts[0]
+        drawn = uniform_below(bound, missing, stream)[0][:missing]
+        blocks.append(drawn)
+        missing -= len(drawn)
+    return np.concatenate(blocks) if len(blocks) != 1 else blocks[0]
 
 
 def walsh_transform(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return products with the Hadamard matrix, along the last axis, whose length is a power of two."""
     size = values.shape[-1]
-    out, step = values, 1
+    sums, step = values, 1
     while step < size:
-        pairs = out.reshape(*values.shape[:-1], size // (2 * step), 2, step)
-        out = np.stack([pairs[..., 0, :] + pairs[..., 1, :], pairs[..., 0, :] - pairs[..., 1, :]], axis=-2)
+        pairs = sums.reshape(*values.shape[:-1], size // (2 * step), 2, step)
+        sums = np.stack([pairs[..., 0, :] + pairs[..., 1, :], pairs[..., 0, :] - pairs[..., 1, :]], axis=-2)
         step *= 2
-    return out.reshape(values.shape)
+    return sums.reshape(values.shape)

@@ -48,14 +48,14 @@ Interval = tuple[Decimal, Decimal]
 
 def squared(x: Interval) -> Interval:
     """Enclose the square."""
-    ends = sorted((x[0] * x[0], x[1] * x[1]))
-    return (Decimal(0) if x[0] < 0 < x[1] else ends[0], ends[1])
+    low, high = sorted((x[0] * x[0], x[1] * x[1]))
+    return (Decimal(0) if x[0] < 0 < x[1] else low, high)
 
 
 def product(x: Interval, y: Interval) -> Interval:
     """Enclose the product."""
-    ends = [a * b for a in x for b in y]
-    return min(ends), max(ends)
+    products = [a * b for a in x for b in y]
+    return min(products), max(products)
 
 
 def pad(x: Interval) -> Interval:
@@ -143,11 +143,11 @@ class LazyNormals:
         doubtful = np.abs(room, out=room) < _SLACK
         doubtful |= heads == _TAIL
         for i in doubtful.nonzero()[0].tolist():
-            at = int(open_[i])
-            slot, prefix, base, stair = int(slots[at]), int(prefixes[at]), int(_RANK[heads[i]]), 0
+            position = int(open_[i])
+            slot, prefix, base, stair = int(slots[position]), int(prefixes[position]), int(_RANK[heads[i]]), 0
             if heads[i] == _TAIL:
                 prefix, stair = self._tail(prefix < 0)
-                prefixes[at] = prefix
+                prefixes[position] = prefix
             under[i] = self._lies_under(base, -stair, int(y[i]), slot, prefix)
         return prefixes, open_[~under]
 
@@ -181,11 +181,11 @@ class LazyNormals:
 
     def interval(self, i: int, bits: int) -> Interval:
         """Enclose normal `i`, from at least `bits` bits after the point, in the current decimal context."""
-        prefix, have = self._refined.get(i, (int(self._prefixes[i]), UNIT_BITS))
-        while have < bits:
-            prefix, have = extend(prefix, self._stream), have + 64
-        self._refined[i] = (prefix, have)
-        unit = Decimal(2) ** -have
+        prefix, n_bits = self._refined.get(i, (int(self._prefixes[i]), UNIT_BITS))
+        while n_bits < bits:
+            prefix, n_bits = extend(prefix, self._stream), n_bits + 64
+        self._refined[i] = (prefix, n_bits)
+        unit = Decimal(2) ** -n_bits
         return pad((prefix * unit, (prefix + 1) * unit))
 
 
@@ -276,10 +276,10 @@ def _round_scalar(scale: float, i: int, normals: LazyNormals, factor: LazyGamma 
             x = normals.interval(i, bits)
             if factor is not None:
                 x = product(x, factor.interval(bits))
-            ends: Sequence[Decimal] = pad(product(x, (Decimal(scale), Decimal(scale))))
-            if not all(end.is_finite() for end in ends):
+            enclosure = pad(product(x, (Decimal(scale), Decimal(scale))))
+            if not all(limit.is_finite() for limit in enclosure):
                 continue
-            low, high = ((end + half).to_integral_value(decimal.ROUND_FLOOR) for end in ends)
+            low, high = ((limit + half).to_integral_value(decimal.ROUND_FLOOR) for limit in enclosure)
             if low == high:
                 return int(low)
 
@@ -290,6 +290,6 @@ def rounded_normals(scale: float, size: int, stream: BitStream, factor: LazyGamm
         return round_to_integers(scale, LazyNormals(size, stream), factor)
     rounded = np.empty(size, dtype=np.int64)
     for start in range(0, size, _BLOCK):
-        part = rounded[start : start + _BLOCK]
-        part[:] = round_to_integers(scale, LazyNormals(len(part), stream), factor)
+        block = rounded[start : start + _BLOCK]
+        block[:] = round_to_integers(scale, LazyNormals(len(block), stream), factor)
     return rounded

@@ -198,8 +198,9 @@ class _Proposals:
         left = []
         for i in waiting:
             low, high = y[i]
-            ends = pad((low / length[low >= 0], high / length[high < 0]))
-            points = {int((end * 2**bits + Decimal("0.5")).to_integral_value(decimal.ROUND_FLOOR)) for end in ends}
+            coordinate = pad((low / length[low >= 0], high / length[high < 0]))
+            steps = (limit * 2**bits + Decimal("0.5") for limit in coordinate)
+            points = {int(step.to_integral_value(decimal.ROUND_FLOOR)) for step in steps}
             if len(points) == 1:
                 rounded[i] = points.pop()
             else:

@@ -137,11 +137,11 @@ class Mixture(Channel):
         return (weight / self.own_size if inside else 0) + (1 - weight) / self.n_reports
 
     def draw(self, codes: Integers, stream: BitStream) -> Integers:
-        own = coins(self.heads, len(codes), stream)
+        heads = coins(self.heads, len(codes), stream)
         # All draws are made for all values, so that the number of used bits does not depend on the codes.
         anywhere = uniform_integers(self.n_reports, len(codes), stream)
         inside = self._draw_own(np.maximum(codes, 0), stream)
-        return np.where(own & (codes != UNKNOWN), inside, anywhere)
+        return np.where(heads & (codes != UNKNOWN), inside, anywhere)
 
 
 class CategoryChannel(Channel):
@@ -212,16 +212,29 @@ class CategoryChannel(Channel):
         """
 
 
-def _by_rates(
-    hits: NDArray[np.float64], n: NDArray | float, miss: float, weight: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the sums of (hit - miss) / weight, and of its square."""
-    n = np.asarray(n, dtype=np.float64)[..., None]
-    return (hits - n * miss) / weight, (hits * (1 - 2 * miss) + n * miss**2) / weight**2
+class RateChannel(CategoryChannel):
+    """A channel whose score of a category is (hit - miss) / weight, by whether the report is a hit."""
+
+    @property
+    def n_counts(self) -> int:
+        return self.n_categories
+
+    @property
+    @abstractmethod
+    def _miss_and_weight(self) -> tuple[float, float]:
+        """Probability of a hit for other values, and its difference to that for the value."""
+
+    def scores(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
+        miss, weight = self._miss_and_weight
+        return (counts - np.asarray(n, dtype=np.float64)[..., None] * miss) / weight
+
+    def squares(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
+        miss, weight = self._miss_and_weight
+        return (counts * (1 - 2 * miss) + np.asarray(n, dtype=np.float64)[..., None] * miss**2) / weight**2
 
 
 @dataclass(frozen=True)
-class KaryChannel(Mixture, CategoryChannel):
+class KaryChannel(Mixture, RateChannel):
     """Randomised response (Warner 1965; Kairouz, Oh and Viswanath 2016): the value itself, or any value.
 
     Parameters
@@ -243,8 +256,8 @@ class KaryChannel(Mixture, CategoryChannel):
         return self.n_categories
 
     @property
-    def n_counts(self) -> int:
-        return self.n_categories
+    def _miss_and_weight(self) -> tuple[float, float]:
+        return (1 - self.weight) / self.n_categories, self.weight
 
     @property
     def deviation(self) -> float:
@@ -260,12 +273,6 @@ class KaryChannel(Mixture, CategoryChannel):
 
     def counts(self, reports: NDArray) -> NDArray[np.float64]:
         return np.bincount(reports, minlength=self.n_categories).astype(np.float64)
-
-    def scores(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
-        return _by_rates(counts, n, (1 - self.weight) / self.n_categories, self.weight)[0]
-
-    def squares(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
-        return _by_rates(counts, n, (1 - self.weight) / self.n_categories, self.weight)[1]
 
 
 @dataclass(frozen=True)
@@ -376,7 +383,7 @@ def _parity(values: Integers) -> Integers:
 
 
 @dataclass(frozen=True)
-class UnaryChannel(CategoryChannel):
+class UnaryChannel(RateChannel):
     r"""Unary encoding (Erlingsson, Pihur and Korolova 2014; Wang, Blocki, Li and Jha 2017): a bit for each category.
 
     The value's own bit is set with probability p, and the others with probability q, independently. Two values differ
@@ -404,10 +411,6 @@ class UnaryChannel(CategoryChannel):
     def width(self) -> int:  # type: ignore[override]
         return self.n_categories
 
-    @property
-    def n_counts(self) -> int:
-        return self.n_categories
-
     @cached_property
     def heads(self) -> tuple[int, int]:
         """Both p and q, in units of 2**-64."""
@@ -422,6 +425,11 @@ class UnaryChannel(CategoryChannel):
     def rates(self) -> tuple[float, float]:
         """The probabilities p and q."""
         return self.heads[0] / ONE, self.heads[1] / ONE
+
+    @property
+    def _miss_and_weight(self) -> tuple[float, float]:
+        p, q = self.rates
+        return q, p - q
 
     @property
     def deviation(self) -> float:
@@ -447,26 +455,18 @@ class UnaryChannel(CategoryChannel):
         return set_ if bit else 1 - set_
 
     def draw(self, codes: Integers, stream: BitStream) -> NDArray[np.int8]:
-        out = np.empty((len(codes), self.n_categories), dtype=np.int8)
+        reports = np.empty((len(codes), self.n_categories), dtype=np.int8)
         rows = max(1, _MOST_BITS // self.n_categories)
         for start in range(0, len(codes), rows):
-            block = out[start : start + rows]
+            block = reports[start : start + rows]
             block[:] = coins(self.heads[1], block.size, stream).reshape(block.shape)
-        own = coins(self.heads[0], len(codes), stream)
+        bits_of_values = coins(self.heads[0], len(codes), stream)
         known = np.flatnonzero(codes != UNKNOWN)
-        out[known, codes[known]] = own[known]
-        return out
+        reports[known, codes[known]] = bits_of_values[known]
+        return reports
 
     def counts(self, reports: NDArray) -> NDArray[np.float64]:
         return reports.sum(axis=0, dtype=np.float64)
-
-    def scores(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
-        p, q = self.rates
-        return _by_rates(counts, n, q, p - q)[0]
-
-    def squares(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
-        p, q = self.rates
-        return _by_rates(counts, n, q, p - q)[1]
 
 
 class NumberChannel(Channel):

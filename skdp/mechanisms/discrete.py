@@ -58,7 +58,7 @@ def discrete_laplace(scale: Fraction | int, size: int, stream: BitStream) -> NDA
     t, s = scale.numerator, scale.denominator
     if not 0 < t <= _MAX_NUMERATOR:
         raise ValueError(f"scale must be positive with a numerator of at most 2**46, got {scale}")
-    parts: list[NDArray[np.int64]] = []
+    blocks: list[NDArray[np.int64]] = []
     missing = size
     while missing > 0:
         # exp(-U/t) accepts 1 - 1/e of the candidates, and at most half are lost as negative zeros.
@@ -69,21 +69,21 @@ def discrete_laplace(scale: Fraction | int, size: int, stream: BitStream) -> NDA
 
         accepted = bernoulli_exp(low / t, 2.0**-50, exact, stream).nonzero()[0]
         low, negative = low.take(accepted), negative.take(accepted)
-        part = geometric(low.size, stream)
-        part *= t
-        part += low
+        drawn = geometric(low.size, stream)
+        drawn *= t
+        drawn += low
         if s > 1:
-            part //= s
-        keep = ~(negative & (part == 0))
+            drawn //= s
+        keep = ~(negative & (drawn == 0))
         # In two's complement, -x = ~(x - 1).
         sign = negative.astype(np.int64)
-        part -= sign
+        drawn -= sign
         np.negative(sign, out=sign)
-        part ^= sign
-        part = part.compress(keep)[:missing]
-        parts.append(part)
-        missing -= part.size
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+        drawn ^= sign
+        drawn = drawn.compress(keep)[:missing]
+        blocks.append(drawn)
+        missing -= drawn.size
+    return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -176,23 +176,23 @@ def discrete_gaussian(sigma: Fraction | float, size: int, stream: BitStream) -> 
     # Slightly more than one over the rate of acceptance for a fine lattice. Below sigma = 1, the worst case.
     ratio = max(1.0, float(sigma)) / t
     spare = 2.4 if sigma < 1 else 1.03 * math.sqrt(2 / math.pi) / ratio * math.exp(ratio**2 / 2)
-    parts: list[NDArray[np.int64]] = []
+    blocks: list[NDArray[np.int64]] = []
     missing = size
     while missing > 0:
         candidate = discrete_laplace(t, int(missing * spare) + 64, stream)
         # In units of sigma, to a few units in the last place of the sum, and its square accordingly. If the exponent is
         # beyond 1000, acceptance has probability below 2^-1442, and the first 53 bits almost always decide.
         with np.errstate(over="ignore"):
-            place = np.minimum(np.abs(candidate) / float(sigma), 1e150)
+            deviations = np.minimum(np.abs(candidate) / float(sigma), 1e150)
         middle = float(sigma) / t
-        gamma = (place - middle) ** 2 / 2
-        error = 2.0**-49 * np.minimum(gamma + np.abs(place - middle) * (place + middle), 1e3)
+        gamma = (deviations - middle) ** 2 / 2
+        error = 2.0**-49 * np.minimum(gamma + np.abs(deviations - middle) * (deviations + middle), 1e3)
 
         def exact(i: int, candidate: NDArray[np.int64] = candidate) -> Fraction:
             return (abs(int(candidate[i])) - centre) ** 2 / (2 * variance)
 
         accepted = bernoulli_exp(gamma, error, exact, stream)
-        part = candidate.compress(accepted)[:missing]
-        parts.append(part)
-        missing -= part.size
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+        drawn = candidate.compress(accepted)[:missing]
+        blocks.append(drawn)
+        missing -= drawn.size
+    return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.int64)

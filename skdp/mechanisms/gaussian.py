@@ -55,9 +55,9 @@ class RoundedMechanism(Mechanism):
     def parameter(self) -> float:
         """The privacy parameter: the sensitivity over the scale of the noise."""
 
-    @abstractmethod
     def _draw(self, scale: float, size: int, stream: BitStream) -> NDArray[np.int64]:
-        """Draw ideal noise of the given scale, rounded to integers."""
+        """Draw ideal noise of the given scale, rounded to integers. It is Gaussian unless a class overrides this."""
+        return rounded_normal(scale, size, stream)
 
     @property
     def step(self) -> float:
@@ -142,9 +142,6 @@ class GaussianMechanism(RoundedMechanism):
     def parameter(self) -> float:
         """The same as `mu`."""
         return self.mu
-
-    def _draw(self, scale: float, size: int, stream: BitStream) -> NDArray[np.int64]:
-        return rounded_normal(scale, size, stream)
 
 
 def rounded_gamma_vector(scale: float, size: int, stream: BitStream) -> NDArray[np.int64]:

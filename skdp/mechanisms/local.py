@@ -73,17 +73,17 @@ class LocalMechanism(Mechanism):
         codes = np.asarray(value, dtype=np.int64)
         n_rows, n_columns = len(codes), len(self.channels)
         starts = self.starts
-        out = np.empty((n_rows, starts[-1]), dtype=np.result_type(*(channel.dtype for channel in self.channels)))
+        reports = np.empty((n_rows, starts[-1]), dtype=np.result_type(*(channel.dtype for channel in self.channels)))
         chosen = None if self.n_reported == n_columns else self._choose(n_rows, stream)
         for j, channel in enumerate(self.channels):
-            part = out[:, starts[j] : starts[j + 1]]
+            of_column = reports[:, starts[j] : starts[j + 1]]
             if chosen is None:
-                part[:] = channel.draw(codes[:, j], stream).reshape(part.shape)
+                of_column[:] = channel.draw(codes[:, j], stream).reshape(of_column.shape)
             else:
                 rows = np.flatnonzero(chosen[:, j])
-                part[:] = channel.missing
-                part[rows] = channel.draw(codes[rows, j], stream).reshape(len(rows), channel.width)
-        return out
+                of_column[:] = channel.missing
+                of_column[rows] = channel.draw(codes[rows, j], stream).reshape(len(rows), channel.width)
+        return reports
 
     def _choose(self, n_rows: int, stream: BitStream) -> NDArray[np.bool_]:
         """Draw the reported columns of each row."""

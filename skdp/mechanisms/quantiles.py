@@ -127,6 +127,19 @@ def weight_penalties(weights: NDArray[np.float64], change: float, epsilon: float
     return np.maximum(np.rint(below * rate), steps)
 
 
+def _edges(
+    counts: ArrayLike,
+    levels: Levels,
+    whole: int,
+    choose: Callable[[NDArray[np.float64], NDArray[np.float64], int], int],
+    weights: tuple[float, ...],
+) -> NDArray[np.float64]:
+    """Return the edges that `choose` finds for each column."""
+    columns = np.asarray(counts, dtype=np.float64)
+    edges = [_cuts(column, levels, whole, choose, weights) for column in columns]
+    return np.array(edges, dtype=np.float64).reshape(len(columns), len(levels))
+
+
 def _cuts(
     column: NDArray[np.float64],
     levels: Levels,
@@ -136,23 +149,23 @@ def _cuts(
 ) -> list[int]:
     """Return the edges that `choose` finds for one column, by depth, from left to right."""
     # `choose` takes scores, the logarithms of weights, and a bound on the change of a score by one record.
-    out = [0] * len(levels)
+    edges = [0] * len(levels)
     preference = np.array(weights) if weights else np.zeros(len(column) + 1)
-    ends = (0, *levels, whole)
-    # Each part has the quantiles that are drawn in it, and its cells.
-    parts = [(0, len(levels), 0, len(column))]
-    while parts:
+    limits = (0, *levels, whole)
+    # Each side has the quantiles that are drawn in it, and its cells.
+    sides = [(0, len(levels), 0, len(column))]
+    while sides:
         smaller = []
-        for first, last, start, stop in parts:
+        for first, last, start, stop in sides:
             middle = (first + last) // 2
-            low, high = ends[first], ends[last + 1]
+            low, high = limits[first], limits[last + 1]
             level, total = levels[middle] - low, high - low
             scores = quantile_scores(column[start:stop], level, total)
             cut = start + choose(scores, preference[start : stop + 1], max(level, total - level))
-            out[middle] = cut
+            edges[middle] = cut
             smaller += [(first, middle, start, cut), (middle + 1, last, cut, stop)]
-        parts = [part for part in smaller if part[0] < part[1]]
-    return out
+        sides = [side for side in smaller if side[0] < side[1]]
+    return edges
 
 
 @dataclass(frozen=True)
@@ -216,9 +229,7 @@ class GridQuantiles(Mechanism):
             scores = scores - weight_penalties(weights, change, self.epsilon)
             return ExponentialMechanism(self.epsilon, float(change)).select(scores, stream)
 
-        counts = np.asarray(value, dtype=np.float64)
-        edges = [_cuts(column, self.levels, self.whole, choose, self.weights) for column in counts]
-        return np.array(edges, dtype=np.float64).reshape(len(counts), len(self.levels))
+        return _edges(value, self.levels, self.whole, choose, self.weights)
 
 
 class ExactQuantiles(NoNoise):
@@ -261,9 +272,7 @@ class ExactQuantiles(NoNoise):
         def choose(scores: NDArray[np.float64], weights: NDArray[np.float64], change: int) -> int:
             return int(np.argmax(np.where(scores == scores.max(), weights, -np.inf)))
 
-        counts = np.asarray(value, dtype=np.float64)
-        edges = [_cuts(column, self.levels, self.whole, choose, self.weights) for column in counts]
-        return np.array(edges, dtype=np.float64).reshape(len(counts), len(self.levels))
+        return _edges(value, self.levels, self.whole, choose, self.weights)
 
     def __repr__(self) -> str:
         return f"ExactQuantiles(levels={self.levels!r}, whole={self.whole!r})"

@@ -27,14 +27,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from itertools import repeat
+from itertools import pairwise, repeat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._bits import BitStream
 from ._exact import ELEMENTARY, digits_for, extend
-from .gaussian import RoundedMechanism, rounded_normal
+from .gaussian import RoundedMechanism
 
 #: The smallest rate. For smaller ones, gaps would not fit into an integer.
 LEAST_RATE = 2.0**-48
@@ -86,16 +86,14 @@ class PoissonSampler:
         for start in range(0, n_samples, together):
             count = min(together, n_samples - start)
             hits = self._successes(count * n_rows, stream)
-            ends = np.searchsorted(hits, np.arange(1, count + 1) * n_rows)
-            begin = 0
-            for sample, end in enumerate(ends.tolist()):
-                yield hits[begin:end] - sample * n_rows
-                begin = end
+            cuts = np.searchsorted(hits, np.arange(count + 1) * n_rows).tolist()
+            for sample, (first, last) in enumerate(pairwise(cuts)):
+                yield hits[first:last] - sample * n_rows
 
     def _successes(self, n_trials: int, stream: BitStream) -> NDArray[np.intp]:
         """Return the positions of the successes in a sequence of trials."""
         expected = n_trials * self.rate
-        parts, last = [], -1
+        blocks, last = [], -1
         while last < n_trials:
             gaps = self.gaps(int(expected + 4 * math.sqrt(expected)) + 16, stream, n_trials)
             gaps += 1
@@ -103,10 +101,10 @@ class PoissonSampler:
             # A sum of gaps that would overflow ends far beyond the trials in any case.
             np.minimum(gaps, n_trials + 1, out=gaps)
             hits = np.cumsum(gaps, out=gaps)
-            parts.append(hits)
+            blocks.append(hits)
             last = int(hits[-1])
             expected = max(n_trials - last, 0) * self.rate
-        together = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        together = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         return together[: np.searchsorted(together, n_trials)]
 
     def gaps(self, size: int, stream: BitStream, most: float = math.inf) -> NDArray[np.intp]:
@@ -175,9 +173,9 @@ class PoissonSampler:
             with decimal.localcontext(decimal.Context(prec=precision, Emin=decimal.MIN_EMIN)):
                 log_failure = (1 - Decimal(self.rate)).ln()
                 slack = Decimal(10) ** -(digits_for(bits))
-                ends = [Decimal(p) / Decimal(2) ** bits for p in (prefix + 1, prefix)]
                 if prefix:
-                    low, high = (end.ln() / log_failure for end in ends)
+                    uniforms = (Decimal(p) / Decimal(2) ** bits for p in (prefix + 1, prefix))
+                    low, high = (uniform.ln() / log_failure for uniform in uniforms)
                     if int(low * (1 - slack)) == int(high * (1 + slack)):
                         return min(int(low), 2**62)
             prefix, bits = extend(prefix, stream), bits + 64
@@ -235,9 +233,6 @@ class SampledGaussianMechanism(RoundedMechanism):
     def scale(self) -> float:
         """Standard deviation of one step's noise."""
         return 0.0 if self.mu == math.inf else super().scale
-
-    def _draw(self, scale: float, size: int, stream: BitStream) -> NDArray[np.int64]:
-        return rounded_normal(scale, size, stream)
 
     def release(self, value: ArrayLike, stream: BitStream) -> Array:
         """Not available, because the sums are released one after the other by `steps`.
@@ -298,8 +293,8 @@ class SampledGaussianMechanism(RoundedMechanism):
         waiting: list[Array | None] = [noise]
 
         def release(total: Array) -> Array:
-            own = waiting.pop()
-            if own is None:
+            drawn = waiting.pop()
+            if drawn is None:
                 return np.array(total, dtype=np.float64)
             if np.size(total) != self.size:
                 raise ValueError(f"a sum of {self.size} numbers is planned, got {np.size(total)}")
@@ -309,7 +304,7 @@ class SampledGaussianMechanism(RoundedMechanism):
             np.rint(points, out=points)
             np.minimum(points, _LARGEST, out=points)
             np.maximum(points, -_LARGEST, out=points)
-            points += own.reshape(points.shape)
+            points += drawn.reshape(points.shape)
             points *= step
             return points
 

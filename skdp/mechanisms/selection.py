@@ -40,6 +40,7 @@ If one record may change the scores of several groups, the parameters of their c
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -53,7 +54,7 @@ from ._exact import bernoulli_exp, random_permutation, uniform_below
 
 
 @dataclass(frozen=True)
-class SelectionMechanism:
+class SelectionMechanism(ABC):
     """Choice of one of finitely many public candidates by private scores.
 
     Parameters
@@ -76,6 +77,23 @@ class SelectionMechanism:
     def score_range(self) -> float:
         """Largest spread over the candidates of the change by one record, which is the denominator of the exponent."""
         return self.sensitivity if self.monotone else 2 * self.sensitivity
+
+    @abstractmethod
+    def select(self, scores: ArrayLike, stream: BitStream) -> int:
+        """Return the index of the chosen candidate.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_candidates,)
+            Finite scores. Larger is better.
+        stream : BitStream
+            Source of bits.
+
+        Returns
+        -------
+        index : int
+            Position in `scores`.
+        """
 
     def _accept(self, scores: NDArray[np.float64], drawn: NDArray[np.intp], stream: BitStream) -> NDArray[np.bool_]:
         """Accept each drawn candidate with probability exp(epsilon (score - best) / range), exactly."""
@@ -109,20 +127,6 @@ class ExponentialMechanism(SelectionMechanism):
     name = "exponential"
 
     def select(self, scores: ArrayLike, stream: BitStream) -> int:
-        """Return the index of the chosen candidate.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_candidates,)
-            Finite scores. Larger is better.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        index : int
-            Position in `scores`.
-        """
         values = _check_scores(scores)
         while True:
             drawn = uniform_below(values.size, 2 * min(values.size, 4096), stream)[0].astype(np.intp)
@@ -138,20 +142,6 @@ class PermuteAndFlip(SelectionMechanism):
     name = "permute-and-flip"
 
     def select(self, scores: ArrayLike, stream: BitStream) -> int:
-        """Return the index of the chosen candidate.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_candidates,)
-            Finite scores. Larger is better.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        index : int
-            Position in `scores`.
-        """
         values = _check_scores(scores)
         order = random_permutation(values.size, stream)
         # The coin of the best candidate always shows heads. Therefore one candidate is always found.
@@ -194,7 +184,7 @@ class GroupChoices(Mechanism):
     @property
     def scale(self) -> float:
         """Difference of scores that counts as one in the exponent."""
-        return (1 if self.monotone else 2) * self.sensitivity / self.epsilon
+        return (self.sensitivity if self.monotone else 2 * self.sensitivity) / self.epsilon
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
         """Return the chosen candidates.

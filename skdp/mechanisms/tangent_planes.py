@@ -252,12 +252,12 @@ def _geometric_digits(slope: Array, bits: NDArray[np.int64], stream: BitStream) 
     """Draw integers k below 2^bits with probabilities proportional to e^(-slope k)."""
     # The factors e^(-slope 2^i) of the binary digits of k make them independent; digit i is 1 with probability
     # 1 / (1 + e^(slope 2^i)).
-    place = np.arange(_POINT_BITS + 1)
-    used = place < bits[..., None]
-    gamma = np.logaddexp(0.0, np.ldexp(slope[..., None], place)[used])
+    positions = np.arange(_POINT_BITS + 1)
+    used = positions < bits[..., None]
+    gamma = np.logaddexp(0.0, np.ldexp(slope[..., None], positions)[used])
     ones = np.zeros(used.shape, dtype=np.int64)
     ones[used] = _bernoulli(gamma, stream)
-    return (ones << place).sum(axis=-1)
+    return (ones << positions).sum(axis=-1)
 
 
 def _bernoulli(gamma: Array, stream: BitStream) -> NDArray[np.bool_]:

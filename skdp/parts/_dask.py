@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -59,7 +60,7 @@ class DaskParts(Parts):
         split, join = delayed(divided, pure=False, traverse=False), delayed(united, pure=False)
         n = self.n_parts
         pieces = [split(job, i, self.given(i), n, *block) for i, block in enumerate(self._blocks)]
-        return _persisted([join([own[j] for own in pieces]) for j in range(n)], identities)
+        return _persisted([join([piece[j] for piece in pieces]) for j in range(n)], identities)
 
 
 def _persisted(todo: Sequence[Delayed], identities: dict[int, Identity]) -> DaskParts:
@@ -80,11 +81,11 @@ def parted(*collections: Any) -> tuple[PartedArray, ...]:
         )
     if len(collections) > 1 and all(map(_is_frame, collections)):
         return _joined(*collections)
-    found = [_blocks(c, collections[0] if i else None) for i, c in enumerate(collections)]
-    if len({len(blocks) for blocks, _ in found}) > 1:
+    blocks, metas = zip(*(_blocks(c, collections[0] if i else None) for i, c in enumerate(collections)), strict=True)
+    if len(set(map(len, blocks))) > 1:
         raise ValueError(_NOT_ALIKE)
-    parts = DaskParts(list(zip(*(blocks for blocks, _ in found), strict=True)))
-    return tuple(PartedArray(parts, Node(i), meta) for i, (_, meta) in enumerate(found))
+    parts = DaskParts(list(zip(*blocks, strict=True)))
+    return tuple(PartedArray(parts, Node(i), meta) for i, meta in enumerate(metas))
 
 
 def _is_frame(collection: Any) -> bool:
@@ -94,22 +95,20 @@ def _is_frame(collection: Any) -> bool:
 def _joined(*collections: Any) -> tuple[PartedArray, ...]:
     """Return collections as parts of one frame, because Dask may read and divide two frames differently."""
     metas = [make_meta(one) for one in collections]
-    try:
-        # Dask would not accept a failure in place of a frame.
-        frame = collections[0].map_partitions(
-            _side_by_side, *collections[1:], meta=_side_by_side(*metas), enforce_metadata=False
-        )
-        blocks = frame.to_delayed()
-    except Exception:
-        blocks = None
+    meta, blocks = _side_by_side(*metas), None
+    if not isinstance(meta, Failure):
+        # Dask refuses partitions that it cannot align. Its message may hold values of the index.
+        with suppress(ValueError):
+            frame = collections[0].map_partitions(_side_by_side, *collections[1:], meta=meta, enforce_metadata=False)
+            blocks = frame.to_delayed()
     if blocks is None:
         raise ValueError(_NOT_ALIKE)
     parts = DaskParts([(block,) for block in blocks])
-    ends = np.cumsum([0, *(1 if meta.ndim == 1 else meta.shape[1] for meta in metas)]).tolist()
+    cuts = np.cumsum([0, *(1 if meta.ndim == 1 else meta.shape[1] for meta in metas)]).tolist()
     whole = Node(0)
     return tuple(
         PartedArray(parts, Node(partial(_side, slice(start, stop), meta), (whole,)), meta)
-        for meta, (start, stop) in zip(metas, pairwise(ends), strict=True)
+        for meta, (start, stop) in zip(metas, pairwise(cuts), strict=True)
     )
 
 
@@ -124,8 +123,8 @@ def _side_by_side(*collections: Any) -> Any:
 
 
 def _side(columns: slice, meta: Any, frame: Any) -> Any:
-    part = frame.iloc[:, columns]
-    return part.iloc[:, 0].rename(meta.name) if meta.ndim == 1 else part.set_axis(meta.columns, axis=1)
+    side = frame.iloc[:, columns]
+    return side.iloc[:, 0].rename(meta.name) if meta.ndim == 1 else side.set_axis(meta.columns, axis=1)
 
 
 def _blocks(collection: Any, like: Any) -> tuple[list[Delayed], Any]:

@@ -40,8 +40,6 @@ _ARITHMETIC = (
     "The workers and the client round exp, log or tanh differently, because their processors or their versions of "
     "NumPy differ. Use identical machines, or run the client on one of the workers. "
 )
-_CHARGED = "The budget was charged"
-_NOT_CHARGED = "The budget was not charged"
 
 
 class Parts(ABC):
@@ -83,15 +81,15 @@ class Parts(ABC):
     ) -> Any:
         """Apply a task to the arrays of each part, and return the sum; `extras` are further arguments by part."""
         outcome = self._run(dumps((tuple(nodes), task)), extras)
-        end = _CHARGED if charged else _NOT_CHARGED
+        charge = "The budget was charged" if charged else "The budget was not charged"
         if outcome is Failure.MEMORY:
-            raise MemoryError(_MEMORY + end)
+            raise MemoryError(_MEMORY + charge)
         if isinstance(outcome, Failure):
-            raise ValueError(_INVALID + end)
+            raise ValueError(_INVALID + charge)
         if outcome.arithmetic != {arithmetic()}:
-            raise PartitionError(_ARITHMETIC + end)
-        if any(self._identities.setdefault(own.part, own) != own for own in outcome.identities):
-            raise PartitionError(_CHANGED + end)
+            raise PartitionError(_ARITHMETIC + charge)
+        if any(self._identities.setdefault(identity.part, identity) != identity for identity in outcome.identities):
+            raise PartitionError(_CHANGED + charge)
         return outcome.value
 
     def keep(self, nodes: Sequence[Node]) -> Parts:
@@ -101,10 +99,6 @@ class Parts(ABC):
 
 def _as_tuple(*arrays: Any) -> tuple[Any, ...]:
     return arrays
-
-
-def _nothing(*arrays: Any) -> int:
-    return 0
 
 
 class PartedArray:
@@ -148,11 +142,7 @@ def mapped(task: Task, arrays: Sequence[PartedArray], metas: Sequence[Any]) -> t
     """Apply a task that returns a tuple of arrays to the arrays of each part; `metas` are their columns and types."""
     parts = _parts_of(arrays)
     whole = Node(task, tuple(array.node for array in arrays))
-    return tuple(PartedArray(parts, Node(partial(_at, i), (whole,)), meta) for i, meta in enumerate(metas))
-
-
-def _at(i: int, arrays: Sequence[Any]) -> Any:
-    return arrays[i]
+    return tuple(PartedArray(parts, Node(itemgetter(i), (whole,)), meta) for i, meta in enumerate(metas))
 
 
 def rowwise(function: Callable[..., Any], *arrays: Any) -> Any:
@@ -193,7 +183,7 @@ def unchecked(*arrays: Any) -> Callable[[], None] | None:
     if not parted or get_config()["assume_finite"]:
         return None
     parts = _parts_of(parted)
-    return partial(parts.fold, _nothing, [array.node for array in parted], charged=False)
+    return partial(parts.fold, lambda *arrays: 0, [array.node for array in parted], charged=False)
 
 
 def count_rows(X: Any) -> int:
@@ -204,15 +194,15 @@ def count_rows(X: Any) -> int:
 def chosen(by: PartedArray, draw: Callable[[NDArray], Any], *arrays: Any) -> tuple[Any, ...]:
     """Return the rows at the increasing, private positions that `draw` returns for the private entries of `by`."""
     entries = _by_part(np.asarray, by)
-    if len({own.dtype for own in entries}) > 1:
+    if len({of_part.dtype for of_part in entries}) > 1:
         # A common type could round entries.
-        entries = [own.astype(object) for own in entries]
+        entries = [of_part.astype(object) for of_part in entries]
     return _picked(draw(np.concatenate(entries)), np.cumsum([0, *map(len, entries)]), *arrays)
 
 
 def _by_part(task: Task, X: PartedArray) -> list[Any]:
     numbered = folded(partial(_numbered, task), [PartedArray(X.parts, Node(PART), X.meta), X])
-    return [own for _, own in sorted(numbered, key=itemgetter(0))]
+    return [result for _, result in sorted(numbered, key=itemgetter(0))]
 
 
 def _numbered(task: Task, part: int, X: Any) -> list[tuple[int, Any]]:
@@ -220,18 +210,21 @@ def _numbered(task: Task, part: int, X: Any) -> list[tuple[int, Any]]:
 
 
 def _picked(positions: NDArray[np.intp], ends: NDArray[np.intp], *arrays: Any) -> tuple[Any, ...]:
-    cuts = np.searchsorted(positions, ends)
-    own = [positions[a:b] - start for a, b, start in zip(cuts[:-1], cuts[1:], ends[:-1], strict=True)]
     parts = _parts_of([array for array in arrays if array is not None])
-    node = parts.give(own)
+    node = parts.give(positions_by_part(positions, ends))
+
+    def rows_at(X: Any, positions: NDArray[np.intp]) -> Any:
+        return [column[positions] for column in X] if isinstance(X, list) else X[positions]
+
     return tuple(
-        None if array is None else PartedArray(parts, Node(_rows_at, (array.node, node)), array.meta)
-        for array in arrays
+        None if array is None else PartedArray(parts, Node(rows_at, (array.node, node)), array.meta) for array in arrays
     )
 
 
-def _rows_at(X: Any, positions: NDArray[np.intp]) -> Any:
-    return [column[positions] for column in X] if isinstance(X, list) else X[positions]
+def positions_by_part(positions: NDArray[np.intp], ends: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Return the increasing positions of rows by part, counted from the first row of the part."""
+    cuts = np.searchsorted(positions, ends)
+    return [positions[a:b] - start for (a, b), start in zip(pairwise(cuts), ends[:-1], strict=True)]
 
 
 def divided(numbers: NDArray[np.intp], *arrays: Any) -> tuple[Any, ...]:
@@ -244,8 +237,8 @@ def divided(numbers: NDArray[np.intp], *arrays: Any) -> tuple[Any, ...]:
     job = dumps(((*(array.node for array in present), node, remainder), _as_tuple))
     others = parts._divided(job, parts._identities)
     metas = [*(array.meta for array in present), numbers[:0]]
-    found = iter([PartedArray(others, Node(i), meta) for i, meta in enumerate(metas)])
-    return tuple(None if array is None else next(found) for array in [*arrays, numbers])
+    made = iter([PartedArray(others, Node(i), meta) for i, meta in enumerate(metas)])
+    return tuple(None if array is None else next(made) for array in [*arrays, numbers])
 
 
 def _remainder(n_parts: int, numbers: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -281,19 +274,15 @@ def dumps(job: Any) -> bytes:
 
     class Pickler(cloudpickle.Pickler):
         def reducer_override(self, obj: Any) -> Any:
-            if _is_secret(obj):
+            kinds = [f"{kind.__module__}." for kind in type(obj).__mro__]
+            # A class is pickled by its name.
+            attributes = {} if isinstance(obj, type) else getattr(obj, "__dict__", {})
+            secrets = [attributes[name] for name in _SECRETS if attributes.get(name) is not None]
+            is_zero = (isinstance(value, int) and value == 0 for value in secrets)
+            if any(kind.startswith(_CLIENT_ONLY) for kind in kinds) or not all(is_zero):
                 raise TypeError(f"an object of type {type(obj).__name__} must not leave the client")
             return super().reducer_override(obj)
 
     file = io.BytesIO()
     Pickler(file).dump(job)
     return file.getvalue()
-
-
-def _is_secret(obj: Any) -> bool:
-    if any(f"{base.__module__}.".startswith(_CLIENT_ONLY) for base in type(obj).__mro__):
-        return True
-    # A class is pickled by its name.
-    own = {} if isinstance(obj, type) else getattr(obj, "__dict__", {})
-    held = [own[name] for name in _SECRETS if own.get(name) is not None]
-    return any(not (isinstance(value, int) and value == 0) for value in held)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import PartedArray, folded, kept, rowwise
+from .arrays import PartedArray, folded, kept, positions_by_part, rowwise
 
 
 class KeptObjects:
@@ -38,11 +38,8 @@ class KeptObjects:
 
     def sum(self, task: Callable[..., Any], rows: NDArray[np.intp] | None = None) -> Any:
         """Apply a task to the object and the rows (of increasing positions) of each part, and return the sum."""
-        own: list[Any] = [None] * (len(self._ends) - 1)
-        if rows is not None:
-            cuts = np.searchsorted(rows, self._ends)
-            own = [rows[a:b] - start for a, b, start in zip(cuts[:-1], cuts[1:], self._ends[:-1], strict=True)]
-        return folded(task, [self._objects], [{"rows": positions} for positions in own])
+        by_part = [None] * (len(self._ends) - 1) if rows is None else positions_by_part(rows, self._ends)
+        return folded(task, [self._objects], [{"rows": positions} for positions in by_part])
 
 
 def _numbered(n_rows_of: Callable[[Any], int], made: Any, part: int) -> list[tuple[int, int]]:
@@ -60,8 +57,8 @@ def lowered(*collections: Any) -> tuple[Any, ...]:
     """Return collections with the same rows as arrays in the same parts, and None for None."""
     from ._dask import parted
 
-    found = iter(parted(*(one for one in collections if one is not None)))
-    return tuple(None if one is None else next(found) for one in collections)
+    arrays = iter(parted(*(collection for collection in collections if collection is not None)))
+    return tuple(None if collection is None else next(arrays) for collection in collections)
 
 
 def in_parts(X: Any, groups: Any = None) -> tuple[Any, Any]:

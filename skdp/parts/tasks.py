@@ -113,13 +113,13 @@ def _added(a: Outcome, b: Outcome) -> Outcome:
 
 def divided(job: bytes, index: int, given: Sequence[Any], n_parts: int, *raw: Any) -> list[Any]:
     """Return the rows of a pickled job for each of some new parts. Its last array has their numbers."""
-    found = run(job, index, given, {}, *raw)
-    if isinstance(found, Failure):
-        return [found] * n_parts
+    outcome = run(job, index, given, {}, *raw)
+    if isinstance(outcome, Failure):
+        return [outcome] * n_parts
     try:
-        *arrays, places = found.value
-        own = [tuple(array[places == j] for array in arrays) for j in range(n_parts)]
-        return [KeptPart(one, found.identities, found.arithmetic) for one in own]
+        *arrays, part_of_row = outcome.value
+        rows_of_parts = [tuple(array[part_of_row == j] for array in arrays) for j in range(n_parts)]
+        return [KeptPart(rows, outcome.identities, outcome.arithmetic) for rows in rows_of_parts]
     except Exception as error:
         return [failure_of(error)] * n_parts
 
@@ -130,7 +130,7 @@ def united(pieces: Sequence[Any]) -> Any:
         if isinstance(piece, Failure):
             return piece
     try:
-        arrays = tuple(np.concatenate(own) for own in zip(*(piece.arrays for piece in pieces), strict=True))
+        arrays = tuple(map(np.concatenate, zip(*(piece.arrays for piece in pieces), strict=True)))
     except Exception as error:
         return failure_of(error)
     identities = frozenset[Identity]().union(*(piece.identities for piece in pieces))

@@ -71,8 +71,8 @@ def largest_products(X: Any, matrix: NDArray[np.float64], constants: NDArray[np.
     for k, (column, constant) in enumerate(zip(columns, constants.tolist(), strict=True)):
         first.setdefault((column.tobytes(), constant), k)
     if len(first) < len(columns):
-        kept = np.array(list(first.values()))
-        return kept[largest_products(X, matrix[:, kept], constants[kept])]
+        distinct = np.array(list(first.values()))
+        return distinct[largest_products(X, matrix[:, distinct], constants[distinct])]
     positions = np.zeros(X.shape[0], dtype=np.intp)
     if len(columns) == 1:
         return positions
@@ -80,16 +80,16 @@ def largest_products(X: Any, matrix: NDArray[np.float64], constants: NDArray[np.
         single = X.dtype == np.float32 or len(columns) >= _FEWEST
         kinds = (np.float32, np.float64) if single else (np.float64,)
         products = [_Products(columns, constants, kind) for kind in kinds]
-        for part in short_blocks(len(positions), max(matrix.shape)):
-            rows, own = X[part], positions[part]
-            own[:], certain = products[0](rows)
+        for block in short_blocks(len(positions), max(matrix.shape)):
+            rows, largest = X[block], positions[block]
+            largest[:], certain = products[0](rows)
             (open_,) = np.nonzero(~certain)
-            for again in products[1:]:
+            for finer in products[1:]:
                 if open_.size:
-                    own[open_], certain = again(rows[open_])
+                    largest[open_], certain = finer(rows[open_])
                     open_ = open_[~certain]
             if open_.size:
-                own[open_] = _safe(rows[open_], matrix, constants)
+                largest[open_] = _safe(rows[open_], matrix, constants)
     return positions
 
 
@@ -212,8 +212,8 @@ class RowLattice:
             Integers.
         """
         points = np.empty(X.shape, dtype=np.float32)
-        for part in short_blocks(*X.shape):
-            points[part] = self.encode(X[part])
+        for block in short_blocks(*X.shape):
+            points[block] = self.encode(X[block])
         return points
 
     def decode(self, points: Array) -> Array:
@@ -346,15 +346,15 @@ def cell_sums(
         points = encode(rows)
         labels = largest_products(points, *table)
         difference, spread = np.empty(points.shape), np.empty(n)
-        for part in short_blocks(n, d):
-            own = difference[part]
-            np.subtract(points[part], centres[labels[part]], out=own)
+        for short in short_blocks(n, d):
+            steps = difference[short]
+            np.subtract(points[short], centres[labels[short]], out=steps)
             # These are integers below 2**53. Therefore all later steps for one record are exact, too.
-            squares = np.einsum("ij,ij->i", own, own)
-            radius = radii[labels[part]]
-            own *= (per_unit / np.maximum(np.sqrt(squares), radius))[:, None]
-            np.rint(own, out=own)
-            spread[part] = np.rint(np.minimum(1.0, squares / radius**2) * per_unit)
+            squares = np.einsum("ij,ij->i", steps, steps)
+            radius = radii[labels[short]]
+            steps *= (per_unit / np.maximum(np.sqrt(squares), radius))[:, None]
+            np.rint(steps, out=steps)
+            spread[short] = np.rint(np.minimum(1.0, squares / radius**2) * per_unit)
         membership = sparse.csc_matrix((np.ones(n), labels, np.arange(n + 1)), shape=(n_cells, n))
         sums = np.empty((n_cells, d + 2), dtype=np.int64)
         sums[:, 0] = np.bincount(labels, minlength=n_cells)
@@ -494,7 +494,7 @@ def blocks_l2(n_centres: int, n_features: int) -> float:
     sensitivity : float
         The bound, rounded up.
     """
-    radius = 1 + max(2.0**-40, n_features * 2.0**-50) + 2.0**-SUM_BITS * math.sqrt(n_features) / 2
+    radius = 1 + _scaling_error(n_features) + 2.0**-SUM_BITS * math.sqrt(n_features) / 2
     return 2 * radius * math.sqrt(n_centres) * (1 + 2.0**-50)
 
 
@@ -513,5 +513,5 @@ def blocks_l1(n_centres: int, n_features: int) -> float:
     sensitivity : float
         The bound, rounded up.
     """
-    radius = math.sqrt(n_features) * (1 + max(2.0**-40, n_features * 2.0**-50)) + n_features * 2.0**-SUM_BITS / 2
+    radius = math.sqrt(n_features) * (1 + _scaling_error(n_features)) + n_features * 2.0**-SUM_BITS / 2
     return 2 * radius * n_centres * (1 + 2.0**-50)

@@ -43,7 +43,7 @@ class ClippedRows:
     def shape(self) -> tuple[int, int]:
         """Number of rows, and number of columns with the constant feature."""
         n_rows, n_columns = self.source.shape
-        return n_rows, n_columns + (self.constant != 0.0)
+        return n_rows, n_columns if self.constant == 0.0 else n_columns + 1
 
     @property
     def array(self) -> Any:
@@ -53,19 +53,19 @@ class ClippedRows:
         rows = self[:]
         return rows.copy() if rows.base is not None or rows is self.source else rows
 
-    def __getitem__(self, part: Any) -> NDArray[np.float64]:
+    def __getitem__(self, selected: Any) -> NDArray[np.float64]:
         """Return some of the rows, which are dense, in doubles. They can be a part of `source`, and are not changed."""
-        rows = np.asarray(self.source[part], dtype=np.float64)
+        rows = np.asarray(self.source[selected], dtype=np.float64)
         if self.factors is None and self.constant == 0.0:
             return rows
         n_columns = rows.shape[1]
-        out = np.empty((len(rows), n_columns + (self.constant != 0.0)))
+        scaled = np.empty((len(rows), self.shape[1]))
         if self.factors is None:
-            out[:, :n_columns] = rows
+            scaled[:, :n_columns] = rows
         else:
-            np.multiply(rows, self.factors[part][:, None], out=out[:, :n_columns])
-        out[:, n_columns:] = self.constant
-        return out
+            np.multiply(rows, self.factors[selected][:, None], out=scaled[:, :n_columns])
+        scaled[:, n_columns:] = self.constant
+        return scaled
 
     def in_steps(self, part: Any, step: float) -> NDArray[np.float64]:
         """Return some dense rows in units of a power of two, rounded towards zero, without the constant feature.
@@ -168,16 +168,16 @@ def clip_rows(X: Any, norm: float, constant: float = 0.0) -> ClippedRows:
     # Rows that are shorter have a factor of exactly 1, despite rounding.
     short = min(target * target * (1 - 2.0**-50), _LARGEST_SQUARE)
     for start in range(0, X.shape[0], BLOCK_ROWS):
-        part = slice(start, start + BLOCK_ROWS)
+        block = slice(start, start + BLOCK_ROWS)
         with np.errstate(over="ignore", under="ignore"):
-            squared = squared_norms(np.asarray(X[part], dtype=np.float64))
+            squared = squared_norms(np.asarray(X[block], dtype=np.float64))
         if short >= 4 * _LEAST_SQUARE and squared.max() <= short:
             continue
         if _are_extreme(squared, target).any():
             return ClippedRows(_scaled(X, target), bound, None, constant)
         if factors is None:
             factors = np.ones(X.shape[0])
-        factors[part] = _factors(squared, target)
+        factors[block] = _factors(squared, target)
     return ClippedRows(X, bound, factors, constant)
 
 
@@ -192,16 +192,16 @@ def _are_extreme(squared: NDArray[np.float64], target: float) -> NDArray[np.bool
 
 def _scaled(X: Any, target: float) -> NDArray[np.float64]:
     """Return a copy of all rows, scaled down. Rows of extreme size are first divided by their largest entry."""
-    out = np.empty(X.shape)
-    for start in range(0, len(out), BLOCK_ROWS):
-        part = slice(start, start + BLOCK_ROWS)
-        rows = np.asarray(X[part], dtype=np.float64)
+    scaled = np.empty(X.shape)
+    for start in range(0, len(scaled), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        rows = np.asarray(X[block], dtype=np.float64)
         with np.errstate(over="ignore", under="ignore"):
             squared = squared_norms(rows)
-            np.multiply(rows, _factors(squared, target)[:, None], out=out[part])
+            np.multiply(rows, _factors(squared, target)[:, None], out=scaled[block])
             extreme = _are_extreme(squared, target)
-            out[part][extreme] = _clip_extreme(rows[extreme], target)
-    return out
+            scaled[block][extreme] = _clip_extreme(rows[extreme], target)
+    return scaled
 
 
 def squared_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -219,8 +219,8 @@ def squared_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     several = two_or_more(rows)
     total = np.zeros(len(several))
-    for part in parts_of_columns(several.shape[1]):
-        total += np.einsum("ij,ij->i", several[:, part], several[:, part])
+    for columns in parts_of_columns(several.shape[1]):
+        total += np.einsum("ij,ij->i", several[:, columns], several[:, columns])
     return total[: len(rows)]
 
 

@@ -54,7 +54,8 @@ def step_of(largest: float, bits: int) -> float:
         Smallest such power of two.
     """
     mantissa, exponent = math.frexp(largest)
-    return math.ldexp(1.0, exponent - (mantissa == 0.5) - bits)
+    # A power of two has a mantissa of 1/2.
+    return math.ldexp(1.0, (exponent - 1 if mantissa == 0.5 else exponent) - bits)
 
 
 def truncate(values: Array, step: float) -> Array:
@@ -72,10 +73,7 @@ def truncate(values: Array, step: float) -> Array:
     values : ndarray
         The same array.
     """
-    values *= 1 / step
-    np.trunc(values, out=values)
-    values *= step
-    return values
+    return _in_steps(values, step, np.trunc)
 
 
 def round_to(values: Array, step: float) -> Array:
@@ -93,8 +91,12 @@ def round_to(values: Array, step: float) -> Array:
     values : ndarray
         The same array.
     """
+    return _in_steps(values, step, np.rint)
+
+
+def _in_steps(values: Array, step: float, rounded: np.ufunc) -> Array:
     values *= 1 / step
-    np.rint(values, out=values)
+    rounded(values, out=values)
     values *= step
     return values
 

@@ -234,10 +234,10 @@ def exact_sum(  # type: ignore[no-untyped-def]
         Statistic of all rows.
     """
 
-    def block(*parts: NDArray) -> NDArray:
-        total = statistic(*(part[:block_rows] for part in parts))
-        for start in range(block_rows, parts[0].shape[0], block_rows):
-            total += statistic(*(part[start : start + block_rows] for part in parts))
+    def block(*rows: NDArray) -> NDArray:
+        total = statistic(*(array[:block_rows] for array in rows))
+        for start in range(block_rows, rows[0].shape[0], block_rows):
+            total += statistic(*(array[start : start + block_rows] for array in rows))
         limbs = np.empty((2, *total.shape), dtype=np.int64)
         if total.dtype == np.int64:
             limbs[0], limbs[1] = total >> _LIMB_BITS, total & (2**_LIMB_BITS - 1)

@@ -77,8 +77,8 @@ def chebyshev_matrix(weights: tuple[float, ...]) -> Array:
     """
     matrix = np.zeros((len(weights), len(weights)))
     for k, weight in enumerate(weights):
-        own = chebyshev.cheb2poly([0.0] * k + [1.0])
-        matrix[k, : len(own)] = weight * own
+        coefficients = chebyshev.cheb2poly([0.0] * k + [1.0])
+        matrix[k, : len(coefficients)] = weight * coefficients
     return _frozen(matrix)
 
 
@@ -134,8 +134,8 @@ def _total(cells: NDArray | None, n_cells: int, *factors: Array) -> NDArray[np.i
     """Sum products of integers, by cell."""
     if cells is None:
         return int(factors[0].sum() if len(factors) == 1 else factors[0] @ factors[1])
-    own = factors[0] if len(factors) == 1 else factors[0] * factors[1]
-    return np.bincount(cells, weights=own, minlength=n_cells).astype(np.int64)
+    products = factors[0] if len(factors) == 1 else factors[0] * factors[1]
+    return np.bincount(cells, weights=products, minlength=n_cells).astype(np.int64)
 
 
 def _rounding(matrix: Array) -> Array:
@@ -200,7 +200,7 @@ def chebyshev_l2(weights: tuple[float, ...], n_columns: int, shared: bool) -> fl
     sensitivity : float
         Bound, rounded up. A record with all values at the upper bound attains it.
     """
-    off = _rounding(chebyshev_matrix(weights)).tolist()
-    own = [(abs(w) + error) ** 2 for w, error in zip(weights, off, strict=True)]
-    squares = own[0] + n_columns * math.fsum(own[1:]) if shared else n_columns * math.fsum(own)
-    return math.sqrt(squares) * (1 + 2.0**-50)
+    errors = _rounding(chebyshev_matrix(weights)).tolist()
+    squares = [(abs(weight) + error) ** 2 for weight, error in zip(weights, errors, strict=True)]
+    total = squares[0] + n_columns * math.fsum(squares[1:]) if shared else n_columns * math.fsum(squares)
+    return math.sqrt(total) * (1 + 2.0**-50)

@@ -7,7 +7,7 @@ rounding errors are those of dense rows, because zeros add none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -94,11 +94,11 @@ def largest_entries(rows: Any) -> Array:
     sizes : ndarray of shape (n_rows,)
         Largest absolute entries.
     """
-    out = np.zeros(rows.shape[0])
+    largest = np.zeros(rows.shape[0])
     filled = np.flatnonzero(np.diff(rows.indptr))
     if len(filled):
-        out[filled] = np.maximum.reduceat(np.abs(rows.data), rows.indptr[filled])
-    return out
+        largest[filled] = np.maximum.reduceat(np.abs(rows.data), rows.indptr[filled])
+    return largest
 
 
 def with_constant(rows: Any, constant: float) -> Any:
@@ -120,14 +120,14 @@ def with_constant(rows: Any, constant: float) -> Any:
         return rows
     n_rows, n_columns = rows.shape
     # Indexes have 64 bits, because the constants could make more entries than 32 bits count.
-    ends = rows.indptr.astype(np.int64) + np.arange(n_rows + 1)
-    own = np.ones(ends[-1], dtype=bool)
-    own[ends[1:] - 1] = False
-    data = np.full(ends[-1], constant)
-    data[own] = rows.data
-    indices = np.full(ends[-1], n_columns, dtype=rows.indices.dtype)
-    indices[own] = rows.indices
-    return sparse.csr_array((data, indices, ends), shape=(n_rows, n_columns + 1))
+    indptr = rows.indptr.astype(np.int64) + np.arange(n_rows + 1)
+    of_features = np.ones(indptr[-1], dtype=bool)
+    of_features[indptr[1:] - 1] = False
+    data = np.full(indptr[-1], constant)
+    data[of_features] = rows.data
+    indices = np.full(indptr[-1], n_columns, dtype=rows.indices.dtype)
+    indices[of_features] = rows.indices
+    return sparse.csr_array((data, indices, indptr), shape=(n_rows, n_columns + 1))
 
 
 def clip_sparse(rows: Any, target: float) -> Any:
@@ -147,8 +147,8 @@ def clip_sparse(rows: Any, target: float) -> Any:
     """
     data = np.empty(len(rows.data))
     for start in range(0, rows.shape[0], _BLOCK):
-        part = slice(start, min(start + _BLOCK, rows.shape[0]))
-        data[rows.indptr[part.start] : rows.indptr[part.stop]] = _clipped(rows[part], target)
+        stop = min(start + _BLOCK, rows.shape[0])
+        data[rows.indptr[start] : rows.indptr[stop]] = _clipped(rows[start:stop], target)
     return with_data(rows, data)
 
 
@@ -230,31 +230,23 @@ def sum_over_rows(
         Statistic of all rows.
     """
     if isinstance(arrays[0], PartedArray):
-        return _sum_over_parts(statistic, arrays, block_rows)
+        return folded(partial(sum_over_rows, statistic, block_rows=block_rows), arrays)
     n_rows = arrays[0].shape[0]
     if any(a.shape[0] != n_rows for a in arrays):
         raise ValueError("all arrays must have the same number of rows")
-    partial: list[tuple[int, NDArray]] = []
+    totals: list[tuple[int, NDArray]] = []
     for start in range(0, max(n_rows, 1), block_rows):
         # A warning of NumPy would depend on single values.
         with np.errstate(all="ignore"):
             level, total = 0, np.asarray(statistic(*(a[start : start + block_rows] for a in arrays)))
-        while partial and partial[-1][0] == level:
-            total = partial.pop()[1] + total
+        while totals and totals[-1][0] == level:
+            total = totals.pop()[1] + total
             level += 1
-        partial.append((level, total))
-    total = partial.pop()[1]
-    while partial:
-        total = partial.pop()[1] + total
+        totals.append((level, total))
+    total = totals.pop()[1]
+    while totals:
+        total = totals.pop()[1] + total
     return total
-
-
-def _sum_over_parts(statistic: Callable[..., NDArray], arrays: Sequence[PartedArray], block_rows: int) -> NDArray:
-    return folded(partial(_sum_of_part, statistic, block_rows), arrays)
-
-
-def _sum_of_part(statistic: Callable[..., NDArray], block_rows: int, *arrays: Any) -> NDArray:
-    return sum_over_rows(statistic, *arrays, block_rows=block_rows)
 
 
 def short_blocks(n_rows: int, width: int) -> Iterator[slice]:
@@ -300,19 +292,19 @@ def row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
         return exact_row_products(X, matrix)
     with np.errstate(all="ignore"):
         if issparse(X):
-            out: NDArray[np.float64] = with_data(X, X.data.astype(np.float64)) @ matrix
+            products: NDArray[np.float64] = with_data(X, X.data.astype(np.float64)) @ matrix
         else:
-            out = np.zeros((X.shape[0], matrix.shape[1]))
-            columns = np.ascontiguousarray(matrix.T)
+            products = np.zeros((X.shape[0], matrix.shape[1]))
+            factors = np.ascontiguousarray(matrix.T)
             for rows in short_blocks(*X.shape):
-                block, own = two_or_more(X[rows]), out[rows]
-                for part in parts_of_columns(X.shape[1]):
-                    own += np.einsum("ij,kj->ik", block[:, part], columns[:, part])[: len(own)]
-    if not np.isfinite(out.sum()):
+                block, sums = two_or_more(X[rows]), products[rows]
+                for columns in parts_of_columns(X.shape[1]):
+                    sums += np.einsum("ij,kj->ik", block[:, columns], factors[:, columns])[: len(sums)]
+    if not np.isfinite(products.sum()):
         # Intermediate results beyond doubles.
-        (open_,) = np.nonzero(~np.isfinite(out).all(axis=1))
-        out[open_] = exact_row_products(X[open_], matrix)
-    return out
+        (infinite,) = np.nonzero(~np.isfinite(products).all(axis=1))
+        products[infinite] = exact_row_products(X[infinite], matrix)
+    return products
 
 
 def two_or_more(rows: NDArray) -> NDArray[np.float64]:
@@ -348,42 +340,34 @@ def exact_row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float6
         Products. The error is about :math:`2^{-2b}` of the products of largest entries. Numbers beyond doubles are
         the largest doubles.
     """
-    bits = _bits(X.shape[1])
+    bits = (53 - (max(X.shape[1], 1) - 1).bit_length()) // 2
     coarse, fine, scale = _slices(matrix.T, bits)
     columns = np.hstack([fine, coarse]).T
     fine, coarse = fine.T, coarse.T
-    out = np.empty((X.shape[0], matrix.shape[1]))
+    products = np.empty((X.shape[0], matrix.shape[1]))
     with np.errstate(all="ignore"):
         for start in range(0, X.shape[0], BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
             if issparse(X):
-                own, rest, own_scale = _sparse_slices(X[rows], bits)
-                product = np.ldexp(own @ fine + rest @ coarse, -bits)
+                block = X[rows]
+                block = with_data(block, block.data.astype(np.float64))
+                _, row_scale = np.frexp(largest_entries(block))
+                integers = _integers(block.data, by_entry(block, row_scale), bits)
+                row_coarse, row_fine = (with_data(block, data) for data in integers)
+                product = np.ldexp(row_coarse @ fine + row_fine @ coarse, -bits)
             else:
-                own, rest, own_scale = _slices(np.asarray(X[rows], dtype=np.float64), bits)
-                product = np.ldexp(np.hstack([own, rest]) @ columns, -bits)
-            product += own @ coarse
-            np.ldexp(product, own_scale[:, None] + scale - 2 * bits, out=out[rows])
-            np.clip(out[rows], -_LARGEST, _LARGEST, out=out[rows])
-    return out
-
-
-def _bits(n_columns: int) -> int:
-    return (53 - (max(n_columns, 1) - 1).bit_length()) // 2
+                row_coarse, row_fine, row_scale = _slices(np.asarray(X[rows], dtype=np.float64), bits)
+                product = np.ldexp(np.hstack([row_coarse, row_fine]) @ columns, -bits)
+            product += row_coarse @ coarse
+            np.ldexp(product, row_scale[:, None] + scale - 2 * bits, out=products[rows])
+            np.clip(products[rows], -_LARGEST, _LARGEST, out=products[rows])
+    return products
 
 
 def _slices(rows: NDArray[np.float64], bits: int) -> tuple[NDArray, NDArray, NDArray[np.intc]]:
     """Return coarse and fine integers of each row, and the exponent of its scale."""
     _, scale = np.frexp(np.abs(rows).max(axis=1, initial=0.0))
     return *_integers(rows, scale[:, None], bits), scale
-
-
-def _sparse_slices(rows: Any, bits: int) -> tuple[Any, Any, NDArray[np.intc]]:
-    """Return the integers and exponents of sparse rows, as sparse rows."""
-    rows = with_data(rows, rows.data.astype(np.float64))
-    _, scale = np.frexp(largest_entries(rows))
-    coarse, fine = _integers(rows.data, by_entry(rows, scale), bits)
-    return with_data(rows, coarse), with_data(rows, fine), scale
 
 
 def _integers(values: NDArray[np.float64], scale: NDArray[np.intc], bits: int) -> tuple[NDArray, NDArray]:

@@ -276,6 +276,12 @@ def test_other_rows_with_the_labels_are_refused():
     _, short = frames(X[:-1], y[:-1], lengths=(1, 0, 137, 261))
     with pytest.raises(ValueError, match="not charged"):
         model().fit(Z, short)
+    # The types of the indexes differ, which is known without the rows.
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    dated = pd.Series(y, index=pd.date_range("2020-01-01", periods=len(y)))
+    with pytest.raises(ValueError, match=r"same partitions.*Nothing was charged") as failure:
+        model().fit(Z, dd.from_pandas(dated, npartitions=4))
+    assert failure.value.__context__ is None
 
 
 def test_a_fit_that_fails_leaves_the_estimator_as_it_was():
