@@ -225,16 +225,18 @@ _MISSING = ("data_norm must be given", "bounds must be given")
 
 def _check_bounds_given(pipeline: Pipeline) -> None:
     """Refuse a step that lacks a bound on the rows of an earlier step, before the earlier step is charged."""
-    for position, (first, parts) in enumerate(pipeline.steps):
-        for name, step in _private_steps(parts, "transformers", first):
-            try:
-                step.privacy_plan(n_features=1, n_classes=2)
-            except (AttributeError, TypeError, ValueError) as error:
-                message = str(error)
-                # Other errors may be due to the number of columns.
-                if message.partition(": ")[0] in _MISSING:
-                    message = _missing_bound(pipeline, position, message)
-                    _refuse(f"step {name!r} of the pipeline, {type(step).__name__}: {message}")
+    positions = {name: position for position, (name, _) in enumerate(pipeline.steps)}
+    for step in counted_steps(pipeline):
+        if not is_private(step.estimator):
+            continue
+        try:
+            step.estimator.privacy_plan(n_features=1, n_classes=2)
+        except (AttributeError, TypeError, ValueError) as error:
+            message = str(error)
+            # Other errors may be due to the number of columns.
+            if message.partition(": ")[0] in _MISSING:
+                message = _missing_bound(pipeline, positions[step.name.partition("__")[0]], message)
+                _refuse(f"step {step.name!r} of the pipeline, {type(step.estimator).__name__}: {message}")
 
 
 def _missing_bound(pipeline: Pipeline, position: int, message: str) -> str:
