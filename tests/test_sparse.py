@@ -23,12 +23,11 @@ from skdp.exceptions import PrivacyAssumptionWarning
 from skdp.linear_model import DPSGDClassifier, ObjPertLogReg
 from skdp.naive_bayes import DPNaiveBayes
 from skdp.sensitivity import ClippedRows, clip_rows, exact_row_products, row_products
-from skdp.solvers import sparse_gradients
+from skdp.solvers import clipped_gradients
 from skdp.solvers.certified import Objective, certified_minimizer
-from skdp.solvers.clipped_gradients import ClippedGradients
+from skdp.solvers.clipped_gradients import ClippedGradients, SparseGradients
 from skdp.solvers.losses import Hinge, HuberHinge, LogLoss, MultinomialLogLoss, SoftmaxLogLoss
-from skdp.solvers.sparse_gradients import SparseGradients
-from skdp.solvers.sparse_objective import SparseObjective, precise_products
+from skdp.solvers.row_objectives import SparseObjective, precise_products
 from tests.estimators import (
     FREE,
     LOCAL,
@@ -306,7 +305,7 @@ def test_products_are_those_of_dense_rows(n_columns):
 
 @pytest.mark.parametrize("loss", [LogLoss(), Hinge(), SoftmaxLogLoss(3)], ids=lambda loss: type(loss).__name__)
 def test_sums_of_gradients_are_those_of_dense_rows(loss, monkeypatch):
-    monkeypatch.setattr(sparse_gradients, "INTEGER_ROWS", 3000)
+    monkeypatch.setattr(clipped_gradients, "INTEGER_ROWS", 3000)
     X = clip_rows(scattered(9000, 12, density=0.5), 1.0, 0.3).array
     rng = np.random.default_rng(2)
     y = rng.integers(loss.outputs if loss.outputs > 1 else 2, size=len(X))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
+from threadpoolctl import threadpool_limits
 
 from ..accounting import (
     GaussianEvent,
@@ -18,21 +20,19 @@ from ..accounting import (
     gaussian_mu,
     sampled_gaussian_mu,
 )
-from ..checks.parameters import Checked
+from ..checks.rules import Checked
 from ..mechanisms import SampledGaussianMechanism, coordinate_variance, pure_share
 from ..parts.arrays import rowwise
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..solvers.certified import certified_minimizer
-from ..solvers.clipped_gradients import Gradients
+from ..solvers.clipped_gradients import Gradients, gradients_over
 from ..solvers.descent import GRADIENTS, SamplingSchedule
 from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, eta, rule_of
 from ..solvers.losses import GradientLoss, LogLoss, MultinomialLogLoss
 from ..solvers.objective_perturbation import KAPPA_BITS, effective_weight, plan, release_minimiser
-from ..solvers.parted_gradients import gradients_over
-from ..solvers.parted_objective import objective_over
 from ..solvers.regularised import Geometry, checked_weight, clipped, linear_rule, noise_multiplier, solve
-from ..solvers.threads import blas_threads
+from ..solvers.row_objectives import objective_over
 from ._gradients import CellGradients
 from ._groups import Centred, GroupedLayout, spectrum
 from ._objective import MOST_CELLS, CellObjective
@@ -40,6 +40,10 @@ from ._terms import Layout
 from ._uncertainty import Pseudo, inverse
 
 Array = NDArray[np.float64]
+
+# Matrices of fewer rows are too small to gain from several threads of BLAS. While other processes are at work, threads
+# that wait for one another make small products many times slower.
+_FEWEST_ROWS = 4096
 
 #: With margin="auto", the margin is this number times the logarithm of 1 plus the noise multiplier.
 MARGIN = 0.6
@@ -70,6 +74,14 @@ _REST, _POWERS = 1 - _MOMENTUM, 30.0
 AGAIN = "gradients of the second fit"
 
 GRADIENT_THEOREM = Theorem("Additive models", 3)
+
+
+def blas_threads(size: int) -> AbstractContextManager[Any]:
+    """Return a context in which BLAS uses one thread, if the matrices have fewer rows and columns than some thousands.
+
+    The limit holds for the whole process, as does that of scikit-learn's estimators.
+    """
+    return threadpool_limits(1, "blas") if size < _FEWEST_ROWS else nullcontext()
 
 
 def mechanism_of(guarantee: PrivacyGuarantee, label: str) -> Any:

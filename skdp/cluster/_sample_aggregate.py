@@ -20,8 +20,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
 
 from ..accounting import PrivacyCost
-from ..checks.parameters import Checked, Integer, Or, Real, Rules, anything
 from ..checks.params import columns_of, real_numbers
+from ..checks.rules import Checked, Integer, Or, Real, Rules, anything
 from ..checks.values import shown
 from ..parts.arrays import count_rows
 from ..release import blocks as _blocks

@@ -14,8 +14,8 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import check_quietly, validate_quietly
-from ..checks.parameters import Checked, Integer, Or, Real, Rules
 from ..checks.params import check_boolean, real_numbers
+from ..checks.rules import Checked, Integer, Or, Real, Rules
 from ..checks.silence import available_if
 from ..checks.values import shown
 from ..release.estimator import RowsMixin

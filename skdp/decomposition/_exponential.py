@@ -22,7 +22,7 @@ from ..accounting import (
     gaussian_mu,
     renyi_budget,
 )
-from ..checks.parameters import Checked, Real, Rules
+from ..checks.rules import Checked, Real, Rules
 from ..checks.values import shown
 from ..mechanisms import (
     BinghamMechanism,

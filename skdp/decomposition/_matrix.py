@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent
-from ..checks.parameters import Checked, OneOf, Rules
+from ..checks.rules import Checked, OneOf, Rules
 from ..mechanisms import Mechanism, NoNoise, l2_mechanism, within_reach
 from ..release.estimator import Records, Shape
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession

@@ -21,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent
 from ..checks.data import check_quietly, encode_labels, validate_quietly
-from ..checks.parameters import By, Checked, Integer, Or, Real, Rules, anything
 from ..checks.params import check_n_jobs
+from ..checks.rules import By, Checked, Integer, Or, Real, Rules, anything
 from ..checks.silence import available_if
 from ..mechanisms import GroupChoices, Mechanism, NoNoise, l2_mechanism, pure_share
 from ..parts.arrays import count_rows

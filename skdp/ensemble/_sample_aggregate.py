@@ -29,8 +29,8 @@ from ..accounting import (
     gaussian_mu,
 )
 from ..checks.data import validate_quietly
-from ..checks.parameters import By, Checked, Integer, OneOf, Or, Real, Rules, anything
 from ..checks.params import check_bounds, check_integer, check_n_jobs, columns_of, real_numbers
+from ..checks.rules import By, Checked, Integer, OneOf, Or, Real, Rules, anything
 from ..checks.silence import available_if
 from ..checks.values import shown
 from ..mechanisms import (

@@ -16,7 +16,7 @@ _TYPES: dict[str, str] = {
     "skdp.additive._regressor": "DPAdditiveRegressor",
     "skdp.additive._scores": "Link",
     "skdp.additive._terms": "Layout Term",
-    "skdp.checks.parameters": "Checked",
+    "skdp.checks.rules": "Checked",
     "skdp.cluster._dp_kmeans": "DPKMeans",
     "skdp.cluster._sample_aggregate": "SampleAggKMeans",
     "skdp.decomposition._exponential": "ExpMechPCA",

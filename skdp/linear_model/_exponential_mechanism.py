@@ -19,8 +19,8 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import BoundedRangeEvent, PrivacyEvent, PureEvent
-from ..checks.parameters import Checked, OneOf, Or, Real, Rules, anything
 from ..checks.params import check_boolean
+from ..checks.rules import Checked, OneOf, Or, Real, Rules, anything
 from ..checks.silence import available_if
 from ..mechanisms import MOST_PARAMETERS, Mechanism, NoNoise, TangentPlaneMechanism, pure_share
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, Shape, TargetsMixin

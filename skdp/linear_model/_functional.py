@@ -21,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyEvent, PureEvent
 from ..checks.data import validate_quietly
-from ..checks.parameters import Checked, OneOf, Or, Real, Rules
 from ..checks.params import check_boolean
+from ..checks.rules import Checked, OneOf, Or, Real, Rules
 from ..mechanisms import BitStream, Mechanism, NoNoise, coordinate_variance, l2_mechanism
 from ..release.estimator import GroupsMixin, ManyTargetsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession

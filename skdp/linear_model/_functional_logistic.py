@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from ..checks.parameters import Checked, OneOf, Or, Real, Rules
 from ..checks.params import columns_of
+from ..checks.rules import Checked, OneOf, Or, Real, Rules
 from ..release.estimator import GroupsMixin, LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.units import Unit

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..accounting import PrivacyCost
-from ..checks.parameters import Checked, Integer, OneOf, Or, Real, Rules
 from ..checks.params import check_boolean
+from ..checks.rules import Checked, Integer, OneOf, Or, Real, Rules
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..solvers.linear_rule import LinearRule, LogOdds

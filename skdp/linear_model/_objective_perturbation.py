@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import PureEvent
-from ..checks.parameters import Checked
+from ..checks.rules import Checked
 from ..release.balance import label_counts
 from ..release.class_sums import class_sums_mechanism
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession

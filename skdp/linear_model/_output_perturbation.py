@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
-from ..checks.parameters import Checked
+from ..checks.rules import Checked
 from ..mechanisms import BitStream, GammaMechanism, GaussianMechanism, Mechanism, NoNoise
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from ..checks.data import known_labels, labelled_data
-from ..checks.parameters import Checked, OneOf, Rules
 from ..checks.params import check_classes
+from ..checks.rules import Checked, OneOf, Rules
 from ..release.estimator import LabelsMixin, Shape
 from ..solvers.linear_rule import LinearRule, LogOdds
 from ..solvers.losses import GradientLoss, Hinge, HuberHinge, LogLoss, OneVsRest, SoftmaxLogLoss

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from ..accounting import gaussian_mu
-from ..checks.parameters import By, Checked, OneOf, Or, Real, Rules
 from ..checks.params import check_boolean, check_positive
+from ..checks.rules import By, Checked, OneOf, Or, Real, Rules
 from ..mechanisms import SampledGaussianMechanism
 from ..parts.arrays import rowwise
 from ..release.estimator import PrivateEstimator, Records, Shape
@@ -22,10 +22,10 @@ from ..release.progress import CallbackSupportMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..sensitivity import exact_row_products
 from ..solvers.calibration import Window
+from ..solvers.clipped_gradients import gradients_of
 from ..solvers.descent import GRADIENTS, SCHEDULE_RULES, SamplingSchedule, positive_delta
 from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, rule_of, weights_of
 from ..solvers.losses import GradientLoss
-from ..solvers.parted_gradients import gradients_of
 from ..solvers.target_range import Located, TargetRange
 
 Array = NDArray[np.float64]

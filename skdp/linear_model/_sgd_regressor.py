@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from ..checks.data import regression_data, single_target
-from ..checks.parameters import Checked, OneOf, Rules, anything
+from ..checks.rules import Checked, OneOf, Rules, anything
 from ..release.estimator import Shape, TargetsMixin
 from ..solvers.linear_descent import TARGET_WALK
 from ..solvers.linear_rule import linear_scores

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PureEvent, Relation, check_epsilon
 from ..checks.data import check_quietly
-from ..checks.parameters import By, Checked, Rules, anything, check_parameters
 from ..checks.params import check_integer
+from ..checks.rules import By, Checked, Rules, anything, check_parameters
 from ..checks.values import shown
 from ..mechanisms import CategoryChannel, LocalMechanism, NoiseSource
 from ..release.mixin import DPEstimatorMixin

@@ -16,16 +16,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..accounting import PrivacyCost, PureEvent, check_epsilon
 from ..checks.data import NUMBERS, check_quietly, labelled_data, validate_quietly
-from ..checks.parameters import Checked, Integer, Real, Rules, anything, check_parameters
 from ..checks.params import check_classes, check_integer
+from ..checks.rules import Checked, Integer, Real, Rules, anything, check_parameters
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, NoiseSource
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
 from ..schema.categories import encode_labels
 from ..schema.columns import COLUMN_RULES, Columns, Encoder, check_columns
 from ..schema.grid import MOST_CELLS
-from ..solvers.table_rule import NaiveBayesPrediction, by_column, check_priors
-from ..solvers.tables import exponent, table_information, table_probabilities
+from ..solvers.tables import (
+    NaiveBayesPrediction,
+    by_column,
+    check_priors,
+    exponent,
+    table_information,
+    table_probabilities,
+)
 from ._base import LOCAL_RULES, REPORTS, Array, Integers, guarantee, mechanism_for
 
 

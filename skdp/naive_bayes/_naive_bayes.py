@@ -15,14 +15,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..accounting import GaussianEvent, PrivacyCost, PureEvent, gaussian_mu
 from ..checks.data import NUMBERS
-from ..checks.parameters import Checked, Integer, OneOf, Real, Rules, anything
+from ..checks.rules import Checked, Integer, OneOf, Real, Rules, anything
 from ..release.class_sums import moment_weight, noise_scale
 from ..release.estimator import GroupsMixin, LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.units import Unit
 from ..schema.columns import COLUMN_RULES, Columns, check_columns
 from ..schema.grid import MOST_CELLS
-from ..solvers.table_rule import NaiveBayesPrediction, by_column, check_priors
+from ..solvers.tables import NaiveBayesPrediction, by_column, check_priors
 from ._model import estimate, moment_information, warn_of_declarations
 from ._sums import SUMS, Layout, plan, sparse_gaussian_evidence, sums_by_class
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
-from ..checks.parameters import Checked, OneOf, Rules
+from ..checks.rules import Checked, OneOf, Rules
 from ..parts.arrays import rowwise
 from ..release.estimator import LabelsMixin, ManyTargetsMixin, Records, Shape
 from ..release.session import ReleaseSession

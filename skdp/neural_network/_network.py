@@ -22,8 +22,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import validate_quietly
-from ..checks.parameters import By, Checked, OneOf, Or, Real, Rules
 from ..checks.params import check_integer, is_list
+from ..checks.rules import By, Checked, OneOf, Or, Real, Rules
 from ..checks.values import shown
 from ..mechanisms import BitStream, SampledGaussianMechanism, rounded_normal
 from ..parts.arrays import rowwise

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.parameters import Checked, Integer, OneOf, Real, Rules, anything, check_parameters, rules_of
 from ..checks.params import increasing_edges, is_list
+from ..checks.rules import Checked, Integer, OneOf, Real, Rules, anything, check_parameters, rules_of
 from ..release.estimator import Records, RowsMixin, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.bins import Bins

@@ -15,8 +15,8 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.parameters import Checked, Real, Rules
 from ..checks.params import check_positive, columns_of
+from ..checks.rules import Checked, Real, Rules
 from ..mechanisms import Mechanism
 from ..release.class_sums import (
     class_sums_mechanism,

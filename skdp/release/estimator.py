@@ -30,8 +30,8 @@ from sklearn.base import is_regressor
 
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.data import FLOATS, known_labels, labelled_data, regression_data, single_target, validate_quietly
-from ..checks.parameters import Bounds, By, Checked, Integer, Or, Real, Rules, anything, check_parameters
 from ..checks.params import check_bounds, check_classes, check_data_norm, check_integer
+from ..checks.rules import Bounds, By, Checked, Integer, Or, Real, Rules, anything, check_parameters
 from ..checks.warn import warn
 from ..exceptions import BudgetWarning
 from ..mechanisms import NoiseSource

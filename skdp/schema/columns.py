@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks.data import FLOATS, check_quietly
-from ..checks.parameters import anything
 from ..checks.params import check_bounds, increasing_edges, is_list
+from ..checks.rules import anything
 from .bins import Bins, bin_names
 from .categories import Categories, cells_of_codes, check_list
 from .grid import MOST_CELLS, Grid, scaled

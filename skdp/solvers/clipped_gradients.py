@@ -6,18 +6,37 @@ single record is computed. All factors are integers of few bits times powers of 
 :mod:`skdp.sensitivity._fixed_point`): entries of rows, weights, and derivatives, which are truncated towards zero after
 they are clipped. Therefore the predictors and the sum are exact in any order, and the contribution of a record to the
 sum does not depend on other records.
+
+The sums over sparse rows and over rows in parts have the same bits as those over dense rows in one place.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
-from ..parts.arrays import in_memory
-from ..sensitivity import ClippedRows, ExactTotal, bits_left, round_to, squared_norms, step_of
+from ..parts.arrays import PartedArray, in_memory
+from ..parts.objects import KeptObjects
+from ..sensitivity import EXACT_ROWS as INTEGER_ROWS
+from ..sensitivity import (
+    ClippedRows,
+    ExactTotal,
+    bits_left,
+    by_entry,
+    clip_rows,
+    round_to,
+    sparse_squared_norms,
+    squared_norms,
+    step_of,
+    with_data,
+)
 from .losses import GradientLoss
 
 Array = NDArray[np.float64]
@@ -236,3 +255,94 @@ class ClippedGradients:
         np.sqrt(squares, out=squares)
         np.divide(bounds, squares, out=squares)
         return np.minimum(squares, 1.0, out=squares)
+
+
+class SparseGradients(ClippedGradients):
+    """Sum clipped gradients over sparse records. A record adds at most `max_norm` to a sum, in L2 norm."""
+
+    # Entries of rows, weights and derivatives are integers of 64 bits, in units of their steps. Their sums are exact
+    # over more rows than sums of doubles are.
+
+    def __init__(
+        self, rows: ClippedRows, targets: NDArray, loss: GradientLoss, max_norm: float, whole: bool = False
+    ) -> None:
+        X = rows.source
+        self._n_rows = X.shape[0]
+        self._prepare(rows.norm, X.shape[1], loss)
+        self._targets = None if loss.signed else targets
+        data = np.trunc(X.data * (1 / self._row_step))
+        if loss.signed:
+            data *= by_entry(X, np.where(targets == 1, -1.0, 1.0))
+        lengths = np.sqrt(sparse_squared_norms(with_data(X, data))) * self._row_step
+        self._bounds = self._bounds_of(lengths, max_norm)
+        self._rows: Any = with_data(X, data.astype(np.int64))
+        self._block = min(max(X.shape[0], 1), INTEGER_ROWS)
+        self._few = np.empty((3, self._block if loss.outputs > 1 else 0))
+
+    def total(self, weights: Array, rows: NDArray[np.intp] | None = None, lattice: float | None = None) -> Array:
+        n_rows = self._rows.shape[0] if rows is None else len(rows)
+        unit = self._unit * self._row_step
+        step = step_of(max(float(np.abs(weights).max()), self._least_weight), self._weight_bits)
+        integers = (weights * (1 / step)).astype(np.int64)
+        total = ExactTotal(weights.size)
+        for start in range(0, n_rows, self._block):
+            positions: Any = slice(start, min(start + self._block, n_rows))
+            chosen = positions if rows is None else rows[positions]
+            block = self._rows if rows is None and positions.stop - start == self._rows.shape[0] else self._rows[chosen]
+            z = np.ascontiguousarray((block @ integers.T).T).astype(np.float64)
+            z *= step * self._row_step
+            self._differentiate(z, self._bounds[chosen], None if self._targets is None else self._targets[chosen])
+            total.add_integers(np.ascontiguousarray((block.T @ z.astype(np.int64).T).T).ravel())
+        bits = 0
+        # A sum over fewer rows is not rounded, as for dense rows.
+        if n_rows > EXACT_ROWS and lattice is not None and lattice > unit:
+            bits = math.frexp(lattice)[1] - math.frexp(unit)[1]
+        out: Array = total.nearest(bits) * (math.ldexp(unit, bits))
+        return out.reshape(weights.shape)
+
+
+def clipped_gradients(
+    rows: ClippedRows, targets: NDArray, loss: GradientLoss, max_norm: float, whole: bool = False
+) -> ClippedGradients:
+    """Return an object that sums clipped gradients over dense or sparse rows (see `ClippedGradients`)."""
+    kind = SparseGradients if issparse(rows.source) else ClippedGradients
+    return kind(rows, targets, loss, max_norm, whole)
+
+
+def gradients_of(
+    X: Any, targets: Any, norm: float, constant: float, loss: GradientLoss, max_norm: float, whole: bool
+) -> Gradients:
+    """Clip rows to `norm`, append the constant feature, and return the sums of clipped gradients over them."""
+    if isinstance(X, PartedArray):
+        return PartedGradients(partial(_gradients, norm, constant, loss, max_norm, whole), X, targets)
+    return clipped_gradients(clip_rows(X, norm, constant), targets, loss, max_norm, whole)
+
+
+def gradients_over(make: Callable[..., ClippedGradients], *arrays: Any) -> Gradients:
+    """Return the sums of gradients that `make` returns for these arrays, also if they are in parts."""
+    return PartedGradients(make, *arrays) if isinstance(arrays[0], PartedArray) else make(*arrays)
+
+
+class PartedGradients:
+    """Sum clipped gradients over rows in parts. The sums of a part are prepared once, and stay in their place."""
+
+    def __init__(self, make: Callable[..., ClippedGradients], *arrays: PartedArray) -> None:
+        self._parts = KeptObjects(make, arrays, attrgetter("n_rows"))
+        self.n_rows = self._parts.n_rows
+        self._without_rows: ClippedGradients = self._parts.without_rows
+        self.at = self._without_rows.at
+
+    def total(self, weights: Array, rows: NDArray[np.intp] | None = None, lattice: float | None = None) -> Array:
+        """Sum the clipped gradients of some records at a rounded point, as `ClippedGradients.total` does."""
+        exact = ExactTotal.of(self._parts.sum(partial(_limbs, weights), rows))
+        return self._without_rows.rounded(exact, self.n_rows if rows is None else len(rows), lattice)
+
+
+def _gradients(
+    norm: float, constant: float, loss: GradientLoss, max_norm: float, whole: bool, X: NDArray, targets: NDArray
+) -> ClippedGradients:
+    return ClippedGradients(clip_rows(X, norm, constant), targets, loss, max_norm, whole)
+
+
+def _limbs(weights: Array, gradients: ClippedGradients, rows: NDArray[np.intp] | None) -> NDArray[np.int64]:
+    return gradients.exact(weights, rows).limbs

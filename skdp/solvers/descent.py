@@ -19,8 +19,8 @@ from ..accounting import (
     gaussian_mu,
     sampled_gaussian_mu,
 )
-from ..checks.parameters import Checked, Integer, Or, Real, Rules
 from ..checks.params import check_integer, check_positive
+from ..checks.rules import Checked, Integer, Or, Real, Rules
 from ..mechanisms import LEAST_RATE, GaussianMechanism, Mechanism, NoNoise, SampledGaussianMechanism
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem

@@ -27,7 +27,7 @@ from ..accounting import (
     multinomial_log_loss,
     multinomial_price,
 )
-from ..checks.parameters import Checked
+from ..checks.rules import Checked
 from ..mechanisms import GammaMechanism, GaussianMechanism, Mechanism, NoNoise, coordinate_variance, pure_share
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem

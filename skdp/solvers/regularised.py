@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from ..accounting import gaussian_noise_multiplier
-from ..checks.parameters import Checked
+from ..checks.rules import Checked
 from ..checks.values import shown
 from ..parts.arrays import PartedArray
 from ..sensitivity import ClippedRows, augmented_norm, clip_rows
 from .certified import Objective, certified_minimizer
 from .losses import HuberHinge, LogLoss, MultinomialLogLoss, SmoothLoss
-from .parted_objective import PartedRows
-from .sparse_objective import SparseObjective
+from .row_objectives import PartedRows, SparseObjective
 
 Array = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PrivacyEvent
 from ..checks.data import NUMBERS
-from ..checks.parameters import Bounds, Checked, Integer, Or, Rules, anything
 from ..checks.params import check_integer
+from ..checks.rules import Bounds, Checked, Integer, Or, Rules, anything
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, is_gaussian
 from ..release.class_sums import class_sums_mechanism, noise_scale
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin

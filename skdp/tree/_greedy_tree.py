@@ -18,8 +18,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PrivacyEvent
-from ..checks.parameters import Checked, Integer, OneOf, Or, Rules
 from ..checks.params import check_boolean
+from ..checks.rules import Checked, Integer, OneOf, Or, Rules
 from ..mechanisms import coordinate_variance, is_gaussian
 from ..parts.arrays import in_memory
 from ..release.estimator import LabelsMixin, Records, Shape

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
-from ..checks.parameters import Checked
+from ..checks.rules import Checked
 from ..mechanisms import (
     Mechanism,
     NoNoise,

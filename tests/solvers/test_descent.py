@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp.accounting import SampledGaussianEvent, gaussian_mu
-from skdp.checks.parameters import Checked
+from skdp.checks.rules import Checked
 from skdp.exceptions import ReleaseError
 from skdp.mechanisms import LEAST_RATE, NoiseSource
 from skdp.release.session import ReleaseSession

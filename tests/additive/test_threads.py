@@ -2,7 +2,7 @@
 
 from threadpoolctl import threadpool_info
 
-from skdp.solvers.threads import blas_threads
+from skdp.additive._engines import blas_threads
 
 
 def blas():

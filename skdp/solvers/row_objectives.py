@@ -1,7 +1,12 @@
-"""The certified minimiser's objective over rows in parts: value, gradient and second derivative are sums over parts.
+"""Objectives of certified minimisation over sparse rows, and over rows in parts.
 
-Sums of doubles depend on how rows are divided. Therefore a minimiser is equal to the one of rows in one place within
-what both are certified for, and not in every bit.
+For sparse rows, there are neither dense rows nor their products. Products with rows take time in proportion to stored
+entries. If second derivatives would be large, Newton steps come from conjugate gradients, as for dense rows, and no
+matrix is computed. The proof of the result is the same: one pass over the rows, with a bound on its rounding errors.
+
+For rows in parts, value, gradient and second derivative are sums over parts. Sums of doubles depend on how rows are
+divided. Therefore a minimiser is equal to the one of rows in one place within what both are certified for, and not in
+every bit.
 """
 
 from __future__ import annotations
@@ -9,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import partial
+from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -16,11 +22,99 @@ from numpy.typing import NDArray
 
 from ..parts.arrays import PartedArray
 from ..parts.objects import KeptObjects
-from ..sensitivity import ClippedRows, clip_rows
-from .certified import Bends, Objective
+from ..sensitivity import ClippedRows, by_entry, clip_rows, sparse_gram, sum_over_rows, with_data
+from .certified import Bends, Objective, two_product, two_sum
 from .losses import SmoothLoss
 
 Array = NDArray[np.float64]
+
+# Number of rows whose weighted sum is computed at once in the proof. Few rows have few roundings after each other.
+# There are more rows if there are many columns, because each sum has an entry for each column.
+_LEAST_ROWS, _MOST_ROWS = 128, 2048
+
+# Number of rows whose products are computed at once otherwise.
+_BLOCK_ROWS = 2**16
+
+
+class SparseObjective(Objective):
+    """Sum the losses of clipped sparse rows, plus a regulariser and a linear term of shape (outputs, n_columns)."""
+
+    _rows_of_matrix = 0
+
+    def subsample(self, ratio: int) -> SparseObjective:
+        sample = ClippedRows(self.rows.source[::ratio], self.norm)
+        return SparseObjective(
+            sample, self.codes[::ratio], self.loss, self.C * ratio, self.strong_convexity, self.linear
+        )
+
+    def predictor(self, theta: Array) -> Array:
+        return self.rows.source @ np.ascontiguousarray(theta.T)
+
+    def adjoint(self, weights: Array) -> Array:
+        return _weighted_sum(self.rows.source, weights)
+
+    def gram(self, weights: Array, positive: bool) -> Array:
+        def block(rows: Any, w: Array) -> Array:
+            if positive:
+                return sparse_gram(with_data(rows, rows.data * by_entry(rows, np.sqrt(np.maximum(w, 0.0)))))
+            return (rows.T @ with_data(rows, rows.data * by_entry(rows, w))).toarray()
+
+        return sum_over_rows(block, self.rows.source, weights, block_rows=_BLOCK_ROWS)
+
+    def certified_gradient(self, theta: Array) -> tuple[Array, float]:
+        """Return the gradient in double precision and a bound on the norm of its error."""
+        # A predictor is a sum of as many products as a row has stored entries. Within a block, a row's contribution
+        # passes through at most as many additions as the block has rows.
+        q, p = self.shape
+        block_rows = min(max(p // 8, _LEAST_ROWS), _MOST_ROWS)
+        derivative = self.loss.derivative(self.predictor(theta), self.target).reshape(-1, q)
+        total = sum_over_rows(_weighted_sum, self.rows.source, derivative, block_rows=block_rows)
+        longest = int(np.diff(self.rows.source.indptr).max(initial=0))
+        margin_error = (longest + 2 + q**1.5) * self.norm * float(np.linalg.norm(theta))
+        return self._finish(theta, total, self.loss.curvature * margin_error, block_rows + 64)
+
+    def precise_gradient(self, theta: Array) -> tuple[Array, float]:
+        high, low = np.zeros(self.shape), np.zeros(self.shape)
+        for start in range(0, self.n_rows, _BLOCK_ROWS):
+            block = slice(start, start + _BLOCK_ROWS)
+            rows = self.rows.source[block]
+            z = [precise_products(rows, weights) for weights in theta]
+            derivative = self.derivative_of_pairs(
+                np.stack([high for high, _ in z], axis=1), np.stack([low for _, low in z], axis=1), self.target[block]
+            )
+            columns = rows.T.tocsr()
+            for k, weights in enumerate(derivative.T):
+                own_high, own_low = precise_products(columns, weights)
+                high[k], error = two_sum(high[k], own_high)
+                low[k] += own_low + error
+        return self._finish_precise(theta, high + low)
+
+
+def _weighted_sum(rows: Any, weights: Array) -> Array:
+    """Return the sums of sparse rows, weighted by each column of `weights`."""
+    return (rows.T @ weights).T
+
+
+def precise_products(rows: Any, vector: Array) -> tuple[Array, Array]:
+    """Return products of sparse rows with a vector, as an unevaluated sum of two doubles."""
+    # Entries of a row are added in pairs, and their sums again in pairs, over all rows at once.
+    out = np.zeros(rows.shape[0]), np.zeros(rows.shape[0])
+    high, low = two_product(rows.data, vector.take(rows.indices))
+    counts = np.diff(rows.indptr)
+    where = np.flatnonzero(counts)
+    counts = counts[where]
+    while len(high) > len(where):
+        owner = np.repeat(np.arange(len(where)), counts)
+        rank = np.arange(len(high)) - np.repeat(np.cumsum(counts) - counts, counts)
+        first = np.flatnonzero(rank % 2 == 0)
+        second = np.minimum(first + 1, len(high) - 1)
+        paired = (second > first) & (owner[second] == owner[first])
+        high, rest = two_sum(high[first], np.where(paired, high[second], 0.0))
+        low = low[first] + np.where(paired, low[second], 0.0) + rest
+        counts = (counts + 1) // 2
+    # The errors of many sums may add up. Therefore the part above half a unit is moved into the high part.
+    out[0][where], out[1][where] = two_sum(high, low)
+    return out
 
 
 class PartedRows:
@@ -41,8 +135,8 @@ def _clipped(norm: float, constant: float, X: NDArray, codes: NDArray[np.intp]) 
     return clip_rows(X, norm, constant), codes
 
 
-def _n_labels(part: tuple[ClippedRows, NDArray[np.intp]]) -> int:
-    return len(part[1])
+def _n_labels(kept: tuple[ClippedRows, NDArray[np.intp]]) -> int:
+    return len(kept[1])
 
 
 def _objective(
@@ -114,10 +208,10 @@ class PartedObjective(Objective):
         return self._without_rows.solver_of(second, lambda direction: self._sum(partial(_second_along, z, direction)))
 
     def certified_gradient(self, theta: Array) -> tuple[Array, float]:
-        return self._without_rows.certified(theta, self._sum(partial(_gradient_of_losses, theta)))
+        return self._without_rows.certified(theta, self._sum(methodcaller("gradient_of_losses", theta)))
 
     def precise_gradient(self, theta: Array) -> tuple[Array, float]:
-        return self._without_rows.precise(theta, self._sum(partial(_precise_blocks, theta)))
+        return self._without_rows.precise(theta, self._sum(methodcaller("precise_blocks", theta)))
 
 
 def objective_over(
@@ -130,16 +224,12 @@ def objective_over(
     """Return the objective that `make` returns for C, the ridge, the linear term and arrays, which may be in parts."""
     if not isinstance(arrays[0], PartedArray):
         return make(C, strong_convexity, linear, *arrays)
-    parts = KeptObjects(partial(make, 1.0, 0.0, np.zeros(linear.shape)), arrays, _n_rows)
+    parts = KeptObjects(partial(make, 1.0, 0.0, np.zeros(linear.shape)), arrays, attrgetter("n_rows"))
     return PartedObjective(parts, _itself, C, strong_convexity, linear)
 
 
 def _itself(objective: Objective) -> Objective:
     return objective
-
-
-def _n_rows(objective: Objective) -> int:
-    return objective.n_rows
 
 
 def _applied(task: Callable[..., Any], of_part: Callable[[Any], Objective], ratio: int, part: Any, rows: None) -> Any:
@@ -174,11 +264,3 @@ def _bends(theta: Array, objective: Objective) -> Bends:
         known = theta.tobytes(), objective.bends(objective.predictor(theta))
         vars(objective)["bends_at"] = known
     return known[1]
-
-
-def _gradient_of_losses(theta: Array, objective: Objective) -> Array:
-    return objective.gradient_of_losses(theta)
-
-
-def _precise_blocks(theta: Array, objective: Objective) -> list[Array]:
-    return objective.precise_blocks(theta)
