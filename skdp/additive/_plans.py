@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ from ..release.mismatch import declared_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved
 from ..release.theorems import Theorem
 from ..schema.columns import Columns
-from ..solvers.calibration import Calibration
 from ._cells import smoothed_shares
 
 Array = NDArray[np.float64]
@@ -53,6 +52,16 @@ _LEAST_SHARE = 2.0**-30
 
 #: A larger rest of the budget after the stages repeats the fit of the curves.
 LEAST_REST = 2.0**-20
+
+
+class Last(Protocol):
+    """The plan of a release after those of the model."""
+
+    @property
+    def release(self) -> Release: ...
+
+    @property
+    def event(self) -> PrivacyEvent: ...
 
 
 def cell_sensitivity(n_columns: int, with_labels: bool = False) -> int:
@@ -105,7 +114,7 @@ class Before:
             counts, event = l1_mechanism(part, float(moved), size), PureEvent(part)
         return cls((event,), (Release(COUNTS, counts, COUNT_SHARE, _COUNTS_THEOREM),), COUNT_SHARE)
 
-    def and_then(self, guarantee: PrivacyGuarantee, last: Calibration | None = None) -> PrivacyGuarantee:
+    def and_then(self, guarantee: PrivacyGuarantee, last: Last | None = None) -> PrivacyGuarantee:
         """Return the guarantee of these releases, of the model's releases, and of the last release."""
         events, releases = self.events + guarantee.events, self.releases + guarantee.releases
         if last is not None:

@@ -4,6 +4,7 @@ from ._base import Mechanism, NoNoise
 from ._bits import GENERATORS, BitStream, NoiseSource, OneStream, global_generators
 from ._calibrated import (
     TOTAL_BITS,
+    choice_mechanism,
     coordinate_variance,
     is_gaussian,
     l1_mechanism,
@@ -71,6 +72,7 @@ __all__ = [
     "UnaryChannel",
     "WindowChannel",
     "bingham_direction",
+    "choice_mechanism",
     "coordinate_variance",
     "discrete_gaussian",
     "discrete_laplace",

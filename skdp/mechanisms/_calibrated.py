@@ -13,6 +13,7 @@ from ._base import Mechanism, NoNoise
 from .discrete import DiscreteLaplaceMechanism
 from .gaussian import GammaMechanism, GaussianMechanism
 from .quantiles import ExactQuantiles, GridQuantiles, quantile_depth
+from .selection import BestChoices, GroupChoices
 
 #: Rounding of the totals adds less than 2**-13 to the sensitivity.
 TOTAL_BITS = 14
@@ -131,6 +132,35 @@ def quantile_mechanism(
         return GridQuantiles(cut, levels, whole, weights, rows), GaussianEvent(mu)
     pure = pure_share(epsilon, share)
     return GridQuantiles(pure_share(pure, 1 / n_cuts), levels, whole, weights, rows), PureEvent(pure)
+
+
+def choice_mechanism(epsilon: float, delta: float, share: float, sensitivity: float) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism for choices by scores that one record moves in one direction only.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Whole budget. If epsilon is infinite, the best candidate is chosen.
+    share : float
+        Part of the square of the GDP parameter, or of epsilon if delta is 0.
+    sensitivity : float
+        Largest change of one candidate's score between neighbouring data sets.
+
+    Returns
+    -------
+    mechanism : GroupChoices or BestChoices
+        Exponential for a positive delta, and permute-and-flip otherwise.
+    event : PrivacyEvent
+        Cost of the release.
+    """
+    if epsilon == math.inf:
+        return BestChoices(sensitivity), PureEvent(epsilon)
+    if delta > 0:
+        mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
+        choice = GroupChoices(bounded_range_epsilon(mu), sensitivity, monotone=True, bounded_range=True)
+        return choice, GaussianEvent(mu)
+    part = pure_share(epsilon, share)
+    return GroupChoices(part, sensitivity, monotone=True), PureEvent(part)
 
 
 def within_reach(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.float64]:

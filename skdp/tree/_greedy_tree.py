@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..accounting import PrivacyCost, PrivacyEvent
 from ..checks.params import check_boolean
 from ..checks.rules import Checked, Integer, OneOf, Or, Rules
-from ..mechanisms import coordinate_variance, is_gaussian
+from ..mechanisms import choice_mechanism, coordinate_variance, is_gaussian
 from ..parts.arrays import in_memory
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.mismatch import label_parts, warn_of_mismatch
@@ -30,7 +30,7 @@ from ..schema.bins import Bins
 from ..schema.columns import COLUMN_RULES, Columns, check_columns
 from ..sensitivity import sum_over_rows
 from ._base import MOST_CATEGORIES, TreeClassifier
-from ._outcomes import choice_mechanism, count_mechanism, leaf_counts
+from ._outcomes import count_mechanism, leaf_counts
 from ._smoothing import class_distributions, class_prior, few_records, totals_of
 from ._structure import ROUTED, walk_down
 

@@ -1,4 +1,4 @@
-"""The outcomes that leaves count, their sensitivity and their mechanisms; and mechanisms for choices.
+"""The outcomes that leaves count, their sensitivity and their mechanisms.
 
 Leaves count labels of records, or shares of two ends for targets.
 
@@ -20,13 +20,11 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
+from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
 from ..checks.data import known_labels
 from ..mechanisms import (
-    BestChoices,
     DiscreteLaplaceMechanism,
     GaussianMechanism,
-    GroupChoices,
     Mechanism,
     NoNoise,
     coordinate_variance,
@@ -102,18 +100,6 @@ def count_mechanism(
         return GaussianMechanism(mu, sensitivity, size, bits), GaussianEvent(mu)
     epsilon_of_release = pure_share(epsilon, share)
     return DiscreteLaplaceMechanism(epsilon_of_release, leaf_counts_l1(n_trees), size), PureEvent(epsilon_of_release)
-
-
-def choice_mechanism(epsilon: float, delta: float, share: float, sensitivity: float) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism for choices by scores that one record moves in one direction only."""
-    if epsilon == math.inf:
-        return BestChoices(sensitivity), PureEvent(epsilon)
-    if delta > 0:
-        mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
-        choice = GroupChoices(bounded_range_epsilon(mu), sensitivity, monotone=True, bounded_range=True)
-        return choice, GaussianEvent(mu)
-    epsilon_of_release = pure_share(epsilon, share)
-    return GroupChoices(epsilon_of_release, sensitivity, monotone=True), PureEvent(epsilon_of_release)
 
 
 def leaf_counts(structure: Structure, X: NDArray, codes: NDArray[np.intp], n_classes: int) -> Array:

@@ -13,6 +13,7 @@ from ..checks.rules import Checked
 from ..mechanisms import (
     Mechanism,
     NoNoise,
+    choice_mechanism,
     coordinate_variance,
     even_levels,
     l2_mechanism,
@@ -22,7 +23,7 @@ from ..mechanisms import (
 from ..release.session import PrivacyGuarantee, Release, Reserved
 from ..release.theorems import Theorem
 from ..solvers.target_range import TargetRange
-from ._outcomes import Labels, Outcome, choice_mechanism, count_mechanism
+from ._outcomes import Labels, Outcome, count_mechanism
 from ._weights import Step
 
 CUTS = "cut points"

@@ -16,6 +16,7 @@ from skdp import BudgetAccountant, DPAdditiveClassifier, DPAdditiveRegressor, Ob
 from skdp.accounting import bounded_range_mu, gaussian_mu
 from skdp.additive._engines import AGAIN, N_STEPS
 from skdp.additive._plans import COUNTS
+from skdp.additive._scores import POWER
 from skdp.additive._stages import n_stages
 from skdp.solvers.calibration import SHARE
 from skdp.solvers.descent import GRADIENTS
@@ -320,11 +321,12 @@ def test_pure_parts_are_never_more_than_the_whole():
             assert math.fsum(event.epsilon for event in plan.events) <= epsilon
 
 
-def test_gaussian_steps_and_counts_are_the_budget_exactly():
-    counts, steps = classifier(epsilon=0.7).privacy_plan(n_features=4).events
+def test_gaussian_releases_are_the_budget_exactly():
+    parts = [event.noise_mu for event in classifier(epsilon=0.7).privacy_plan(n_features=4).events]
+    assert len(parts) == 3
     whole = gaussian_mu(0.7, 1e-5)
-    assert math.hypot(counts.noise_mu, steps.noise_mu) == pytest.approx(whole, rel=1e-9)
-    assert math.hypot(counts.noise_mu, steps.noise_mu) <= whole
+    assert math.hypot(*parts) == pytest.approx(whole, rel=1e-9)
+    assert math.hypot(*parts) <= whole
 
 
 @pytest.mark.parametrize("interactions", [None, "auto", "none chosen", [("age", "town"), ("income", "rooms")]])
@@ -361,6 +363,10 @@ def test_the_noise_that_is_drawn_is_the_budget_exactly(interactions, kind):
         elif label.startswith("table"):
             bound = {"two": 1, "three": math.sqrt(2), "numbers": math.sqrt(1 + 0.3**2 + 0.3**2)}[kind]
             mus[label] = bound / own.scale
+        elif label == POWER:
+            # One record adds an error between 0 and 1 for each power.
+            assert (own.sensitivity, own.monotone) == (1, True)
+            mus[label] = bounded_range_mu(own.epsilon)
         elif label == RANGE:
             mus[label] = bounded_range_mu(own.epsilon)
         elif label == LOCATION:

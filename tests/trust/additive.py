@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.additive import _classifier, _engines, _means, _plans, _regressor, _stages
+from skdp.additive import _classifier, _engines, _means, _plans, _regressor, _scores, _stages
 from skdp.additive._gradients import CellGradients
 from skdp.mechanisms import ExponentialMechanism, GroupChoices
 from skdp.solvers.target_range import RANGE
@@ -159,7 +159,10 @@ def choices_of_pairs(subject, epsilon, delta):
             moves = (subject.moves or replayed)(estimator, pair, found)
             other = transcript(estimator, pair[1], found)
             laws = [
-                [log_law(ExponentialMechanism(m.epsilon, m.sensitivity), own[place].value[0]) for own in (found, other)]
+                [
+                    log_law(ExponentialMechanism(m.epsilon, m.sensitivity, m.monotone), own[place].value[0])
+                    for own in (found, other)
+                ]
                 for place, m in ((place, release.mechanism) for place, release in found.items())
                 # The range of the targets is audited by itself.
                 if isinstance(m, GroupChoices) and place[1] != RANGE
@@ -303,6 +306,11 @@ def choice_not_paid():
     return replaced(_stages, "bounded_range_epsilon", whole)
 
 
+def errors_of_many():
+    """Choose a power by errors of forty times the size."""
+    return replaced(_scores, "errors_of_powers", lambda true: lambda logits, labels: 40 * true(logits, labels))
+
+
 def quarter_of_the_table():
     """Release tables with noise for a quarter of the contributions."""
 
@@ -398,6 +406,7 @@ SUBJECTS = [
         mutants={
             "quarter of the sensitivity of tables": quarter_of_the_table,
             "residuals not clipped": long_residuals_of_labels,
+            "errors not limited": errors_of_many,
         },
     ),
     Subject(
