@@ -10,10 +10,12 @@ import pytest
 from scipy import special
 
 from skdp import DPAdditiveClassifier
+from skdp.additive import _scores
 from skdp.additive._plans import COUNTS
 from skdp.additive._scores import POWER, POWERS, Link, PowerChoice, errors_of_powers
-from skdp.mechanisms import GroupChoices
+from skdp.mechanisms import ExponentialMechanism, GroupChoices
 from skdp.solvers.linear_rule import probabilities
+from tests.trust.choices import log_law
 
 
 class Session:
@@ -42,6 +44,29 @@ def test_one_record_raises_each_error_by_at_most_one(n_classes):
         moves.append(moved)
     assert np.min(moves) >= 0
     assert 0.999 < np.max(moves) <= 1
+
+
+def loss_of_one_record(n_classes):
+    """The largest difference between the changes of two log-probabilities of the choice, over its epsilon."""
+    choice, session, worst = PowerChoice.of(1.0, 1e-6), Session(), 0.0
+    mechanism = choice.release.mechanism
+    law = ExponentialMechanism(mechanism.epsilon, mechanism.sensitivity, mechanism.monotone)
+    logits, labels = records(n_classes)
+    for k in range(len(labels)):
+        found = []
+        for others in (slice(k), slice(k + 1)):
+            choice.chosen(session, Link(), logits[others], labels[others], 300.0)
+            found.append(log_law(law, session.scores))
+        worst = max(worst, float(np.ptp(found[1] - found[0])))
+    return worst / mechanism.epsilon
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_the_law_of_the_choice_moves_by_its_epsilon_at_most(n_classes, monkeypatch):
+    assert 0.1 < loss_of_one_record(n_classes) <= 1
+    true = _scores.errors_of_powers
+    monkeypatch.setattr(_scores, "errors_of_powers", lambda *args: 10 * true(*args))
+    assert loss_of_one_record(n_classes) > 1
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.additive import _classifier, _engines, _means, _plans, _regressor, _scores, _stages
+from skdp.additive import _classifier, _engines, _means, _plans, _regressor, _stages
 from skdp.additive._gradients import CellGradients
 from skdp.mechanisms import ExponentialMechanism, GroupChoices
 from skdp.solvers.target_range import RANGE
@@ -306,11 +306,6 @@ def choice_not_paid():
     return replaced(_stages, "bounded_range_epsilon", whole)
 
 
-def errors_of_many():
-    """Choose a power by errors of forty times the size."""
-    return replaced(_scores, "errors_of_powers", lambda true: lambda logits, labels: 40 * true(logits, labels))
-
-
 def quarter_of_the_table():
     """Release tables with noise for a quarter of the contributions."""
 
@@ -406,7 +401,6 @@ SUBJECTS = [
         mutants={
             "quarter of the sensitivity of tables": quarter_of_the_table,
             "residuals not clipped": long_residuals_of_labels,
-            "errors not limited": errors_of_many,
         },
     ),
     Subject(
