@@ -159,8 +159,8 @@ def choice_mechanism(epsilon: float, delta: float, share: float, sensitivity: fl
         mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
         choice = GroupChoices(bounded_range_epsilon(mu), sensitivity, monotone=True, bounded_range=True)
         return choice, GaussianEvent(mu)
-    part = pure_share(epsilon, share)
-    return GroupChoices(part, sensitivity, monotone=True), PureEvent(part)
+    epsilon_of_release = pure_share(epsilon, share)
+    return GroupChoices(epsilon_of_release, sensitivity, monotone=True), PureEvent(epsilon_of_release)
 
 
 def within_reach(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.float64]:
