@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,23 +43,6 @@ def cells(record: Record) -> tuple[str, ...]:
     )
 
 
-def _row(record: Record) -> dict[str, Any]:
-    """Return a record as a row of a data frame."""
-    return {
-        "time": record.time,
-        "estimator": record.estimator,
-        "label": record.label,
-        "division": record.division,
-        "part": record.part,
-        "relation": record.relation.value,
-        "epsilon": record.cost.epsilon,
-        "delta": record.cost.delta,
-        "mu": record.cost.mu(),
-        "events": record.cost.events,
-        "releases": record.releases,
-    }
-
-
 def to_frame(records: Sequence[Record]) -> pandas.DataFrame:
     """Return the records as a data frame, with the same columns if there are no records."""
     try:
@@ -68,7 +51,11 @@ def to_frame(records: Sequence[Record]) -> pandas.DataFrame:
         raise ImportError("BudgetAccountant.to_frame needs pandas: pip install pandas") from error
     texts, numbers = ("estimator", "label", "part", "relation"), ("epsilon", "delta", "mu")
     columns = ["time", "estimator", "label", "division", "part", "relation", *numbers, "events", "releases"]
-    frame = pandas.DataFrame([_row(record) for record in records], columns=columns)
+    rows = [
+        {**vars(record), **vars(record.cost), "relation": record.relation.value, "mu": record.cost.mu()}
+        for record in records
+    ]
+    frame = pandas.DataFrame(rows, columns=columns)
     frame["time"] = pandas.to_datetime(frame["time"], utc=True)
     return frame.astype({**dict.fromkeys(texts, str), "division": "Int64", **dict.fromkeys(numbers, float)})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from ._fits import as_data_set, check_estimator, claimed, coins, number_of_recor
 from ._numbers import check_can_score, membership_scores, ranks
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MembershipInferenceDisplay:
     """Display of membership inference by a threshold on the fit of a model to a record.
 
@@ -63,22 +65,12 @@ class MembershipInferenceDisplay:
     True
     """
 
-    def __init__(
-        self,
-        *,
-        fpr: NDArray[np.float64],
-        tpr: NDArray[np.float64],
-        roc_auc: float,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        estimator_name: str | None = None,
-    ) -> None:
-        self.fpr = fpr
-        self.tpr = tpr
-        self.roc_auc = roc_auc
-        self.epsilon = epsilon
-        self.delta = delta
-        self.estimator_name = estimator_name
+    fpr: NDArray[np.float64]
+    tpr: NDArray[np.float64]
+    roc_auc: float
+    epsilon: float | None = None
+    delta: float | None = None
+    estimator_name: str | None = None
 
     @property
     def advantage(self) -> float:

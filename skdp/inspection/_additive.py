@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ _MOST_PANELS = 36
 _PANEL = 2.9, 2.3
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AdditiveTermsDisplay:
     """Display of the curves of a private additive model within the noise, with one panel for each column.
 
@@ -98,30 +100,16 @@ class AdditiveTermsDisplay:
     [256, 256, 256, 256]
     """
 
-    def __init__(
-        self,
-        *,
-        terms: list[Array],
-        noise: list[Array],
-        most_noise: list[Array],
-        level: float,
-        term_names: list[str],
-        cell_names: list[list[str]],
-        bin_edges: list[Array | None],
-        output_names: list[str],
-        estimator_name: str | None = None,
-        x_scales: list[dict[str, Any]] | None = None,
-    ) -> None:
-        self.terms = terms
-        self.noise = noise
-        self.most_noise = most_noise
-        self.level = level
-        self.term_names = term_names
-        self.cell_names = cell_names
-        self.bin_edges = bin_edges
-        self.output_names = output_names
-        self.estimator_name = estimator_name
-        self.x_scales = x_scales
+    terms: list[Array]
+    noise: list[Array]
+    most_noise: list[Array]
+    level: float
+    term_names: list[str]
+    cell_names: list[list[str]]
+    bin_edges: list[Array | None]
+    output_names: list[str]
+    estimator_name: str | None = None
+    x_scales: list[dict[str, Any]] | None = None
 
     @classmethod
     def from_estimator(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
@@ -30,6 +31,7 @@ def axes_of(ax: Any) -> Any:
     return pyplot().subplots(layout="constrained")[1] if ax is None else ax
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CoefficientUncertaintyDisplay:
     """Display of the coefficients of a private linear model, with intervals of the noise.
 
@@ -93,24 +95,13 @@ class CoefficientUncertaintyDisplay:
     True
     """
 
-    def __init__(
-        self,
-        *,
-        coef: NDArray[np.float64],
-        lower: NDArray[np.float64],
-        upper: NDArray[np.float64],
-        level: float,
-        feature_names: list[str],
-        output_names: list[str],
-        estimator_name: str | None = None,
-    ) -> None:
-        self.coef = coef
-        self.lower = lower
-        self.upper = upper
-        self.level = level
-        self.feature_names = feature_names
-        self.output_names = output_names
-        self.estimator_name = estimator_name
+    coef: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    level: float
+    feature_names: list[str]
+    output_names: list[str]
+    estimator_name: str | None = None
 
     @classmethod
     def from_estimator(
@@ -221,6 +212,7 @@ class CoefficientUncertaintyDisplay:
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LedgerDisplay:
     """Display of the spent budget after each charge, up to its ceiling.
 
@@ -267,20 +259,11 @@ class LedgerDisplay:
     array([0.5, 1.5])
     """
 
-    def __init__(
-        self,
-        *,
-        spent: NDArray[np.float64],
-        summed: NDArray[np.float64],
-        ceiling: Budget,
-        names: Sequence[str],
-        times: Sequence[datetime],
-    ) -> None:
-        self.spent = spent
-        self.summed = summed
-        self.ceiling = ceiling
-        self.names = names
-        self.times = times
+    spent: NDArray[np.float64]
+    summed: NDArray[np.float64]
+    ceiling: Budget
+    names: Sequence[str]
+    times: Sequence[datetime]
 
     @classmethod
     def from_accountant(cls, accountant: BudgetAccountant, *, plot: bool = True, ax: Any = None, **kwargs: Any) -> Self:

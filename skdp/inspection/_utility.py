@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..checks.silence import parts_of
 from ._displays import axes_of
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivacyUtilityDisplay:
     """Display of a score of an estimator at several epsilons: its mean, and its spread over noise and splits.
 
@@ -70,20 +72,11 @@ class PrivacyUtilityDisplay:
     (2, 10)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilons: NDArray[np.float64],
-        scores: NDArray[np.float64],
-        baseline: NDArray[np.float64] | None = None,
-        score_name: str | None = None,
-        estimator_name: str | None = None,
-    ) -> None:
-        self.epsilons = epsilons
-        self.scores = scores
-        self.baseline = baseline
-        self.score_name = score_name
-        self.estimator_name = estimator_name
+    epsilons: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    baseline: NDArray[np.float64] | None = None
+    score_name: str | None = None
+    estimator_name: str | None = None
 
     @classmethod
     def from_estimator(

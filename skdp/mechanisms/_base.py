@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,6 +63,36 @@ class Mechanism(ABC):
         """
 
 
+class LatticeMechanism(Mechanism):
+    """Addition of noise in whole steps of a lattice to which the value is rounded."""
+
+    step: float
+
+    @abstractmethod
+    def _noise(self, size: int, stream: BitStream) -> NDArray[np.int64]:
+        """Draw the noise of so many numbers, in lattice steps."""
+
+    def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
+        """Return `value` plus noise, on the lattice.
+
+        Parameters
+        ----------
+        value : array-like
+            Value of the query.
+        stream : BitStream
+            Source of bits.
+
+        Returns
+        -------
+        released : ndarray
+            Multiples of the lattice step, in the shape of `value`.
+        """
+        lattice = to_lattice(value, self.step)
+        noise = self._noise(lattice.size, stream)
+        return from_lattice(lattice + noise.reshape(lattice.shape), self.step)
+
+
+@dataclass(frozen=True)
 class NoNoise(Mechanism):
     """The release for epsilon = inf: the value itself, without any guarantee.
 
@@ -71,11 +102,10 @@ class NoNoise(Mechanism):
         Largest change by one record, for information only.
     """
 
+    sensitivity: float
+
     name = "none (epsilon=inf)"
     norm = "L2"
-
-    def __init__(self, sensitivity: float) -> None:
-        self.sensitivity = sensitivity
 
     @property
     def scale(self) -> float:
@@ -98,12 +128,3 @@ class NoNoise(Mechanism):
             A copy of `value`.
         """
         return np.array(value, dtype=np.float64)
-
-    def __repr__(self) -> str:
-        return f"NoNoise(sensitivity={self.sensitivity!r})"
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, NoNoise) and other.sensitivity == self.sensitivity
-
-    def __hash__(self) -> int:
-        return hash((NoNoise, self.sensitivity))

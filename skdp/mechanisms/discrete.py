@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ._base import Mechanism, from_lattice, to_lattice
+from ._base import LatticeMechanism
 from ._bits import BitStream
 from ._exact import bernoulli_exp, geometric, uniform_below
 
@@ -87,7 +87,7 @@ def discrete_laplace(scale: Fraction | int, size: int, stream: BitStream) -> NDA
 
 
 @dataclass(frozen=True)
-class DiscreteLaplaceMechanism(Mechanism):
+class DiscreteLaplaceMechanism(LatticeMechanism):
     """Epsilon-DP release of a vector of lattice points, by L1 sensitivity.
 
     Parameters
@@ -124,24 +124,8 @@ class DiscreteLaplaceMechanism(Mechanism):
         """Scale of the noise, in units of the query."""
         return float(self.lattice_scale) * self.step
 
-    def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return `value` plus noise, on the lattice.
-
-        Parameters
-        ----------
-        value : array-like
-            Value of the query.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        released : ndarray
-            Multiples of the lattice step, in the shape of `value`.
-        """
-        lattice = to_lattice(value, self.step)
-        noise = discrete_laplace(self.lattice_scale, lattice.size, stream)
-        return from_lattice(lattice + noise.reshape(lattice.shape), self.step)
+    def _noise(self, size: int, stream: BitStream) -> NDArray[np.int64]:
+        return discrete_laplace(self.lattice_scale, size, stream)
 
 
 def discrete_gaussian(sigma: Fraction | float, size: int, stream: BitStream) -> NDArray[np.int64]:

@@ -27,9 +27,9 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ._base import Mechanism, from_lattice, lattice_step, to_lattice
+from ._base import LatticeMechanism, lattice_step
 from ._bits import BitStream
 from ._normals import LazyGamma, rounded_normals
 
@@ -39,7 +39,7 @@ LATTICE_BITS = 30
 _LEAST_STEP = 2.0**-900
 
 
-class RoundedMechanism(Mechanism):
+class RoundedMechanism(LatticeMechanism):
     """Noise of a scale that is the sensitivity over a privacy parameter, rounded to a lattice."""
 
     size: int
@@ -60,7 +60,7 @@ class RoundedMechanism(Mechanism):
         return rounded_normal(scale, size, stream)
 
     @property
-    def step(self) -> float:
+    def step(self) -> float:  # type: ignore[override]
         """Lattice step."""
         return lattice_step(self.sensitivity / self.parameter, self.lattice_bits)
 
@@ -74,24 +74,8 @@ class RoundedMechanism(Mechanism):
         """Scale of the noise, in units of the query."""
         return (self.sensitivity + 2 * self.rounding) / self.parameter * (1 + 2.0**-48)
 
-    def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return `value` plus noise, on the lattice.
-
-        Parameters
-        ----------
-        value : array-like
-            Value of the query.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        released : ndarray
-            Multiples of the lattice step, in the shape of `value`.
-        """
-        lattice = to_lattice(value, self.step)
-        noise = self._draw(self.scale / self.step, lattice.size, stream)
-        return from_lattice(lattice + noise.reshape(lattice.shape), self.step)
+    def _noise(self, size: int, stream: BitStream) -> NDArray[np.int64]:
+        return self._draw(self.scale / self.step, size, stream)
 
 
 def rounded_normal(scale: float, size: int, stream: BitStream) -> NDArray[np.int64]:

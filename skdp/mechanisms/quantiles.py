@@ -31,7 +31,7 @@ one group. Shares are multiples of a power of two, so that scores are exact.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -232,6 +232,7 @@ class GridQuantiles(Mechanism):
         return _edges(value, self.levels, self.whole, choose, self.weights)
 
 
+@dataclass(frozen=True)
 class ExactQuantiles(NoNoise):
     """Quantiles without noise: the best edges of a public grid.
 
@@ -247,11 +248,14 @@ class ExactQuantiles(NoNoise):
         Largest number of records that are added or removed together.
     """
 
-    def __init__(self, levels: Levels, whole: int, weights: tuple[float, ...] = (), rows: int = 1) -> None:
-        super().__init__(float(rows))
-        self.weights = weights
-        self.levels = levels
-        self.whole = whole
+    sensitivity: float = field(init=False, repr=False)
+    levels: Levels
+    whole: int
+    weights: tuple[float, ...] = field(default=(), repr=False)
+    rows: int = field(default=1, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sensitivity", float(self.rows))
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
         """Return quantiles.
@@ -273,12 +277,3 @@ class ExactQuantiles(NoNoise):
             return int(np.argmax(np.where(scores == scores.max(), weights, -np.inf)))
 
         return _edges(value, self.levels, self.whole, choose, self.weights)
-
-    def __repr__(self) -> str:
-        return f"ExactQuantiles(levels={self.levels!r}, whole={self.whole!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ExactQuantiles) and vars(other) == vars(self)
-
-    def __hash__(self) -> int:
-        return hash((ExactQuantiles, self.levels, self.whole, self.weights))

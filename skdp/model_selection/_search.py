@@ -66,47 +66,23 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
     _public = frozenset({"strategy_"})
 
     estimator: Any
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        strategy: str = "auto",
-        scoring: str = "accuracy",
-        validation_fraction: float = 0.2,
-        mean_runs: float | None = None,
-        refit: bool | str = "auto",
-        label_weights: Any = None,
-        loss_bound: float = 5.0,
-        bounds_y: Any = None,
-        n_bins: int = 10,
-        rows_per_group: int | None = None,
-        schema: Any = None,
-        accountant: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.delta = delta
-        self.strategy = strategy
-        self.scoring = scoring
-        self.validation_fraction = validation_fraction
-        self.mean_runs = mean_runs
-        self.refit = refit
-        self.label_weights = label_weights
-        self.loss_bound = loss_bound
-        self.bounds_y = bounds_y
-        self.n_bins = n_bins
-        self.rows_per_group = rows_per_group
-        self.schema = schema
-        self.accountant = accountant
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float
+    delta: float
+    strategy: str
+    scoring: str
+    validation_fraction: float
+    mean_runs: float | None
+    refit: bool | str
+    label_weights: Any
+    loss_bound: float
+    bounds_y: Any
+    n_bins: int
+    rows_per_group: int | None
+    schema: Any
+    accountant: Any
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
 
     @abstractmethod
     def _settings(self, source: NoiseSource | None) -> list[dict[str, Any]]:
@@ -689,26 +665,24 @@ class DPGridSearchCV(PrivateSearch):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            estimator,
-            epsilon=epsilon,
-            delta=delta,
-            strategy=strategy,
-            scoring=scoring,
-            validation_fraction=validation_fraction,
-            mean_runs=mean_runs,
-            refit=refit,
-            label_weights=label_weights,
-            loss_bound=loss_bound,
-            bounds_y=bounds_y,
-            n_bins=n_bins,
-            rows_per_group=rows_per_group,
-            schema=schema,
-            accountant=accountant,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.delta = delta
+        self.strategy = strategy
+        self.scoring = scoring
+        self.validation_fraction = validation_fraction
+        self.mean_runs = mean_runs
+        self.refit = refit
+        self.label_weights = label_weights
+        self.loss_bound = loss_bound
+        self.bounds_y = bounds_y
+        self.n_bins = n_bins
+        self.rows_per_group = rows_per_group
+        self.schema = schema
+        self.accountant = accountant
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
         self.param_grid = param_grid
 
     def _settings(self, source: NoiseSource | None) -> list[dict[str, Any]]:
@@ -781,26 +755,24 @@ class DPRandomizedSearchCV(PrivateSearch):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            estimator,
-            epsilon=epsilon,
-            delta=delta,
-            strategy=strategy,
-            scoring=scoring,
-            validation_fraction=validation_fraction,
-            mean_runs=mean_runs,
-            refit=refit,
-            label_weights=label_weights,
-            loss_bound=loss_bound,
-            bounds_y=bounds_y,
-            n_bins=n_bins,
-            rows_per_group=rows_per_group,
-            schema=schema,
-            accountant=accountant,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.delta = delta
+        self.strategy = strategy
+        self.scoring = scoring
+        self.validation_fraction = validation_fraction
+        self.mean_runs = mean_runs
+        self.refit = refit
+        self.label_weights = label_weights
+        self.loss_bound = loss_bound
+        self.bounds_y = bounds_y
+        self.n_bins = n_bins
+        self.rows_per_group = rows_per_group
+        self.schema = schema
+        self.accountant = accountant
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
         self.param_distributions = param_distributions
         self.n_iter = n_iter
 

@@ -297,12 +297,12 @@ def _columns_of(X: Any, columns: Any) -> Any:
 
 def _transformed(transformer: Any, X: Any) -> Any:
     """Transform rows so that each has the same bits as alone."""
-    made = transformer.transform(X)
+    rows = transformer.transform(X)
     if type(transformer) in _EXACT or hasattr(X, "tocsr"):
-        return made
+        return rows
     if type(transformer) is Normalizer:
-        return _like(made, _normalized(check_quietly(X, dtype=list(FLOATS)), transformer.norm))
-    return _like(made, np.vstack([transformer.transform(take(X, np.array([row]))) for row in range(X.shape[0])]))
+        return _like(rows, _normalized(check_quietly(X, dtype=list(FLOATS)), transformer.norm))
+    return _like(rows, np.vstack([transformer.transform(take(X, np.array([i]))) for i in range(X.shape[0])]))
 
 
 def _normalized(X: NDArray, norm: str) -> NDArray:
@@ -319,14 +319,31 @@ def _normalized(X: NDArray, norm: str) -> NDArray:
     return X / length[:, None]
 
 
-def _like(made: Any, values: NDArray) -> Any:
-    """Return values in the container of the output of a transformer."""
-    if hasattr(made, "iloc"):
-        return type(made)(values, index=made.index, columns=made.columns)
-    return type(made)(values, schema=made.columns) if hasattr(made, "columns") else values
+def _like(rows: Any, values: NDArray) -> Any:
+    """Return values in the container of the rows."""
+    if hasattr(rows, "iloc"):
+        return type(rows)(values, index=rows.index, columns=rows.columns)
+    return type(rows)(values, schema=rows.columns) if hasattr(rows, "columns") else values
 
 
-class WithoutRecords(TransformerMixin, BaseEstimator):
+class _AcceptsNoRows(TransformerMixin, BaseEstimator):
+    """A transformer around another one, which has a row of zeros for data without rows."""
+
+    def transform(self, X: Any) -> Any:
+        """Transform each row separately. There may be none."""
+        if X.shape[0] == 0:
+            return take(self.transformer_.transform(self.row_), np.arange(0))
+        return self._transformed(X)
+
+    def _transformed(self, X: Any) -> Any:
+        return _transformed(self.transformer_, X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
+        """Return the transformer's names."""
+        return self.transformer_.get_feature_names_out(input_features)
+
+
+class WithoutRecords(_AcceptsNoRows):
     """A stateless transformer that is fitted to one row of zeros, and accepts data without rows."""
 
     def __init__(self, transformer: Any) -> None:
@@ -338,18 +355,8 @@ class WithoutRecords(TransformerMixin, BaseEstimator):
         self.transformer_ = clone(self.transformer).fit(self.row_)
         return self
 
-    def transform(self, X: Any) -> Any:
-        """Transform each row separately. There may be none."""
-        if X.shape[0] == 0:
-            return take(self.transformer_.transform(self.row_), np.arange(0))
-        return _transformed(self.transformer_, X)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
-        """Return the transformer's names."""
-        return self.transformer_.get_feature_names_out(input_features)
-
-
-class FiniteRows(TransformerMixin, BaseEstimator):
+class FiniteRows(_AcceptsNoRows):
     """A private transformer with finite output, also without rows, for later steps."""
 
     # Projections of rows of nearly the largest numbers overflow, and the next step would fail on that record.
@@ -365,17 +372,10 @@ class FiniteRows(TransformerMixin, BaseEstimator):
         self.transformer_ = self.transformer.fit(X, y, **_given(self.groups))
         return self
 
-    def transform(self, X: Any) -> Any:
-        """Transform rows into finite rows. There may be none."""
-        if X.shape[0] == 0:
-            return take(self.transformer_.transform(self.row_), np.arange(0))
+    def _transformed(self, X: Any) -> Any:
         with np.errstate(all="ignore"):
-            made = _transformed(self.transformer_, X)
-        return _like(made, np.nan_to_num(np.asarray(made, dtype=np.float64), posinf=_FAR, neginf=-_FAR))
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
-        """Return the transformer's names."""
-        return self.transformer_.get_feature_names_out(input_features)
+            rows = super()._transformed(X)
+        return _like(rows, np.nan_to_num(np.asarray(rows, dtype=np.float64), posinf=_FAR, neginf=-_FAR))
 
 
 class OfGroups(BaseEstimator):

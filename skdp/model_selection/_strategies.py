@@ -43,30 +43,22 @@ class Task:
     test: NDArray[np.intp] | None
 
 
+@dataclass(eq=False)
 class SearchContext:
     """The data, settled prices, score, charged session and randomness that a strategy works with."""
 
-    # Scores read `y`, and estimators are fitted to `targets`. `members` holds the group of each row, if groups count.
-
-    def __init__(
-        self,
-        X: Any,
-        y: NDArray,
-        targets: NDArray,
-        prices: Prices,
-        score: Any,
-        session: ReleaseSession,
-        source: NoiseSource,
-        n_jobs: int | None,
-        unit: Unit = ONE_RECORD,
-        members: NDArray[np.intp] | None = None,
-    ) -> None:
-        self.unit, self.members = unit, members
-        self.X, self.y, self.targets = X, y, targets
-        self.prices, self.score, self.session, self.source, self.n_jobs = prices, score, session, source, n_jobs
-        self._labelled = is_classifier(prices.candidates[0].estimator)
-        self._fits = 0
-        self._may_score: NDArray[np.bool_] | None = None
+    X: Any
+    y: NDArray  # Read by scores.
+    targets: NDArray  # Estimators are fitted to these.
+    prices: Prices
+    score: Any
+    session: ReleaseSession
+    source: NoiseSource
+    n_jobs: int | None
+    unit: Unit = ONE_RECORD
+    members: NDArray[np.intp] | None = None  # Group of each row, if groups count.
+    _fits: int = 0
+    _may_score: NDArray[np.bool_] | None = None
 
     def divide(self, probabilities: tuple[float, ...]) -> list[NDArray[np.intp]]:
         """Assign each record, or each group with all of its records, to a part. Return the rows of each part."""
@@ -115,7 +107,7 @@ class SearchContext:
 
     def _known(self, rows: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
         """Leave out rows with unknown labels, as each fit would. A part with such rows only could make it fail."""
-        if self._labelled:
+        if is_classifier(self.prices.candidates[0].estimator):
             return np.flatnonzero(self.y >= 0) if rows is None else rows[self.y[rows] >= 0]
         return rows
 
