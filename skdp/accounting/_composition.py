@@ -361,7 +361,7 @@ def _parameters(epsilon: float, delta: float, first: str = "") -> tuple[float, t
 
 
 #: Above this ceiling, the composed distribution of a plan would be too long.
-_MOST_EPSILON = 100.0
+_MOST_COMPOSED_EPSILON = 100.0
 
 #: Largest number of entries of a plan, so that a wrong number is refused at once.
 _MOST_ENTRIES = 1_000_000
@@ -497,7 +497,7 @@ def _guarantee(entries: tuple[PrivacyCost, ...], ceiling: Budget) -> Budget:
     epsilons.append(renyi_epsilon(tuple(events.elements()), ceiling.delta))
     epsilons += _by_filters(entries, ceiling)
     # The sum of squares of Gaussian events is exact.
-    if ceiling.epsilon <= _MOST_EPSILON and not all(isinstance(event, GaussianEvent) for event in events):
+    if ceiling.epsilon <= _MOST_COMPOSED_EPSILON and not all(isinstance(event, GaussianEvent) for event in events):
         with suppress(OverflowError):
             distribution = compose_events(events, PROFILE_INTERVAL)
             epsilons.append(distribution.get_epsilon_for_delta(ceiling.delta))

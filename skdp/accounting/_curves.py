@@ -31,6 +31,7 @@ from scipy import optimize, special
 from ..checks.values import shown
 
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
+# For mu up to 1, so many nodes are enough for the identity above, to a few units in the last place.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 #: Relative margin by which calibrated noise exceeds the computed root. The curve is evaluated to about

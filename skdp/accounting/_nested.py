@@ -28,7 +28,7 @@ _CONVERSION_ORDERS = 1 + 2.0 ** np.arange(13, -3.1, -0.25)
 _PAIR_DELTA = 2.0**-30
 
 #: More than the rounding of a bound on a divergence.
-_UP = 1 + 2.0**-40
+_ABOVE_ROUNDING = 1 + 2.0**-40
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class RepeatedSelectionEvent(PrivacyEvent):
             once = math.fsum(event.rdp(higher) for event in self.events)
             whole = min(whole, once + second + math.log(self.mean) / (higher - 1))
         pure = self.pure_epsilon()
-        return min(whole * _UP, PureEvent(pure).rdp(order) if math.isfinite(pure) else math.inf)
+        return min(whole * _ABOVE_ROUNDING, PureEvent(pure).rdp(order) if math.isfinite(pure) else math.inf)
 
     def profiles(self, t: NDArray[np.float64]) -> Profiles:
         pure = self.pure_epsilon()
@@ -246,4 +246,4 @@ def renyi_epsilon(events: tuple[PrivacyEvent, ...], delta: float) -> float:
         offset = math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
         if offset < least:
             least = min(least, math.fsum(count * event.rdp(order) for event, count in counts.items()) + offset)
-    return max(least, 0.0) * _UP
+    return max(least, 0.0) * _ABOVE_ROUNDING

@@ -35,7 +35,7 @@ GAUSSIAN_RATIO = 3.7
 # Numbers of points at which the profile is compared with Gaussian curves, and of points of its convex hull.
 _GRID, _HULL = 1200, 2000
 # Up to this value, their exponentials, and products of them, are finite.
-_MOST_EPSILON = 300.0
+_FINITE_EPSILON = 300.0
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ class ObjectiveCurve:
     def _reach(self, mu: float, deviations: float) -> float:
         """Return an epsilon beyond which delta is negligible, if its exponential is finite."""
         widest = max(multiple for _, multiple in self.terms) * mu
-        return min(self.threshold(mu) + widest**2 / 2 + deviations * widest, _MOST_EPSILON)
+        return min(self.threshold(mu) + widest**2 / 2 + deviations * widest, _FINITE_EPSILON)
 
 
 def _lower_hull(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[int]:
@@ -367,8 +367,8 @@ def _gdp(curve: ObjectiveCurve, mu: float) -> float:
         largest = c
     else:
         largest = curve._reach(mu, 16.0)
-        while largest < _MOST_EPSILON and float(curve.profile(np.array(largest), mu)) > NEGLIGIBLE_DELTA:
-            largest = min(1.25 * largest, _MOST_EPSILON)
+        while largest < _FINITE_EPSILON and float(curve.profile(np.array(largest), mu)) > NEGLIGIBLE_DELTA:
+            largest = min(1.25 * largest, _FINITE_EPSILON)
         if float(curve.profile(np.array(largest), mu)) > NEGLIGIBLE_DELTA:
             return math.inf
     # The grid is finer at the left end, where the tied profile has an infinite slope.

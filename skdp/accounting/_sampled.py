@@ -43,14 +43,14 @@ from ._loss_distribution import NEGLIGIBLE, PrivacyLossDistribution, Profiles
 _RESOLUTION = 20.0
 
 # Beyond so many lattice points for a step, or so many steps, Rényi divergences are used, because they are faster.
-_MOST_POINTS = 4e5
+_MOST_POINTS_OF_STEP = 4e5
 _MOST_STEPS = 10**5
 
 # Relative margin when curves are compared on a grid, which is more than their rounding.
 _MARGIN = 1e-6
 
 # Relative precision of the noise.
-_TOLERANCE = 1e-4
+_NOISE_TOLERANCE = 1e-4
 
 #: Every step has at least the noise of a third of the sensitivity, and at least the noise without sampling. Otherwise,
 #: if a record is sampled very rarely, delta could be the probability of disclosing a record completely.
@@ -181,7 +181,7 @@ def _gdp(event: SampledGaussianEvent) -> float:
     divergences = np.array([event.rdp(order) for order in _ORDERS])
     deltas = _delta_by_divergences(divergences, grid)
     interval = spread / _RESOLUTION
-    if event.n_steps <= _MOST_STEPS and 20 * event.noise_mu / interval <= _MOST_POINTS:
+    if event.n_steps <= _MOST_STEPS and 20 * event.noise_mu / interval <= _MOST_POINTS_OF_STEP:
         deltas = np.minimum(deltas, event.privacy_loss_distribution(interval).get_delta_for_epsilon(grid))
     if not deltas[-1] <= NEGLIGIBLE_DELTA:
         return math.inf
@@ -250,7 +250,7 @@ def sampled_gaussian_mu(epsilon: float, delta: float, rate: float, n_steps: int,
         return float(_delta_by_divergences(divergences, np.array([epsilon]))[0])
 
     # The infinite part of distributions must be a small part of delta.
-    quick = n_steps > _MOST_STEPS or 20 * guess / interval > _MOST_POINTS or 1e4 * n_steps * NEGLIGIBLE > delta
+    quick = n_steps > _MOST_STEPS or 20 * guess / interval > _MOST_POINTS_OF_STEP or 1e4 * n_steps * NEGLIGIBLE > delta
     # Sampling only helps.
     return _largest(by_divergences if quick else by_distribution, delta, guess, (full_batch, most))
 
@@ -273,7 +273,7 @@ def _largest(delta_of: Callable[[float], float], delta: float, guess: float, lim
         low, high = high, high + 0.1
     if high >= most and excess(most) <= 0:
         return limits[1]
-    log_mu = float(optimize.brentq(excess, low, min(high, most), xtol=_TOLERANCE))
+    log_mu = float(optimize.brentq(excess, low, min(high, most), xtol=_NOISE_TOLERANCE))
     while excess(log_mu) > 0:
-        log_mu -= _TOLERANCE
+        log_mu -= _NOISE_TOLERANCE
     return max(math.exp(log_mu) * (1 - 2.0**-40), limits[0])

@@ -22,6 +22,7 @@ from ..checks.silence import discreet
 from ..checks.values import shown
 from ..exceptions import BudgetError
 
+#: Largest number of parts of a division, because the ledger keeps the sums of each.
 _MOST_PARTS = 10_000
 
 

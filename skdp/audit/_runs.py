@@ -20,12 +20,14 @@ from ._numbers import numbers_of
 
 # Fraction of the runs that choose the event. The others are counted.
 _PILOT = 0.35
+# Thresholds of an event are these quantiles of the pilot runs.
 _QUANTILES = np.linspace(0.02, 0.98, 49)
 # Beyond these quantiles, there are thresholds with so many pilot runs beyond them, and twice, four times, ...
 _LEAST_BEYOND = 4
 # Number of coordinates that are used separately, and together: those that differ most in the pilot runs.
 _MOST_COORDINATES = 64
 _MOST_TOGETHER = 256
+# Number of tasks of the runs on one data set, for the processes to share.
 _BATCHES = 32
 # Equal batches with so many different results in them occur by chance for at most one in 1e10 pairs.
 _TELLING = 10

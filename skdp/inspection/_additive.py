@@ -20,8 +20,10 @@ from ._displays import pyplot
 
 Array = NDArray[np.float64]
 
+# More panels could not be read in one figure.
 _MOST_PANELS = 36
 
+# Width and height of a panel in inches.
 _PANEL = 2.9, 2.3
 
 

@@ -29,6 +29,7 @@ from ._base import LatticeMechanism
 from ._bits import BitStream
 from ._exact import bernoulli_exp, geometric, uniform_below
 
+# Larger numerators, times geometric numbers, could exceed 64 bits.
 _MAX_NUMERATOR = 2**46
 
 

@@ -33,6 +33,7 @@ from ._base import LatticeMechanism, lattice_step
 from ._bits import BitStream
 from ._normals import LazyGamma, rounded_normals
 
+#: Bits by which the lattice is finer than the noise, so that rounding hardly adds to the sensitivity.
 LATTICE_BITS = 30
 
 # From here on, lattice steps, their multiples and their inverses are normal doubles.

@@ -42,6 +42,7 @@ LEAST_RATE = 2.0**-48
 # Approximate number of rows that are drawn at a time: many enough for few calls, and a few megabytes.
 _CHUNK_ROWS = 2**17
 
+# Mark of gaps that 16 bits do not determine.
 _UNDECIDED = -1
 
 
@@ -186,6 +187,7 @@ Array = NDArray[np.float64]
 # Number of noise values that are drawn at a time.
 _CHUNK_NUMBERS = 2**16
 
+# Below this number of lattice steps, sums with the noise are exact in doubles.
 _LARGEST = 2.0**52
 
 

@@ -65,7 +65,7 @@ LATTICE_BITS = 30
 # The smallest epsilon for which the release depends on the data, and the largest epsilon that is used. Beyond that, the
 # density would be as narrow as the lattice.
 _LEAST_EPSILON = 2.0**-30
-_MOST_EPSILON = 1000.0
+_LARGEST_EPSILON = 1000.0
 
 # Coordinates in the frame are integers of one bit more and a sign, in units of 2**-50 radii; positions between have
 # as many digits again. Entries of the frame are multiples of 2**-53.
@@ -366,7 +366,7 @@ class TangentPlaneMechanism(Mechanism):
     @property
     def scale(self) -> float:
         """Sum of losses that corresponds to a factor of e in the density. Epsilons beyond 1000 count as 1000."""
-        return self.sensitivity / min(self.epsilon, _MOST_EPSILON) * (1 + MARGIN)
+        return self.sensitivity / min(self.epsilon, _LARGEST_EPSILON) * (1 + MARGIN)
 
     def release(self, value: Any, stream: BitStream) -> Array:
         """Return a point.

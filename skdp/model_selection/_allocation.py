@@ -298,9 +298,11 @@ def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_featu
     return Budget(largest, delta)
 
 
-#: Number of steps of the search for the largest budgets.
-_HALVINGS = 14
+#: Steps of the search for the largest scale of budgets: for an allocation, and for a search of models, which tries each
+#: scale on all of its candidates.
+ALLOCATION_HALVINGS, SEARCH_HALVINGS = 14, 9
 
+#: Budgets are rounded down to numbers that are easy to read.
 _NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
 
 #: Slightly more than the smallest epsilon that `check_epsilon` accepts.
@@ -456,7 +458,7 @@ def _by_composition(
         costs = _costs(private, scaled, accountant)
         return None if costs is None else accountant._after(costs, rule)
 
-    low = 1.0 if admitted(1.0) else largest_admitted(admitted, _HALVINGS)
+    low = 1.0 if admitted(1.0) else largest_admitted(admitted, ALLOCATION_HALVINGS)
     if low == 0 or (accountant is not None and counted(budgets(low)) is None):
         return None
     return budgets(low)

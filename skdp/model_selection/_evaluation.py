@@ -58,12 +58,12 @@ from ..sensitivity import group_sensitivity
 from ._candidates import declared_classes, make_candidates
 from ._pricing import Prices, Sequence_, events_of, settle, within
 from ._scoring import (
+    FROM_TABLES,
+    TABLES,
     Score,
     Table,
     check_metric,
     make_measure,
-    make_score,
-    make_table,
     spread_of,
 )
 from ._search import _numbers, encodes_tables, occurring_labels, rows_for_steps, takes_text, try_on_nothing
@@ -173,8 +173,7 @@ def _table_mechanism(whole: Budget, share: float, sensitivity: float, size: int)
     if whole.delta == 0:
         epsilon = whole.epsilon * share
         return DiscreteLaplaceMechanism(epsilon, sensitivity, size), PureEvent(epsilon)
-    mechanism, event = l2_mechanism(*whole, share, sensitivity, size)
-    return mechanism, event
+    return l2_mechanism(*whole, share, sensitivity, size)
 
 
 @partial(discreet, answers={"scoring": "Pass the name of a score as metric=..., for instance metric='roc_auc'"})
@@ -294,9 +293,8 @@ def private_score(
             declared_target(declared, "classes", estimator)
         labels = check_classes(estimator.classes_ if classes is None else classes)
         assert labels is not None
-    measure = make_table(metric, estimator, labels, n_bins) or make_score(
-        metric, estimator, labels, label_weights, loss_bound, bounds_y
-    )
+    given = label_weights, loss_bound, bounds_y, n_bins
+    measure = make_measure(metric, estimator, labels, *given, (*TABLES, *FROM_TABLES))
     unit = Unit.of(rows_per_group)
     numbers = unit.numbers(groups, X)
     targets = labels_in(declared, labels, y) if labels is not None else _numbers(y)

@@ -33,10 +33,8 @@ from ..accounting import (
     renyi_epsilon,
 )
 from ..mechanisms import BitStream, DiscreteLaplaceMechanism, GroupChoices, Mechanism, NoNoise, l2_mechanism
-from ._allocation import largest_admitted, nine_digits
+from ._allocation import SEARCH_HALVINGS, largest_admitted, nine_digits
 from ._candidates import Candidate
-
-_HALVINGS = 9
 
 
 @dataclass(frozen=True)
@@ -179,8 +177,7 @@ class Prices:
             return self.noise(portion)
         # The mechanism is monotone. Therefore a record must change all scores in one direction.
         if not self.private:
-            cost = PrivacyCost(self.whole.epsilon, self.whole.delta, (PureEvent(math.inf),))
-            return Best(float(self.most)), cost
+            return Best(float(self.most)), PrivacyCost(*self.whole, (PureEvent(math.inf),))
         if self.whole.delta == 0 or self.scale == 0:
             epsilon = _part(self.whole.epsilon, portion)
             mechanism = GroupChoices(epsilon, float(self.most), monotone=True)
@@ -195,8 +192,7 @@ class Prices:
         n_tables, size = (len(self.candidates), self.size) if self.size else (1, 1)
         l1 = float(self.most) * n_tables
         if not self.private:
-            cost = PrivacyCost(self.whole.epsilon, self.whole.delta, (PureEvent(math.inf),))
-            return NoNoise(l1), cost
+            return NoNoise(l1), PrivacyCost(*self.whole, (PureEvent(math.inf),))
         if self.whole.delta == 0 or self.scale == 0:
             epsilon = _part(self.whole.epsilon, portion)
             return DiscreteLaplaceMechanism(epsilon, l1, size), PrivacyCost(epsilon, 0.0, (PureEvent(epsilon),))
@@ -231,4 +227,4 @@ def settle(prices: Prices, sequence_of: Callable[[Prices], Sequence_]) -> Prices
     if prices.whole.delta == 0 or not prices.private or admitted(1.0):
         return at(1.0)
     # If costs depend on the shape of the data, only basic composition is possible.
-    return at(largest_admitted(admitted, _HALVINGS))
+    return at(largest_admitted(admitted, SEARCH_HALVINGS))

@@ -56,6 +56,7 @@ CURVES = ("roc_auc", "average_precision")
 _COUNTED = ("f1", "f1_macro", "recall", "recall_macro")
 FROM_TABLES = (*CURVES, *_COUNTED)
 
+#: Largest number of bins, so that a wrong number is refused at once.
 _MOST_BINS = 10**6
 
 #: Number of bins of equal width of a histogram, and of bins of nearly equal counts for an area.
@@ -324,17 +325,16 @@ def precisions(negative: NDArray[np.float64], positive: NDArray[np.float64]) -> 
     return (true / np.maximum(true + false, 1.0)).clip(0.0, 1.0)
 
 
-def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int | None) -> Table | None:
-    """Return the table of a metric, or None for a metric that is a sum of gains."""
-    if metric not in (*TABLES, *FROM_TABLES):
-        return None
+def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int | None) -> Table:
+    """Return the table of a metric that is a table, or is computed from one."""
     if classes is None:
         raise ValueError(f"{metric!r} is for classifiers")
     if metric in ("f1", "recall") and len(classes) != 2:
         raise ValueError(f"{metric!r} needs a classifier of two labels. '{metric}_macro' takes any number of labels")
     if metric in (*_COUNTED, "confusion_matrix"):
         # In the table of a score, the last column is for records without a prediction.
-        return Table(metric, (len(classes), len(classes) + (metric in _COUNTED)), classes, None)
+        n_columns = len(classes) + 1 if metric in _COUNTED else len(classes)
+        return Table(metric, (len(classes), n_columns), classes, None)
     if n_bins is None:
         n_bins = AREA_BINS if metric in CURVES else _BINS
     edges = np.linspace(0.0, 1.0, check_integer(n_bins, "n_bins", least=2, most=_MOST_BINS) + 1)
@@ -351,12 +351,11 @@ def make_measure(
     loss_bound: float,
     bounds_y: Any,
     n_bins: int | None,
+    tables: tuple[str, ...] = FROM_TABLES,
 ) -> Score | Table:
-    """Return the sum of gains, or the table of a score that is computed from a table."""
-    if isinstance(scoring, str) and scoring in FROM_TABLES:
-        table = make_table(scoring, estimator, classes, n_bins)
-        assert table is not None
-        return table
+    """Return the sum of gains, or the table for one of the scores `tables`."""
+    if isinstance(scoring, str) and scoring in tables:
+        return make_table(scoring, estimator, classes, n_bins)
     return make_score(scoring, estimator, classes, label_weights, loss_bound, bounds_y)
 
 

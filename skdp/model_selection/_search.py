@@ -46,6 +46,7 @@ from ._tables import bounds_of, labels_in, rows_of_table, schema_of, take, with_
 #: Mean number of runs for each candidate, under "repeat".
 _RUNS_A_CANDIDATE = 3.0
 
+#: Largest number of drawn settings, so that a wrong number is refused at once.
 _MOST_SETTINGS = 10**6
 
 _FITTED = frozenset({"best_index_", "best_params_", "best_estimator_", "classes_", "strategy_", "privacy_"})

@@ -101,8 +101,8 @@ def _in_steps(values: Array, step: float, rounded: np.ufunc) -> Array:
     return values
 
 
-# A total is stored in two parts. The lower part has this many bits.
-_LOWER_BITS = 26
+#: A total is stored in two parts. The lower part has this many bits.
+LOWER_BITS = 26
 
 # Integers of 64 bits hold half of a lattice step of 2**62 in addition to the upper part of a total.
 _MOST_SHIFT = 62
@@ -132,11 +132,11 @@ class ExactTotal:
             The totals take these values times ``2**bits``, which must be at most ``2**88``.
         """
         integers = values.astype(np.int64)
-        if bits < _LOWER_BITS:
-            self._high += integers >> (_LOWER_BITS - bits)
-            self._low += (integers << bits) & (2**_LOWER_BITS - 1)
+        if bits < LOWER_BITS:
+            self._high += integers >> (LOWER_BITS - bits)
+            self._low += (integers << bits) & (2**LOWER_BITS - 1)
         else:
-            self._high += integers << (bits - _LOWER_BITS)
+            self._high += integers << (bits - LOWER_BITS)
 
     def add_integers(self, integers: NDArray[np.int64]) -> None:
         """Add to each total.
@@ -146,8 +146,8 @@ class ExactTotal:
         integers : ndarray of shape (size,)
             Integers of 64 bits.
         """
-        self._high += integers >> _LOWER_BITS
-        self._low += integers & (2**_LOWER_BITS - 1)
+        self._high += integers >> LOWER_BITS
+        self._low += integers & (2**LOWER_BITS - 1)
 
     @property
     def limbs(self) -> NDArray[np.int64]:
@@ -190,12 +190,12 @@ class ExactTotal:
         """
         high = self._high.astype(np.float64)
         if bits <= 0:
-            return high * 2.0**_LOWER_BITS + self._low
-        if bits <= _LOWER_BITS:
-            return high * 2.0 ** (_LOWER_BITS - bits) + ((self._low + (1 << (bits - 1))) >> bits)
-        above = bits - _LOWER_BITS
+            return high * 2.0**LOWER_BITS + self._low
+        if bits <= LOWER_BITS:
+            return high * 2.0 ** (LOWER_BITS - bits) + ((self._low + (1 << (bits - 1))) >> bits)
+        above = bits - LOWER_BITS
         if above > _MOST_SHIFT:
             # Totals of 2**30 terms are below 2**83.
             return np.zeros_like(high)
-        carried = self._high + (self._low >> _LOWER_BITS) + (1 << (above - 1))
+        carried = self._high + (self._low >> LOWER_BITS) + (1 << (above - 1))
         return (carried >> above).astype(np.float64)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from ._fixed_point import step_of
+from ._fixed_point import LOWER_BITS, step_of
 from ._rows import BLOCK_ROWS, sparse_gram, sum_over_rows
 
 #: Entries of a record are counted in up to ``2**ENTRY_BITS`` steps. The sum over a block of ``2**11`` rows is then at
@@ -24,8 +24,7 @@ ENTRY_BITS = 20
 #: The sums over so many blocks are at most ``2**53`` steps, which doubles still hold exactly.
 PRODUCT_BLOCKS = 4
 
-_LIMB_BITS = 26
-_LIMB = 2.0**_LIMB_BITS
+_LIMB = 2.0**LOWER_BITS
 
 
 def moments_l2(
@@ -240,7 +239,7 @@ def exact_sum(  # type: ignore[no-untyped-def]
             total += statistic(*(array[start : start + block_rows] for array in rows))
         limbs = np.empty((2, *total.shape), dtype=np.int64)
         if total.dtype == np.int64:
-            limbs[0], limbs[1] = total >> _LIMB_BITS, total & (2**_LIMB_BITS - 1)
+            limbs[0], limbs[1] = total >> LOWER_BITS, total & (2**LOWER_BITS - 1)
             return limbs
         if not np.all(np.isfinite(total)):
             # Converted to integers, these would be arbitrary numbers without a bound for a record.

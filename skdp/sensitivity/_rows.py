@@ -190,6 +190,7 @@ def sparse_gram(rows: Any) -> NDArray:
     return (rows.T @ rows).toarray(order="C")
 
 
+#: Number of rows of a block, for which exact sums of products fit into doubles (see `ENTRY_BITS`).
 BLOCK_ROWS = 2048
 
 # Number of columns, fewer than the entries that NumPy buffers.
@@ -198,6 +199,7 @@ _COLUMNS = 4096
 # Number of entries of a block of rows that stays in a cache.
 _ENTRIES = 2**17
 
+# Numbers beyond doubles count as this number.
 _LARGEST = np.finfo(np.float64).max
 
 # For more products, exact ones take less time.

@@ -40,8 +40,7 @@ from skdp.ensemble import PATEClassifier, SampleAggregate
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SchemaMismatchWarning, SeededNoiseWarning
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, Mechanism
 from skdp.model_selection import private_cross_val_score, private_score
-from skdp.model_selection._evaluation import make_table
-from skdp.model_selection._scoring import LEVELS, make_score
+from skdp.model_selection._scoring import LEVELS, make_score, make_table
 from skdp.model_selection._stateless import _TREES, is_exact
 from skdp.preprocessing import private_quantiles
 from skdp.synthetic import HistogramClassifier
