@@ -185,7 +185,8 @@ def _finite_delta(factors: _Factors, points: NDArray[np.float64], interval: floa
     )
     # The rounding error of each point of the window above t, after the tilt is reverted.
     errors = rounding * min(size, 1 / -math.expm1(-tilt) if tilt > 0 else math.inf)
-    inside += errors * np.exp(-tilt * np.maximum(points - middle, -below) * served)
+    # At points that are not served, the exponential could overflow.
+    inside += errors * np.exp(-tilt * np.where(served, np.maximum(points - middle, -below), 0.0))
     outside = beyond * math.exp(-tilt * above)
     return np.where(served, (inside + outside) * math.exp(centre.log_moment - tilt * middle), math.inf)
 

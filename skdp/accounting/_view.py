@@ -239,10 +239,10 @@ class LedgerView:
             return f"BudgetAccountant(epsilon={self.epsilon:g}, delta={self.delta:g}): {error}"
         where = f", ledger={str(self.ledger)!r}" if self.ledger else ""
         where = ("" if self.unit == "record" else f", unit={self.unit!r}") + where
-        part = f", part {self._part_name!r}" if self._part is not None else ""
+        of_part = f", part {self._part_name!r}" if self._part is not None else ""
         return (
             f"BudgetAccountant(epsilon={self.epsilon:g}, delta={self.delta:g}, composition={rule!r}{where})"
-            f"{part}: {number} record{'' if number == 1 else 's'}, "
+            f"{of_part}: {number} record{'' if number == 1 else 's'}, "
             f"spent (epsilon={total.epsilon:.6g}, delta={total.delta:.6g}){self._how(total)}"
         )
 

@@ -464,14 +464,15 @@ def _times_fitted(meta: Any, child: str) -> int:
         for grid in grids if isinstance(grids, list | tuple) else [grids]:
             for name, values in grid.items():
                 _check_searched(meta.estimator, name, values)
-        return _n_candidates(meta) * _splits(meta) + bool(meta.refit)
+        fits = _n_candidates(meta) * _splits(meta)
+        return fits + 1 if meta.refit else fits
     if isinstance(meta, StackingClassifier | StackingRegressor):
         if child == "final_estimator":
             return 1
         return 0 if isinstance(meta.cv, str) else _splits(meta) + 1
     if isinstance(meta, CalibratedClassifierCV):
         # The ensemble has no further fit to all records.
-        return _splits(meta) + (meta.ensemble is False)
+        return _splits(meta) + 1 if meta.ensemble is False else _splits(meta)
     if isinstance(meta, SelectFromModel):
         return 0 if meta.prefit else 1
     raise ValueError(
