@@ -90,7 +90,7 @@ FIVE = Schema({"x0": (-5, 5), "x1": Number(-5, 5, missing="error"), "x2": (-5, 5
 
 #: Strategies, statistics, units and schemas besides those of the table.
 MORE = [
-    DPGridSearchCV(_SEARCHED, _GRID, epsilon=2000.0, delta=1e-5, strategy="split"),
+    DPGridSearchCV(_SEARCHED, _GRID, epsilon=2000.0, delta=1e-5, strategy="holdout"),
     DPGridSearchCV(_SEARCHED, _GRID, epsilon=2000.0, delta=1e-5, strategy="repeat", mean_runs=2.0),
     DPRandomizedSearchCV(_SEARCHED, {"C": [1e-3, 1e-2, 0.1]}, n_iter=2, epsilon=2000.0, delta=1e-5, strategy="holdout"),
     SampleAggregate(column_means, epsilon=1e6, n_blocks=4, bounds=(-5.0, 5.0)),
@@ -624,7 +624,7 @@ def rows_of(function):
 
 def check_that_rows_are_not_counted(function, monkeypatch, *args, **kwargs):
     """Call with rows that are too large, where validation does not replace NumPy's message itself."""
-    monkeypatch.setattr(_data, "_quietly", lambda validate, X=None: validate())
+    monkeypatch.setattr(_data, "_quietly", lambda validate, *arguments, **options: validate())
     with pytest.raises(MemoryError) as failure:
         function(*args, **kwargs)
     assert "1013" not in "".join(describe(failure.value))
@@ -719,7 +719,7 @@ def test_a_search_in_processes_writes_no_rows_to_files(monkeypatch):
     monkeypatch.setattr(joblib._memmapping_reducer, "dump", lambda value, *args, **kwargs: written.append(value))
     y = np.arange(60_000) % 2
     X = np.random.default_rng(0).normal(size=(len(y), 8))
-    search = DPGridSearchCV(declared(_SEARCHED), _GRID, epsilon=4.0, strategy="split", n_jobs=2)
+    search = DPGridSearchCV(declared(_SEARCHED), _GRID, epsilon=4.0, strategy="holdout", n_jobs=2)
     search.fit(X, y)
     # joblib would write what is larger than a megabyte.
     assert X[: len(X) // 3].nbytes > 2**20
