@@ -532,6 +532,10 @@ def test_columns_at_the_largest_shares_raise_no_alarm(n_declared, gaussian):
     assert stats.binom.sf(alarms - 1, runs, FALSE_ALARM) > 1e-9
 
 
+# Additive models compare the first cell and the last.
+NUMBERS = COUNTERS + [(kind, parameters) for kind, parameters in KINDS if "numbers" in kind._counts_outside]
+NUMBERS.append((DPAdditiveClassifier, {"delta": 1e-6}))
+
 BUDGETS = [(0.1, 0.0), (1.0, 0.0), (0.1, 1e-6), (1.0, 1e-6), (10.0, 1e-6)]
 
 
@@ -574,17 +578,20 @@ def test_targets_beyond_bounds_are_found_by_their_number(high, epsilon, delta):
         assert "of the targets are beyond bounds_y. They count as the bounds. " in message
 
 
-@pytest.mark.parametrize(("kind", "parameters"), COUNTERS, ids=lambda one: getattr(one, "__name__", ""))
+@pytest.mark.parametrize(("kind", "parameters"), NUMBERS, ids=lambda one: getattr(one, "__name__", ""))
 def test_numbers_beyond_their_bounds_are_found(kind, parameters):
-    """20,000 rows. All are below the bounds, or 19/20 above them. At a bound, there is no warning."""
+    """20,000 rows. All are below the bounds, 19/20 are above, or bounds are 1000 times too wide."""
     X, y = patients(20_000)
     model = kind(random_state=0, epsilon=1.0, **parameters)
-    for low, high, found in ((2.0, 3.0, True), (0.0, 0.05, True), (0.0, 0.5, False)):
+    for low, high, found in ((2.0, 3.0, True), (0.0, 0.05, True), (-0.01, 1000.0, True), (0.0, 0.6, False)):
         schema = Schema({**SURGERY, "age": (low, high)}, SURGERY.target)
         messages = said(partial(clone(model).set_params(schema=schema).fit, X, y))
         assert any("the declared values of the column 'age'. " in message for message in messages) == found
     for end in (0.0, 1.0):
-        assert said(partial(clone(model).set_params(schema=SURGERY).fit, X.assign(age=end), y)) == []
+        # Half of the numbers are at an end, and the others are at 1/3. Nine tenths of them are 0.
+        ends = np.where(np.arange(len(X)) % 2, end, 1 / 3), np.where(np.arange(len(X)) % 10, 0.0, X["age"])
+        for age in ends:
+            assert said(partial(clone(model).set_params(schema=SURGERY).fit, X.assign(age=age), y)) == []
 
 
 # --- statistics ------------------------------------------------------------------------------------------------------

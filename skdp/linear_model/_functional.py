@@ -355,6 +355,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     (10,)
     """
 
+    _counts_outside = ("numbers",)
     _parameter_rules: ClassVar[Rules] = {
         "data_norm": Or(None, Real(1e-6)),
         "alpha": Or(None, Real(zero=True)),

@@ -227,7 +227,7 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
     (150, 3)
     """
 
-    _counts_outside = ("target",)
+    _counts_outside = ("numbers", "target")
     _parameter_rules: ClassVar[Rules] = {
         "data_norm": Or(None, Real(1e-6)),
         "alpha": Or(None, Real(zero=True)),

@@ -160,7 +160,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         "dependence": Real(0.0, 1.0),
         "priors": anything,
     }
-    _counts_outside = ("target",)
+    _counts_outside = ("numbers", "target")
     _takes_parts = True
     _released = frozenset({"class_count_", "class_prior_", "feature_log_prob_", "theta_", "var_", "exponent_"})
     _public = frozenset({"bin_edges_", "_columns"})

@@ -47,9 +47,9 @@ LEAST_SHARE_OF_LABEL, LEAST_SHARE = 0.02, 0.05
 #: Entries in no category, records without a declared label, and targets beyond their bounds may have this share.
 LARGEST_SHARE = 0.1
 
-#: Entries in the last of many cells of an ordered column, where numbers beyond the upper bound count, are named if they
-#: are more than this share of the records.
-LARGEST_SHARE_AT_END, _MANY_CELLS = 8 / 9, 16
+#: Entries in the first or the last of many cells of an ordered column, where numbers beyond the bounds count, are named
+#: if they are more than this share of the records. Many columns are mostly 0, the lower bound.
+LARGEST_SHARE_AT_START, LARGEST_SHARE_AT_END, _MANY_CELLS = 0.98, 8 / 9, 16
 
 #: Declared labels fit if this number of records has one.
 FEWEST = 25
@@ -146,7 +146,7 @@ def declared_parts(
         return Part(what, *excess_of((own, variance), rest, total, share), note=note)
 
     if ordered and n_declared >= _MANY_CELLS:
-        parts.append(above(n_declared - 1, LARGEST_SHARE_AT_END))
+        parts += [above(0, LARGEST_SHARE_AT_START), above(n_declared - 1, LARGEST_SHARE_AT_END)]
     # Most entries of a column may be missing. Of two other cells, the first is for entries in no category.
     if len(counts) - n_declared >= 2:
         share = percent(counts[n_declared], total[0] if total[1] < math.inf else every[0])

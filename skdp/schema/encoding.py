@@ -48,6 +48,9 @@ OUTSIDE, INSIDE, LISTED = 0.5, -0.5, -57 / 1024
 #: the position of its column, its first number, its end, and what is added.
 Outside = tuple[float, Sequence[tuple[int, float, float, float]]]
 
+# Bounds are too wide if most numbers are above the lower bound by less than this part of them.
+_WIDE = 128
+
 # What missing numbers add. So many missing entries of a category weigh as much as a declared one.
 _MISSING_NUMBER, _MISSING_CATEGORIES = 1 / 16, 16
 
@@ -156,11 +159,14 @@ class Encoding:
             start = end
         return {name: own for name, own in found.items() if own and self.form == "linear"}
 
-    def outside(self) -> dict[str, Outside]:
-        """Return for columns what entries add to their number, in encoded columns of marked rows."""
-        # The forms are "linear" and "ends".
+    def outside(self, every: bool = True) -> dict[str, Outside]:
+        """Return for columns what entries add to their number, in encoded columns of marked rows.
+
+        Without `every`, only numbers beyond the bounds are counted.
+        """
+        # The forms are "linear", "codes" and "ends".
         found: dict[str, Outside] = {}
-        start, linear = 0, self.form == "linear"
+        start, linear, indicated = 0, self.form == "linear", self.form != "ends"
         for name, column in self.schema.items():
             intervals = []
             # Entries of categories of numbers are missing if they are text.
@@ -170,10 +176,13 @@ class Encoding:
                 after = np.nextafter(high, math.inf)
                 end = float(np.nextafter(after, math.inf))
                 intervals += [(start, -math.inf, low, OUTSIDE), (start, float(after), end, OUTSIDE)]
-                if column.missing == "cell":
-                    missing = (start + 1, 1.0, math.inf) if linear else (start, end, math.inf)
+                # Many numbers are at the lower bound itself.
+                least = float(np.nextafter(low, math.inf))
+                intervals.append((start, least, max(least, low + (high - low) / _WIDE), OUTSIDE))
+                if column.missing == "cell" and every:
+                    missing = (start + 1, 1.0, math.inf) if indicated else (start, end, math.inf)
                     intervals.append((*missing, _MISSING_NUMBER))
-            else:
+            elif every:
                 if column.other == "cell" and isinstance(column.values[0], str):
                     inside = LISTED
                 for place in range(len(column.values), len(cells_of(column))):
