@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
 
 from skdp import (
     BudgetAccountant,
@@ -30,7 +31,7 @@ from skdp import (
 from skdp import stats as descriptive
 from skdp.cluster import DPKMeans
 from skdp.decomposition import DPPCA
-from skdp.exceptions import SchemaMismatchWarning
+from skdp.exceptions import PrivacyAssumptionWarning, SchemaMismatchWarning
 from skdp.linear_model import (
     DPSGDClassifier,
     DPSGDRegressor,
@@ -618,3 +619,19 @@ def test_statistics_warn_by_what_they_release(epsilon, delta):
             (message,) = said(lambda words=words, one=statistic: one(wrong, columns="age", **words))
             assert "the declared values of the column 'age'. " in message
     assert stats.binom.sf(alarms - 1, runs, 0.01) > 1e-9
+
+
+def test_tables_name_categories_in_the_wrong_case():
+    X, y = patients(20_000)
+    table = X[["ward"]]
+    model = HistogramClassifier(schema=SURGERY.select("ward"), epsilon=1.0, random_state=0)
+    assert said(partial(model.fit, table, y)) == []
+    (message,) = said(partial(model.fit, table.assign(ward=table["ward"].str.title()), y))
+    assert "the declared values of the column 'ward' (about 100 % of its entries are in no category). " in message
+
+
+def test_a_calibration_by_private_labels_is_named():
+    X, y = patients(600)
+    model = DPNaiveBayes(schema=SURGERY, epsilon=1.0, accountant=BudgetAccountant(10.0))
+    with pytest.warns(PrivacyAssumptionWarning, match="Its calibrator is fitted to private labels without noise"):
+        CalibratedClassifierCV(model, cv=2).fit(X, y)

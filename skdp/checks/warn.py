@@ -55,6 +55,13 @@ def warn_of_callers(charged: bool) -> None:
                 "skdp.private_cross_val_score, or private_score on other records",
                 PrivacyAssumptionWarning,
             )
+        if charged and module == "sklearn.calibration":
+            return warn(
+                "CalibratedClassifierCV fits a model for each fold, and each fit is charged. Its calibrator is fitted "
+                "to private labels without noise, and no budget covers it. Use the probabilities of the private model, "
+                "and private_score(metric='histogram') on other records to check them",
+                PrivacyAssumptionWarning,
+            )
         if charged and outer is not None and module == "sklearn.pipeline" and hasattr(outer, "get_params"):
             learning = _learning_steps(outer.get_params())
             if learning:

@@ -38,6 +38,8 @@ from ..accounting import (
 from ..checks.data import check_quietly, encode_labels
 from ..checks.params import check_classes, check_integer, check_n_jobs
 from ..checks.silence import discreet
+from ..checks.warn import warn
+from ..exceptions import BudgetWarning
 from ..mechanisms import (
     DiscreteLaplaceMechanism,
     Mechanism,
@@ -158,12 +160,12 @@ def _without_weights(metric: str, label_weights: Any) -> str:
     return "recall_macro" if label_weights is None and metric == "balanced_accuracy" else metric
 
 
-def _delta_of(estimator: Any) -> float:
-    """Return the delta of the guarantee of a model, or of the last step of a pipeline, or 0."""
-    guarantee = getattr(estimator, "privacy_", None)
-    if guarantee is None and isinstance(estimator, Pipeline):
-        return _delta_of(estimator.steps[-1][1])
-    return float(getattr(guarantee, "delta", 0.0))
+def _fact_of(estimator: Any, name: str) -> Any:
+    """Return an attribute of a model, or of the last step of a pipeline that lacks it, or None."""
+    found = getattr(estimator, name, None)
+    if found is None and isinstance(estimator, Pipeline):
+        return _fact_of(estimator.steps[-1][1], name)
+    return found
 
 
 def _table_mechanism(whole: Budget, share: float, sensitivity: float, size: int) -> tuple[Mechanism, PrivacyEvent]:
@@ -282,7 +284,10 @@ def private_score(
     check_metric(metric, estimator)
     metric = _without_weights(metric, label_weights)
     check_accountant(accountant)
-    whole = Budget(check_epsilon(epsilon), check_delta(_delta_of(estimator) if delta is None else delta))
+    whole = Budget(
+        check_epsilon(epsilon),
+        check_delta(getattr(_fact_of(estimator, "privacy_"), "delta", 0.0) if delta is None else delta),
+    )
     declared = schema_of(estimator, schema)
     rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
     y = target_of(declared, X) if y is None else y
@@ -316,6 +321,12 @@ def private_score(
     releases, events = _planned(measure, whole, 1.0, unit.rows)
     plan = unit.stated(PrivacyGuarantee(*whole, events, tuple(releases)))
     source = NoiseSource(random_state)
+    if accountant is None and _fact_of(estimator, "accountant") is not None:
+        warn(
+            "the fit of the model was charged to an accountant, and this score is charged to none. Pass accountant=, "
+            "unless the records belong to another budget. Nothing was charged",
+            BudgetWarning,
+        )
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_score")
     if members is not None:
         rows, coded = unit.counted(source, members, rows, coded)

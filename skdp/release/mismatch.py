@@ -154,6 +154,16 @@ def declared_parts(
     return parts
 
 
+def table_parts(names: Any, table: NDArray, declared: Mapping[int, int], variance: float) -> list[Part]:
+    """Return parts for some axes of a released table, with the numbers of their first cells for declared values."""
+    parts = []
+    for j, n_declared in declared.items():
+        own = table.sum(axis=tuple(set(range(table.ndim)) - {j}))
+        name = j if names is None else str(names[j])
+        parts += declared_parts(name, own, n_declared, NOT_RELEASED, variance * table.size / len(own))
+    return parts
+
+
 def percent(count: float, total: float) -> str:
     return f"about {100 * min(count / max(total, 1.0), 1.0):.0f} %"
 

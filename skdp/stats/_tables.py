@@ -17,7 +17,7 @@ from ..mechanisms import Mechanism, NoNoise, StabilityCounts
 from ..parts.arrays import rowwise
 from ..release.estimates import Counts, Estimate, Quotient
 from ..release.laws import combination
-from ..release.mismatch import NOT_RELEASED, declared_parts, warn_of_mismatch
+from ..release.mismatch import table_parts, values_of, warn_of_few, warn_of_mismatch
 from ..release.session import PrivacyGuarantee
 from ..release.theorems import Theorem
 from ..schema.declared import Category, missing_cell, read_cells
@@ -68,12 +68,9 @@ def released_table(
 def cells_table(call: Call, cells: Cells) -> tuple[NDArray, Any, PrivacyGuarantee]:
     """Release the number of records in each combination of cells, and warn of categories that do not fit."""
     counts, mechanism, plan = released_table(call, cells.flat, cells.shape)
-    variance, parts, schema = combination(mechanism, 1.0).variance * counts.size, [], call.schema
-    assert schema is not None
-    for j, name in enumerate(cells.names):
-        own = counts.sum(axis=tuple(set(range(counts.ndim)) - {j}))
-        column: Any = schema[name]
-        parts += declared_parts(name, own, len(column.values), NOT_RELEASED, variance / len(own))
+    schema: Any = call.schema
+    declared = {j: len(schema[name].values) for j, name in enumerate(cells.names)}
+    parts = table_parts(cells.names, counts, declared, combination(mechanism, 1.0).variance)
     warn_of_mismatch(parts, labels=None)
     return counts, mechanism, plan
 
@@ -113,6 +110,9 @@ def _histogram(call: Call, bins: Any, width: int | None = None) -> Estimate:
 
     count = (lambda rows: _few_bins(edges[0], rows[:, 0])) if width == 1 and shape[0] <= _FEW_BINS else None
     counts, mechanism, plan = released_table(call, numbers.values, shape, cells, count)
+    if numbers.may_lack and width == 1:
+        variance = combination(mechanism, 1.0).variance * counts.size
+        warn_of_few([values_of(numbers.names[0])], counts.sum(keepdims=True), variance)
     return table_estimate(counts, mechanism, plan, (), {"bin_edges": edges[0] if width == 1 else edges})
 
 

@@ -20,7 +20,7 @@ from ..checks.rules import Bounds, Checked, Integer, Or, Rules, anything
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, is_gaussian
 from ..release.class_sums import class_sums_mechanism, noise_scale
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
-from ..release.mismatch import label_parts, warn_of_mismatch
+from ..release.mismatch import label_parts, table_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..release.units import Unit
@@ -145,12 +145,13 @@ class HistogramBase(PrivateEstimator, BaseEstimator):
             bounds = parameters.first.located(session, records.y, Scaling.of_target(parameters.bounds_y, True)).targets
             axes = replace(axes, target=Grid(np.array(bounds.lower), np.array(bounds.upper), axes.n_targets).of(1))
         counts = session.release(COUNTS, axes.counts(records.X, records.y)).reshape(axes.shape)
+        variance, total = noise_scale(mechanism) ** 2, None
+        parts = table_parts(records.shape.names, counts, axes.columns.declared, variance)
         if classes is not None:
-            deviation = noise_scale(mechanism) * math.sqrt(counts.size / len(classes))
             by_class = counts.reshape(-1, len(classes)).sum(axis=0)
-            parts = label_parts(classes, by_class, deviation)
-            total = float(by_class.sum()), deviation**2 * len(classes)
-            warn_of_mismatch(parts, labels=total, gaussian=is_gaussian(mechanism))
+            parts += label_parts(classes, by_class, math.sqrt(variance * counts.size / len(classes)))
+            total = float(by_class.sum()), variance * counts.size
+        warn_of_mismatch(parts, labels=total, gaussian=is_gaussian(mechanism))
         return {
             "counts_": counts,
             "weights_": postprocess_weights(counts, mechanism),

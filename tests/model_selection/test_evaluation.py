@@ -37,7 +37,13 @@ from skdp import (
     ObjPertLogReg,
 )
 from skdp.ensemble import PATEClassifier, SampleAggregate
-from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SchemaMismatchWarning, SeededNoiseWarning
+from skdp.exceptions import (
+    BudgetError,
+    BudgetWarning,
+    PrivacyAssumptionWarning,
+    SchemaMismatchWarning,
+    SeededNoiseWarning,
+)
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, Mechanism
 from skdp.model_selection import private_cross_val_score, private_score
 from skdp.model_selection._scoring import LEVELS, make_score, make_table
@@ -434,6 +440,17 @@ def test_gains_of_regression(regressor):
     moved = [score.cells(regressor, X[[k]], y[[k]]) for k in range(3)]
     assert [int(np.abs(own).sum()) for own in moved] == [score.moved, score.moved, score.most]
     np.testing.assert_array_equal(np.sum(moved, axis=0), score.cells(regressor, X[:3], y))
+
+
+def test_a_score_that_is_charged_to_no_accountant_is_named():
+    accountant = BudgetAccountant(100.0)
+    fitted = ObjPertLogReg(data_norm=3.0, classes=[0, 1], accountant=accountant).fit(X, Y)
+    for one in (fitted, make_pipeline(BoundsScaler((-5, 5)), fitted)):
+        with pytest.warns(BudgetWarning, match="this score is charged to none. Pass accountant=, "):
+            private_score(one, X, Y)
+        private_score(one, X, Y, accountant=accountant)
+    assert len(accountant) == 3
+    private_score(fitted.set_params(accountant=None), X, Y)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0), (1.0, 0.0), (1.0, DELTA), (10.0, 0.0), (math.inf, 0.0)])
