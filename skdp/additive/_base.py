@@ -103,6 +103,7 @@ def _zeros(X: list[NDArray]) -> Array:
 class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator, BaseEstimator):
     """Base class of additive models: everything except the fit of the coefficients."""
 
+    _counts_outside = ("numbers",)
     _takes_parts = True
     _released = frozenset(
         {

@@ -218,7 +218,7 @@ def release_cells(
         if not ordered or j in columns.declared:
             name = j if names is None else str(names[j])
             n_declared = columns.declared.get(j, len(own))
-            parts += declared_parts(name, own, n_declared, total, noise**2, ordered)
+            parts += declared_parts(name, own, n_declared, total, noise**2)
     labels = None if known is None else total
     warn_of_mismatch(parts, labels=labels, others=others, gaussian=is_gaussian(mechanism))
     # A number below its own noise has no information, and would make steps that are divided by it far too long.

@@ -44,22 +44,16 @@ def warn_of_callers(charged: bool) -> None:
         reason = _RESAMPLING.get(module)
         # Python keeps the dict of a frame's variables. It must not keep the records of callers alive.
         outer = frame.f_locals.get("self") if reason or module == "sklearn.pipeline" else None
-        if charged and module == "sklearn.model_selection._validation":
+        if charged and module in ("sklearn.model_selection._validation", "sklearn.calibration"):
             call = _call_of_joblib(frame)
             if call in _WARNED:
                 return
             _WARNED.add(call)
             return warn(
-                "A cross-validation of scikit-learn fits a model for each fold, and each fit is charged. Its scores "
-                "are computed from private records without noise, and no budget covers them. Use "
-                "skdp.private_cross_val_score, or private_score on other records",
-                PrivacyAssumptionWarning,
-            )
-        if charged and module == "sklearn.calibration":
-            return warn(
-                "CalibratedClassifierCV fits a model for each fold, and each fit is charged. Its calibrator is fitted "
-                "to private labels without noise, and no budget covers it. Use the probabilities of the private model, "
-                "and private_score(metric='histogram') on other records to check them",
+                "A cross-validation of scikit-learn fits a model for each fold, and each fit is charged. Its scores, "
+                "or the calibrator of CalibratedClassifierCV, are computed from private records without noise, and no "
+                "budget covers them. Use skdp.private_cross_val_score, or private_score on other records, also with "
+                "metric='histogram' in place of a calibration",
                 PrivacyAssumptionWarning,
             )
         if charged and outer is not None and module == "sklearn.pipeline" and hasattr(outer, "get_params"):

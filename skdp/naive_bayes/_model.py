@@ -109,7 +109,7 @@ def warn_of_declarations(
                 rest = precision - 1 / size
                 known = (precision * total[0] - cells.sum() / size) / max(rest, 1e-9)
                 own = (float(known), variance / rest) if len(sizes) > 1 else NOT_RELEASED
-            parts += declared_parts(name, cells, n_declared, own, variance, ordered[j])
+            parts += declared_parts(name, cells, n_declared, own, variance)
     warn_of_mismatch(parts, labels=total, gaussian=is_gaussian(mechanism))
 
 

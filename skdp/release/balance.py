@@ -91,7 +91,7 @@ def first_releases(estimator: Any, n_classes: int) -> list[FirstRelease]:
     releases = []
     columns, labels = estimator._outside()
     if size := len(columns) + labels:
-        share = ENTRIES_SHARE if columns else TARGET_SHARE
+        share = ENTRIES_SHARE if columns and "entries" in estimator._counts_outside else TARGET_SHARE
         releases.append(FirstRelease(ENTRIES, share, Theorem("Units", 1), partial(entries_mechanism, size)))
     if is_balanced(estimator):
         unit = Unit.of(estimator._declared("rows_per_group") if hasattr(estimator, "rows_per_group") else None)

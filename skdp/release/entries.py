@@ -30,7 +30,7 @@ from .session import ReleaseSession
 
 ENTRIES = "entries outside of their declaration"
 
-#: Share of the budget, of epsilon or of the square of the GDP parameter, with columns and for the target alone.
+#: Share of epsilon or of the square of the GDP parameter, for all columns, or for numbers and the target alone.
 ENTRIES_SHARE, TARGET_SHARE = 0.02, 0.005
 
 
@@ -60,11 +60,15 @@ def check_entries(session: ReleaseSession, columns: Mapping[str, Outside], label
 
 
 def _sums(columns: list[Outside], X: Any) -> NDArray[np.float64]:
+    # Additive models have lists of columns.
     table = X.tocsc() if issparse(X) else X
-    numbers = np.array([inside for inside, _ in columns]) * X.shape[0]
+    numbers = np.array([inside for inside, _ in columns]) * (len(X[0]) if isinstance(X, list) else X.shape[0])
     for j, (inside, intervals) in enumerate(columns):
         for place, low, high, added in intervals:
-            entries = table[:, [place]].toarray().ravel() if issparse(table) else table[:, place]
+            if issparse(table):
+                entries = table[:, [place]].toarray().ravel()
+            else:
+                entries = table[place] if isinstance(table, list) else table[:, place]
             numbers[j] += (added - inside) * np.count_nonzero((entries >= low) & (entries < high))
     return numbers
 

@@ -47,10 +47,6 @@ LEAST_SHARE_OF_LABEL, LEAST_SHARE = 0.02, 0.05
 #: Entries in no category, records without a declared label, and targets beyond their bounds may have this share.
 LARGEST_SHARE = 0.1
 
-#: Entries in the first or the last of many cells of an ordered column, where numbers beyond the bounds count, are named
-#: if they are more than this share of the records. Many columns are mostly 0, the lower bound.
-LARGEST_SHARE_AT_START, LARGEST_SHARE_AT_END, _MANY_CELLS = 0.98, 8 / 9, 16
-
 #: Declared labels fit if this number of records has one.
 FEWEST = 25
 
@@ -129,28 +125,19 @@ def values_of(name: Any) -> str:
     return f"the declared values of the column {name!r}"
 
 
-def declared_parts(
-    name: Any, counts: NDArray, n_declared: int, total: Count, variance: float, ordered: bool = False
-) -> list[Part]:
+def declared_parts(name: Any, counts: NDArray, n_declared: int, total: Count, variance: float) -> list[Part]:
     """Return the first `n_declared` of a column's released counts, and the count of entries in no category."""
     # If only the others were counted, `n_declared` is 0. The noise of the total is independent of that of the counts.
-    every = float(counts.sum()), variance * len(counts)
     cells = counts[:n_declared], counts[n_declared:]
     known, others = ((float(own.sum()), variance * len(own)) if len(own) else NOT_RELEASED for own in cells)
-    what = values_of(name)
-    parts = [Part.of(what, known, others, total, LEAST_SHARE)]
-
-    def above(place: int, share: float, note: str = "") -> Part:
-        own = float(counts[place])
-        rest = (every[0] - own, every[1] - variance) if n_declared else NOT_RELEASED
-        return Part(what, *excess_of((own, variance), rest, total, share), note=note)
-
-    if ordered and n_declared >= _MANY_CELLS:
-        parts += [above(0, LARGEST_SHARE_AT_START), above(n_declared - 1, LARGEST_SHARE_AT_END)]
+    parts = [Part.of(values_of(name), known, others, total, LEAST_SHARE)]
     # Most entries of a column may be missing. Of two other cells, the first is for entries in no category.
     if len(counts) - n_declared >= 2:
-        share = percent(counts[n_declared], total[0] if total[1] < math.inf else every[0])
-        parts.append(above(n_declared, LARGEST_SHARE, f" ({share} of its entries are in no category)"))
+        own, every = float(counts[n_declared]), float(counts.sum())
+        rest = (every - own, variance * (len(counts) - 1)) if n_declared else NOT_RELEASED
+        excess = excess_of((own, variance), rest, total, LARGEST_SHARE)
+        share = percent(own, total[0] if total[1] < math.inf else every)
+        parts.append(Part(values_of(name), *excess, note=f" ({share} of its entries are in no category)"))
     return parts
 
 

@@ -164,7 +164,6 @@ class Encoding:
 
         Without `every`, only numbers beyond the bounds are counted.
         """
-        # The forms are "linear", "codes" and "ends".
         found: dict[str, Outside] = {}
         start, linear, indicated = 0, self.form == "linear", self.form != "ends"
         for name, column in self.schema.items():
@@ -173,12 +172,16 @@ class Encoding:
             inside = INSIDE
             if isinstance(column, Number):
                 low, high = (-1.0, 1.0) if linear else limits(column)
-                after = np.nextafter(high, math.inf)
+                least, narrow = float(np.nextafter(low, math.inf)), low + (high - low) / _WIDE
+                after = float(np.nextafter(high, math.inf))
+                if self.form == "cells":
+                    edges = self.edges[name]
+                    low, least, after = float(edges[0]), float(np.nextafter(edges[0], math.inf)), _largest(edges)
+                    narrow = float(grid_of(column).unwarp(np.array(narrow)))
                 end = float(np.nextafter(after, math.inf))
-                intervals += [(start, -math.inf, low, OUTSIDE), (start, float(after), end, OUTSIDE)]
+                intervals += [(start, -math.inf, low, OUTSIDE), (start, after, end, OUTSIDE)]
                 # Many numbers are at the lower bound itself.
-                least = float(np.nextafter(low, math.inf))
-                intervals.append((start, least, max(least, low + (high - low) / _WIDE), OUTSIDE))
+                intervals.append((start, least, max(least, narrow), OUTSIDE))
                 if column.missing == "cell" and every:
                     missing = (start + 1, 1.0, math.inf) if indicated else (start, end, math.inf)
                     intervals.append((*missing, _MISSING_NUMBER))
@@ -263,7 +266,7 @@ class Encoding:
                 else:
                     out[:, start] = codes
             elif self.form == "cells":
-                out[:, start] = self._in_bins(name, column, entries)
+                out[:, start] = self._in_bins(name, column, entries, marked)
             elif self.form == "values":
                 out[:, start] = read_numbers(column, entries, warped=False)[0]
             else:
@@ -304,11 +307,12 @@ class Encoding:
             out[name] = [None if share > 0.5 else x for share, x in zip(shares, numbers.tolist(), strict=True)]
         return out
 
-    def _in_bins(self, name: str, column: Number, entries: Entries) -> Array:
+    def _in_bins(self, name: str, column: Number, entries: Entries, marked: bool) -> Array:
         values, missing = read_numbers(column, entries, warped=False)
         edges = self.edges[name]
         # Values beyond the edges belong to the outer bins. The last edge itself is in the bin for missing values.
-        return np.where(missing, _beyond(edges), np.clip(values, edges[0], np.nextafter(edges[-1], -np.inf)))
+        values = np.clip(values, edges[0], np.nextafter(_largest(edges), -np.inf))
+        return np.where(missing, _beyond(edges), marked_beyond(column, entries, values) if marked else values)
 
     def _sparse(self, every: list[Entries], marked: bool) -> sparse.csr_array:
         """Encode rows for "linear", with one stored entry for each column of the schema."""
@@ -331,6 +335,11 @@ class Encoding:
 def even_edges(schema: Schema, n_bins: int) -> dict[str, Array]:
     """Return edges of `n_bins` bins for each column of numbers, even on the scale of the column."""
     return {name: edges_of(column, n_bins) for name, column in schema.items() if isinstance(column, Number)}
+
+
+def _largest(edges: Array) -> float:
+    """Return the largest double in the last bin for values, which stands for numbers beyond the upper bound."""
+    return float(np.nextafter(edges[-1], -math.inf))
 
 
 def _beyond(edges: Array) -> float:

@@ -116,12 +116,13 @@ class TakesSchema:
         encoding = self._encoding() if self._counts_outside else None
         if encoding is None or (hasattr(self, "rows_per_group") and self._declared("rows_per_group") is not None):
             return {}, False
-        columns = encoding.outside("entries" in self._counts_outside) if self._marks(encoding) else {}
+        columns = encoding.outside("entries" in self._counts_outside) if self._marks else {}
         return columns, "target" in self._counts_outside and is_classifier(self)
 
-    def _marks(self, encoding: Encoding) -> bool:
-        """Tell whether a fit counts numbers beyond their bounds."""
-        return encoding.form != "cells" and not {"entries", "numbers"}.isdisjoint(self._counts_outside)
+    @property
+    def _marks(self) -> bool:
+        """Whether a fit counts numbers beyond their bounds."""
+        return not {"entries", "numbers"}.isdisjoint(self._counts_outside)
 
     def _labels(self, y: Any, classes: Any) -> Any:
         """Return labels as they are compared with the label set, for a classifier with a schema."""
@@ -147,7 +148,7 @@ class TakesSchema:
         else:
             # The number of encoded columns is public.
             wide = encoding.form == "linear" and len(encoding.layout) > _WIDE
-            marked = reset and self._marks(encoding)
+            marked = reset and self._marks
             encoded = encoding.encode(X, sparse_output=wide and self._takes_sparse, marked=marked)
         if reset:
             self._keep(encoding)
