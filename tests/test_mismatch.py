@@ -632,7 +632,5 @@ def test_tables_name_categories_in_the_wrong_case():
 def test_a_calibration_by_private_labels_is_named():
     X, y = patients(600)
     model = DPNaiveBayes(schema=SURGERY, epsilon=1.0, accountant=BudgetAccountant(10.0))
-    with pytest.warns(
-        PrivacyAssumptionWarning, match="or the calibrator of CalibratedClassifierCV, are"
-    ):
+    with pytest.warns(PrivacyAssumptionWarning, match="or the calibrator of CalibratedClassifierCV, are"):
         CalibratedClassifierCV(model, cv=2).fit(X, y)
