@@ -62,7 +62,7 @@ from skdp.release.mismatch import (
     warn_of_mismatch,
 )
 from skdp.release.session import ReleaseSession
-from skdp.schema.encoding import INSIDE, LISTED, OUTSIDE, Encoding
+from skdp.schema.encoding import INSIDE, LISTED, OUTSIDE, Encoding, even_edges
 from skdp.synthetic import HistogramRegressor
 
 RNG = np.random.default_rng(0)
@@ -534,6 +534,37 @@ def test_columns_at_the_largest_shares_raise_no_alarm(n_declared, gaussian):
 
 
 NUMBERS = COUNTERS + [(kind, parameters) for kind, parameters in KINDS if "numbers" in kind._counts_outside]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0, math.inf])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_numbers_of_any_shape_in_their_bounds_raise_no_alarm(epsilon, delta):
+    """At most one release in 100 may warn. Probability that the test fails by chance: 1e-9."""
+    rng, n, runs, alarms = np.random.default_rng(0), 4000, 60, 0
+    some = rng.random(n)
+    table = {
+        "skewed": some**6,
+        "zeros": np.where(some < 0.97, 0.0, rng.random(n)),
+        "ones": np.where(some < 0.97, 1.0, rng.random(n)),
+        "digits": rng.integers(0, 3, n) / 2,
+        "low": np.zeros(n),
+        "high": np.ones(n),
+        "missing": np.where(some < 0.85, np.nan, rng.random(n)),
+        "clipped": np.where(some < 0.45, 5.0, rng.random(n)),
+    }
+    schema = Schema({name: Number(0, 1, step=0.5 if name == "digits" else None) for name in table})
+    for form in ("linear", "codes", "ends", "cells"):
+        encoding = Encoding(schema, form, even_edges(schema, 32))
+        rows, columns = encoding.encode(table, marked=True), encoding.outside(form in ("linear", "ends"))
+        mechanism, _ = entries_mechanism(len(columns), epsilon, delta, ENTRIES_SHARE)
+        plain = encoding.encode(table)
+        # The clipped numbers are marked, and nothing else is changed.
+        assert np.count_nonzero(rows != plain) == np.count_nonzero(table["clipped"] > 1)
+        np.testing.assert_allclose(rows, plain, rtol=1e-12)
+        for seed in range(runs // 4):
+            release = recorded(mechanism, [], seed)
+            alarms += bool(said(partial(check_entries, release, columns, False, rows, None)))
+    assert stats.binom.sf(alarms - 1, runs, 0.01) > 1e-9
 
 
 BUDGETS = [(0.1, 0.0), (1.0, 0.0), (0.1, 1e-6), (1.0, 1e-6), (10.0, 1e-6)]
