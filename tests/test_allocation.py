@@ -607,6 +607,7 @@ def test_steps_too_small_to_be_numbers_are_refused():
 
 PUBLIC_ENCODERS = [
     OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore"),
+    OneHotEncoder(categories=[["a", "b"]], handle_unknown="infrequent_if_exist"),
     OrdinalEncoder(categories=[["a", "b"]], handle_unknown="use_encoded_value", unknown_value=-1),
 ]
 
@@ -616,6 +617,9 @@ LEARNING_ENCODERS = [
     OneHotEncoder(handle_unknown="ignore"),
     OneHotEncoder(categories=[["a", "b"]], handle_unknown="infrequent_if_exist", min_frequency=10),
     OneHotEncoder(categories=[["a", "b"]], handle_unknown="infrequent_if_exist", max_categories=2),
+    # These warn of values that are not in the list.
+    OneHotEncoder(categories=[["a", "b"]], handle_unknown="warn"),
+    OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore", drop="first"),
     OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
 ]
 

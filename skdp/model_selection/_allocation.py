@@ -163,7 +163,7 @@ def allocate(
     PrivacyAssumptionWarning
         If something else depends on the data: another step that learns from them, the choice of a search, or folds by
         row numbers. The whole is private only if the results of these are public. The warning names an option that
-        makes a step learn nothing, if there is one, such as `categories` and a `handle_unknown` other than ``"error"``
+        makes a step learn nothing, if there is one, such as `categories` and ``handle_unknown="ignore"``
         for ``OneHotEncoder`` and ``OrdinalEncoder``. The warning is also raised if a `Normalizer` comes before a step
         with bins or trees, because its last bit can depend on the number of rows.
 

@@ -42,7 +42,14 @@ from ..decomposition import DPPCA, ExpMechPCA
 from ..preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner, TableEncoder
 from ..schema.entries import Entries, Rows
 from ..schema.schema import as_schema
-from ._steps import EXACT_IF_NOTHING_IS_LEARNED, is_private, is_shared, join, learns_nothing
+from ._steps import (
+    EXACT_IF_NOTHING_IS_LEARNED,
+    has_public_categories,
+    is_private,
+    is_shared,
+    join,
+    learns_nothing,
+)
 from ._tables import take
 
 _COMPOSED = (Pipeline, ColumnTransformer, FeatureUnion)
@@ -115,7 +122,7 @@ def check_steps(estimator: Any, name: str = "", *, searched: bool = True, dense:
             "sparse_output=False"
         )
     elif isinstance(estimator, OneHotEncoder | OrdinalEncoder):
-        _check_encoder(estimator, title)
+        _check_encoder(estimator, title, searched)
     elif isinstance(estimator, TableEncoder) and searched:
         _check_table_encoder(estimator, title)
     elif isinstance(estimator, Normalizer | Binarizer) and not estimator.copy:
@@ -155,15 +162,17 @@ def _check_composed(estimator: Any, title: str) -> None:
         raise ValueError(f"{title} chooses columns by a function, which sees the data: list them")
 
 
-def _check_encoder(encoder: Any, title: str) -> None:
-    one_hot = isinstance(encoder, OneHotEncoder)
-    handled = encoder.handle_unknown == ("ignore" if one_hot else "use_encoded_value")
-    if not handled or not learns_nothing(encoder, [{}]):
+def _check_encoder(encoder: Any, title: str, searched: bool) -> None:
+    # A search ignores the warnings of its steps.
+    public = has_public_categories(encoder.get_params(deep=False)) if searched else learns_nothing(encoder, [{}])
+    if not public:
         raise ValueError(
-            f"{title} learns its categories, or fails on others: give it categories, no min_frequency or "
-            "max_categories, and handle_unknown='ignore' (OneHotEncoder) or 'use_encoded_value' (OrdinalEncoder)"
+            f"{title} learns its categories, or fails on others, or warns of them: give it categories, no "
+            "min_frequency or max_categories, no drop, and handle_unknown='ignore' (OneHotEncoder) or "
+            "'use_encoded_value' (OrdinalEncoder)"
         )
-    if not one_hot and not (_is_finite(encoder.unknown_value) and _is_finite(encoder.encoded_missing_value)):
+    fills = () if isinstance(encoder, OneHotEncoder) else (encoder.unknown_value, encoder.encoded_missing_value)
+    if not all(isinstance(value, numbers.Real) and math.isfinite(value) for value in fills):
         raise ValueError(
             f"{title} makes NaN of missing entries: give it finite numbers for unknown_value and encoded_missing_value"
         )
@@ -180,10 +189,6 @@ def _check_table_encoder(encoder: TableEncoder, title: str) -> None:
             f"{title} fails on single records: its schema refuses missing or other entries of the columns "
             f"{', '.join(map(repr, refusing))}. Declare missing='cell', and other='cell' or other='missing'"
         )
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and math.isfinite(value)
 
 
 def _children(estimator: Any) -> list[tuple[str, Any]]:

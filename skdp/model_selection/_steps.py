@@ -144,11 +144,11 @@ def learns_nothing(estimator: Any, variants: Variants) -> bool:
     return all(_ONLY_COLUMNS[kind]({**parameters, **variant}) for variant in variants)
 
 
-def _has_public_categories(given: dict[str, Any]) -> bool:
-    """Tell whether an encoder has given categories, and accepts other values."""
+def has_public_categories(given: dict[str, Any]) -> bool:
+    """Tell whether an encoder has given categories, and accepts other values without a word."""
     return (
         not isinstance(given["categories"], str)
-        and given["handle_unknown"] != "error"
+        and given["handle_unknown"] not in ("error", "warn")
         and given["min_frequency"] is None
         and given["max_categories"] is None
     )
@@ -157,8 +157,9 @@ def _has_public_categories(given: dict[str, Any]) -> bool:
 #: Steps that learn only the number and types of columns from rows, under a condition on their parameters. This was
 #: checked in the source of each `fit`. An imputer must keep all columns, also those without any value.
 _ONLY_COLUMNS: dict[type, Callable[[dict[str, Any]], bool]] = {
-    OneHotEncoder: _has_public_categories,
-    OrdinalEncoder: _has_public_categories,
+    # With `drop`, the encoder warns of other values.
+    OneHotEncoder: lambda given: has_public_categories(given) and given["drop"] is None,
+    OrdinalEncoder: has_public_categories,
     SimpleImputer: lambda given: (
         given["strategy"] == "constant" and given["keep_empty_features"] and not given["add_indicator"]
     ),
@@ -183,7 +184,7 @@ _OF_SUBCLASSES = (OneHotEncoder, OrdinalEncoder, SimpleImputer)
 
 #: Alternatives to steps that learn from rows.
 _INSTEAD = {
-    "OneHotEncoder": "set categories, and handle_unknown='ignore', or use TableEncoder",
+    "OneHotEncoder": "set categories, and handle_unknown='ignore' without drop, or use TableEncoder",
     "OrdinalEncoder": "set categories, and handle_unknown='use_encoded_value' with unknown_value, or use TableEncoder",
     "SimpleImputer": "set strategy='constant', keep_empty_features=True and add_indicator=False",
     "RBFSampler": "set gamma to a number",

@@ -135,6 +135,16 @@ def test_pipelines_and_allocate_take_the_same_steps_that_learn_nothing(step, lea
         DPGridSearchCV(make_pipeline(step, classifier()), {}).fit(X, Y)
 
 
+@pytest.mark.parametrize("options", [{"handle_unknown": "warn"}, {"handle_unknown": "ignore", "drop": "first"}])
+def test_encoders_that_warn_of_other_categories_are_refused(options):
+    encoder = OneHotEncoder(categories=[["a", "b"]], sparse_output=False, **options)
+    # One record decides whether there is a warning.
+    with pytest.warns(UserWarning, match="unknown categories"):
+        encoder.fit([["a"]]).transform([["a"], ["c"]])
+    with pytest.raises(ValueError, match=r"warns of them.*Nothing was charged"):
+        make_private_pipeline(encoder, classifier()).fit([["a"], ["c"]], [0, 1])
+
+
 def test_products_of_matrices_are_not_exact_row_by_row():
     step = RBFSampler(gamma=1.0)
     allocate(make_pipeline(step, classifier()), 1.0)
