@@ -14,14 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..accounting import (
-    BoundedRangeEvent,
-    PrivacyCost,
-    PrivacyEvent,
-    PureEvent,
-    gaussian_mu,
-    renyi_budget,
-)
+from ..accounting import BoundedRangeEvent, PrivacyCost, PrivacyEvent, PureEvent, gaussian_mu, renyi_budget
 from ..checks.rules import Checked, Real, Rules
 from ..checks.values import shown
 from ..mechanisms import (
@@ -240,12 +233,7 @@ def release_components(session: ReleaseSession, gram: Array, draws: int, n_compo
 
 
 def release_variances(
-    session: ReleaseSession,
-    mechanism: Mechanism,
-    gram: Array,
-    components: Array,
-    count: float,
-    weight: float,
+    session: ReleaseSession, mechanism: Mechanism, gram: Array, components: Array, count: float, weight: float
 ) -> Array:
     """Release the energies along the components, the remaining energy, and the number of records if it has a weight."""
     energies = ((components @ gram) * components).sum(axis=1)

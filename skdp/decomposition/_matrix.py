@@ -28,15 +28,7 @@ from ._base import (
     postprocess_variances,
     public_centre,
 )
-from ._exponential import (
-    CENTRE_COUNT,
-    CENTRE_SHARE,
-    MEAN,
-    VARIANCE_SHARE,
-    fit_exponential,
-    fixed_cost,
-    release_mean,
-)
+from ._exponential import CENTRE_COUNT, CENTRE_SHARE, MEAN, VARIANCE_SHARE, fit_exponential, fixed_cost, release_mean
 from ._exponential import plan as exponential_plan
 from ._moments import Sums, second_moments
 

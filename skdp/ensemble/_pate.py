@@ -409,12 +409,7 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
             noise = math.sqrt(n_classes - 1) / n_classes if pure else mechanism.scale / n_teachers
             centred = shares - shares.mean(axis=1, keepdims=True)
             student = VoteRegressor().fit(labelled, centred, noise, rows, classes)
-        return {
-            "answered_": asked[answered],
-            "answers_": classes[won],
-            "student_": student,
-            "n_teachers_": n_teachers,
-        }
+        return {"answered_": asked[answered], "answers_": classes[won], "student_": student, "n_teachers_": n_teachers}
 
     def _teacher(self) -> Any:
         return RandomForestClassifier(10) if self.teacher is None else self.teacher

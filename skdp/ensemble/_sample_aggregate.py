@@ -20,26 +20,13 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import (
-    GaussianEvent,
-    PrivacyCost,
-    PrivacyEvent,
-    PureEvent,
-    bounded_range_epsilon,
-    gaussian_mu,
-)
+from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
 from ..checks.data import validate_quietly
 from ..checks.params import check_bounds, check_integer, check_n_jobs, columns_of, real_numbers
 from ..checks.rules import By, Checked, Integer, OneOf, Or, Real, Rules, anything
 from ..checks.silence import available_if
 from ..checks.values import shown
-from ..mechanisms import (
-    GroupChoices,
-    Mechanism,
-    NoNoise,
-    l2_mechanism,
-    pure_share,
-)
+from ..mechanisms import GroupChoices, Mechanism, NoNoise, l2_mechanism, pure_share
 from ..parts.arrays import count_rows, rowwise
 from ..release.blocks import (
     MOST_BLOCKS,

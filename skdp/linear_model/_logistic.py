@@ -49,12 +49,7 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
     @staticmethod
     @abstractmethod
     def _release(
-        session: ReleaseSession,
-        rows: Rows,
-        codes: NDArray[np.intp],
-        parameters: Checked,
-        geometry: Geometry,
-        C: float,
+        session: ReleaseSession, rows: Rows, codes: NDArray[np.intp], parameters: Checked, geometry: Geometry, C: float
     ) -> Array:
         """Carry out the plan, and return the private minimiser."""
 

@@ -51,12 +51,7 @@ class ObjectivePerturbation(PrivateLinearModel):
 
     @staticmethod
     def _release(
-        session: ReleaseSession,
-        rows: Rows,
-        codes: NDArray[np.intp],
-        parameters: Checked,
-        geometry: Geometry,
-        C: float,
+        session: ReleaseSession, rows: Rows, codes: NDArray[np.intp], parameters: Checked, geometry: Geometry, C: float
     ) -> Array:
         strong_convexity, added, shifted = 1.0, np.zeros(geometry.shape), geometry
         if _of_counts(parameters, geometry):

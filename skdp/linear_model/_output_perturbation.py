@@ -16,15 +16,7 @@ from ..mechanisms import BitStream, GammaMechanism, GaussianMechanism, Mechanism
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession
 from ..release.theorems import Theorem
 from ..sensitivity import minimizer_sensitivity
-from ..solvers.regularised import (
-    LARGEST_KAPPA,
-    Array,
-    Geometry,
-    Rows,
-    automatic_weight,
-    linear_rule,
-    solve,
-)
+from ..solvers.regularised import LARGEST_KAPPA, Array, Geometry, Rows, automatic_weight, linear_rule, solve
 from ._logistic import PrivateLinearClassifier, PrivateLinearModel
 
 #: Standard deviation of the noise in the score of a row of the largest norm, if C is "auto".
@@ -65,12 +57,7 @@ class OutputPerturbation(PrivateLinearModel):
 
     @staticmethod
     def _release(
-        session: ReleaseSession,
-        rows: Rows,
-        codes: NDArray[np.intp],
-        parameters: Checked,
-        geometry: Geometry,
-        C: float,
+        session: ReleaseSession, rows: Rows, codes: NDArray[np.intp], parameters: Checked, geometry: Geometry, C: float
     ) -> Array:
         tau = parameters.tol * C * geometry.lipschitz
         theta = solve(rows, codes, geometry, C, np.zeros(geometry.size), tau, parameters.max_iter)

@@ -166,10 +166,7 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
 
     _released = frozenset({"coef_", "intercept_", "_targets"})
     _public = frozenset({"n_steps_"})
-    _parameter_rules: ClassVar[Rules] = {
-        "loss": OneOf(("squared_error", "huber")),
-        "huber_threshold": anything,
-    }
+    _parameter_rules: ClassVar[Rules] = {"loss": OneOf(("squared_error", "huber")), "huber_threshold": anything}
     _walk = TARGET_WALK
 
     def __init__(

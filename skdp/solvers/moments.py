@@ -266,12 +266,7 @@ def plan(
     """Return the one joint release of all moments for a share of the budget, and the layout of this release."""
     block = geometry.by_norm
     sensitivity = moments_l2(
-        geometry.row_norm,
-        geometry.target_norm,
-        block.cross,
-        geometry.largest_constant,
-        block.count,
-        block.total,
+        geometry.row_norm, geometry.target_norm, block.cross, geometry.largest_constant, block.count, block.total
     )
     sensitivity = group_sensitivity(sensitivity, unit.rows)
     event: PrivacyEvent = PureEvent(epsilon)

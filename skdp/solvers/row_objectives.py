@@ -215,11 +215,7 @@ class PartedObjective(Objective):
 
 
 def objective_over(
-    make: Callable[..., Objective],
-    arrays: tuple[Any, ...],
-    C: float,
-    strong_convexity: float,
-    linear: Array,
+    make: Callable[..., Objective], arrays: tuple[Any, ...], C: float, strong_convexity: float, linear: Array
 ) -> Objective:
     """Return the objective that `make` returns for C, the ridge, the linear term and arrays, which may be in parts."""
     if not isinstance(arrays[0], PartedArray):

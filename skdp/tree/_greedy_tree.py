@@ -225,12 +225,7 @@ class Splits:
 
 
 def histogram(
-    candidates: Candidates,
-    splits: Splits,
-    n_classes: int,
-    X: NDArray,
-    codes: NDArray[np.intp],
-    *all_bins: NDArray,
+    candidates: Candidates, splits: Splits, n_classes: int, X: NDArray, codes: NDArray[np.intp], *all_bins: NDArray
 ) -> Array:
     """Count classes by node of the last level and bin of each feature, of shape (n_nodes, n_bins, n_classes).
 
@@ -477,11 +472,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
             # All leaves below a merged node have the distribution of the highest one.
             above = merged[2**level - 1 : 2 ** (level + 1) - 1]
             proba = np.where(np.repeat(above, 2)[None, :, None], np.repeat(proba, 2, axis=1), below)
-        return {
-            "leaf_proba_": np.array(proba),
-            "structure_": replace(splits, merged=merged),
-            "leaf_counts_": counts,
-        }
+        return {"leaf_proba_": np.array(proba), "structure_": replace(splits, merged=merged), "leaf_counts_": counts}
 
     @property
     def feature_importances_(self) -> Array:

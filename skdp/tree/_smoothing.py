@@ -185,12 +185,7 @@ def few_records(counts: Array, noise: float) -> NDArray[np.bool_]:
 
 
 def impurity_decreases(
-    forest: Forest,
-    counts: Array,
-    reachable: NDArray[np.bool_],
-    noise: float,
-    n_features: int,
-    dispersion: float = 1.0,
+    forest: Forest, counts: Array, reachable: NDArray[np.bool_], noise: float, n_features: int, dispersion: float = 1.0
 ) -> Array:
     r"""Return by column the mean decrease of Gini's impurity by its splits in a tree, beyond chance.
 
