@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
@@ -78,7 +79,36 @@ class HistogramModel(HistogramBase):
                 f"{type(inner).__name__}.fit does not take sample_weight: set n_samples, to fit it to synthetic rows"
             )
 
-    def _fit_to_cells(self, X: Any, y: Any, groups: Any, sample_weight: Any, default: Callable[[Axes], Any]) -> None:
+    @abstractmethod
+    def _default(self, axes: Axes) -> Any:
+        """Return the default model."""
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
+        """Count the records, spend epsilon and delta, and fit the model to the cells.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite features. Numeric ones are clipped to `bounds`.
+        y : array-like of shape (n_samples,), default=None
+            Labels, or finite targets, which are clipped to `bounds_y`. With declared `classes`, rows with other labels
+            are left out. If None, they are the column of X that `schema` declares as the target.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
         source = NoiseSource(self.random_state)
         self._fit(X, y, groups, sample_weight=sample_weight)
         if self.n_samples is None:
@@ -87,10 +117,11 @@ class HistogramModel(HistogramBase):
             (rows, targets), weights = self._complete_draw(int(self.n_samples), source), None
         if self.estimator is not None:
             self.estimator_ = fitted(clone(self.estimator), rows, targets, weights)
-            return
+            return self
         # Some versions of scikit-learn warn about their own calls of SciPy in the default model.
         with config_context(enable_metadata_routing=False), silence():
-            self.estimator_ = fitted(default(self._axes), rows, targets, weights)
+            self.estimator_ = fitted(self._default(self._axes), rows, targets, weights)
+        return self
 
     def _rehearse(self, parameters: Checked, shape: Shape, axes: Axes) -> None:
         """Fit a clone of the estimator to made-up rows, to find errors before any charge."""
@@ -329,34 +360,8 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
-        """Count the records, spend epsilon and delta, and fit the model to the cells.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features. Numeric ones are clipped to `bounds`.
-        y : array-like of shape (n_samples,), default=None
-            Labels. With declared `classes`, rows with other labels are left out. If None, they are the column of X that
-            `schema` declares as the target.
-        groups : array-like of shape (n_samples,), default=None
-            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        self._fit_to_cells(X, y, groups, sample_weight, lambda axes: encoded(axes, LogisticRegression(max_iter=1000)))
-        return self
+    def _default(self, axes: Axes) -> Any:
+        return encoded(axes, LogisticRegression(max_iter=1000))
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> Array:
@@ -568,31 +573,5 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         target = self._axes.target
         return np.clip(predictions, target.lower[0], target.upper[0])
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
-        """Count the records, spend epsilon and delta, and fit the model to the cells.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features. Numeric ones are clipped to `bounds`.
-        y : array-like of shape (n_samples,), default=None
-            Finite targets, clipped to `bounds_y`. If None, they are the column of X that `schema` declares as the
-            target.
-        groups : array-like of shape (n_samples,), default=None
-            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        self._fit_to_cells(X, y, groups, sample_weight, lambda axes: encoded(axes, LinearRegression()))
-        return self
+    def _default(self, axes: Axes) -> Any:
+        return encoded(axes, LinearRegression())
