@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
+from inspect import signature
 from types import SimpleNamespace
 from typing import Any
 
@@ -104,20 +106,20 @@ class Checked(SimpleNamespace):
         return Checked(**{**vars(self), **changes})
 
 
+@cache
 def rules_of(cls: type) -> dict[str, Rule]:
-    """Return the rules of a class, by the names of parameters. Subclasses replace the rules of their bases."""
+    """Return the rules of the parameters of a class by name. Subclasses replace the rules of their bases."""
     rules: dict[str, Rule] = {}
     for base in reversed(cls.__mro__):
         rules.update(vars(base).get("_parameter_rules", {}))
-    return rules
+    names = signature(cls).parameters
+    return {name: rule for name, rule in rules.items() if name in names}
 
 
 def check_parameters(estimator: Any, declared: Collection[str] = ()) -> Checked:
     """Return the checked parameters of an estimator. Those in `declared` may follow from its schema."""
-    names = estimator.get_params(deep=False)
-    rules = {name: rule for name, rule in rules_of(type(estimator)).items() if name in names}
+    rules = rules_of(type(estimator))  # type: ignore[arg-type]
     # The encoding of a schema uses other parameters. Therefore these are checked first.
-    for_schema = [name for name in rules if name in declared]
-    values = {name: rule(names[name], name) for name, rule in rules.items() if name not in declared}
-    values |= {name: rules[name](estimator._declared(name), name) for name in for_schema}
+    values = {name: rule(getattr(estimator, name), name) for name, rule in rules.items() if name not in declared}
+    values |= {name: rules[name](estimator._declared(name), name) for name in rules if name in declared}
     return Checked(**values)

@@ -334,7 +334,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         return self._fit(X, y, sample_weight=sample_weight)
 
     def _kind(self) -> type[PrivateEstimator]:
-        if self._is_classifier():
+        if not self._is_statistic() and is_classifier(self.estimator):
             return LabelsMixin
         return TargetsMixin if self._is_regressor() else RowsMixin
 
@@ -503,9 +503,6 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
 
     def _is_statistic(self) -> bool:
         return callable(self.estimator) and not hasattr(self.estimator, "fit")
-
-    def _is_classifier(self) -> bool:
-        return not self._is_statistic() and is_classifier(self.estimator)
 
     def _is_regressor(self) -> bool:
         return not self._is_statistic() and is_regressor(self.estimator)

@@ -107,13 +107,6 @@ def adassp_ridge(eigenvalue: float, eigenvalue_noise: float, noise: Noise) -> fl
     return max(0.0, noise.scale * math.sqrt(p * math.log(2 * p**2 / _ADASSP_FAILURE)) - surely)
 
 
-def postprocess(gram: Array, cross: Array, penalty: Array) -> Array:
-    """Return the solution, of shape (n_columns, n_targets), from released moments and the ridge of each column."""
-    if np.all(penalty == penalty[0]):
-        return Spectrum.of(gram).solve(cross, penalty[0])
-    return Spectrum.of(trimmed(gram) + np.diag(penalty)).solve(cross)
-
-
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """Hold a ridge solution, the inverse of its matrix, and the parts of its estimated squared error."""
@@ -216,15 +209,6 @@ def shrunk_share(gram: Array, cross: Array, penalty: Array, noise: Noise, start:
     return min(max(gain, 0.0) / square, 1.0) if square > 0 else float(gain > 0)
 
 
-def in_original_units(solution: Array, features: Scaling, targets: Scaling, constant: float) -> tuple[Array, Array]:
-    """Return coefficients of shape (n_targets, n_features) and intercepts, for unscaled data."""
-    d = len(features.half)
-    coef = solution[:d].T / features.half * targets.half[:, None]
-    shift = constant * solution[d] if constant else np.zeros(len(targets.half))
-    intercept = targets.centre + targets.half * shift - coef @ features.centre
-    return coef, intercept
-
-
 @dataclass(frozen=True)
 class Units:
     """Hold the public numbers that map released moments to coefficients."""
@@ -238,8 +222,15 @@ class Units:
     ) -> tuple[Array, Array]:
         """Return coefficients and intercepts, in the units of the data, of which a share of the way from `start`."""
         gram, cross = np.split(moments, [len(moments)], axis=1)
-        solution = start + share * (postprocess(gram, cross, penalty) - start)
-        return in_original_units(solution, self.features, targets, self.constant)
+        if np.all(penalty == penalty[0]):
+            ridge = Spectrum.of(gram).solve(cross, penalty[0])
+        else:
+            ridge = Spectrum.of(trimmed(gram) + np.diag(penalty)).solve(cross)
+        solution = start + share * (ridge - start)
+        d = len(self.features.half)
+        coef = solution[:d].T / self.features.half * targets.half[:, None]
+        shift = self.constant * solution[d] if self.constant else np.zeros(len(targets.half))
+        return coef, targets.centre + targets.half * shift - coef @ self.features.centre
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.params import increasing_edges, is_list
-from ..checks.rules import Checked, Integer, OneOf, Real, Rules, anything, check_parameters, rules_of
+from ..checks.rules import Checked, Integer, OneOf, Real, Rules, anything, check_parameters
 from ..release.estimator import Records, RowsMixin, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.bins import Bins
@@ -26,11 +26,13 @@ from ._quantiles import MOST_CELLS, QUANTILE_SCALES, QUANTILES, quantile_plan, w
 
 MOST_BINS = 10**4
 
+_ENCODING = OneOf(("onehot", "ordinal"))
+
 
 class BinTransformer(NumericTransformer):
     """Base of the binners, which differ in the source of the edges."""
 
-    _parameter_rules: ClassVar[Rules] = {"encode": OneOf(("onehot", "ordinal"))}
+    _parameter_rules: ClassVar[Rules] = {"encode": _ENCODING}
 
     encode: Any
 
@@ -39,7 +41,7 @@ class BinTransformer(NumericTransformer):
         """Return the edges of the bins of each column."""
 
     def _is_ordinal(self) -> bool:
-        return rules_of(type(self))["encode"](self.encode, "encode") == "ordinal"
+        return _ENCODING(self.encode, "encode") == "ordinal"
 
     @property
     def data_norm_(self) -> float:
