@@ -287,11 +287,7 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         X = self._rows(X, reset=False)
         clip = check_positive(self.clip, "clip")
         within = inner_range(-clip, clip, X.dtype)
-
-        def standardised(rows: Array) -> Array:
-            return (rows - self.mean_) / self.scale_
-
-        return by_rows(standardised, X, X.shape[1], within)
+        return by_rows(lambda rows: (rows - self.mean_) / self.scale_, X, X.shape[1], within)
 
     def inverse_transform(self, X: Any) -> NDArray:
         """Undo the standardisation. Clipped values stay clipped.

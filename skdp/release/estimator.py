@@ -126,7 +126,7 @@ class PrivateEstimator(DPEstimatorMixin):
         return parameters
 
     def _check_together(self, parameters: Checked) -> None:
-        """Check rules about several parameters, and store what the declarations about columns mean."""
+        """Check rules about several parameters, and store what follows from several, such as kinds of columns."""
 
     @abstractmethod
     def _plan(self, parameters: Any, shape: Shape) -> tuple[PrivacyGuarantee, Any]:
