@@ -763,3 +763,22 @@ def test_a_normalizer_before_bins_is_named(nested):
         allocate(build(NormClipper(1.0), last), 1.0)
     allocate(build(Normalizer(), objective()), 1.0, 1e-6)
     allocate(DPGridSearchCV(make_pipeline(Normalizer(), DPRandomTree(bounds=(-1.0, 1.0), classes=[0, 1])), {}), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("step", "exact"),
+    [
+        (RBFSampler(gamma=0.1, random_state=0), False),
+        (SkewedChi2Sampler(random_state=0), False),
+        (GaussianRandomProjection(2, random_state=0), False),
+        (PolynomialFeatures(), True),
+    ],
+)
+def test_products_of_matrices_before_bins_are_named(step, exact):
+    tree = DPRandomTree(bounds=(-1.0, 1.0), classes=[0, 1])
+    allocate(make_pipeline(step, objective()), 1.0, DELTA)
+    if exact:
+        allocate(make_pipeline(step, tree), 1.0)
+        return
+    with pytest.warns(PrivacyAssumptionWarning, match=f"{type(step).__name__.lower()}.*the number of rows"):
+        allocate(make_pipeline(step, tree), 1.0)

@@ -164,8 +164,9 @@ def allocate(
         If something else depends on the data: another step that learns from them, the choice of a search, or folds by
         row numbers. The whole is private only if the results of these are public. The warning names an option that
         makes a step learn nothing, if there is one, such as `categories` and ``handle_unknown="ignore"``
-        for ``OneHotEncoder`` and ``OrdinalEncoder``. The warning is also raised if a `Normalizer` comes before a step
-        with bins or trees, because its last bit can depend on the number of rows.
+        for ``OneHotEncoder`` and ``OrdinalEncoder``. The warning is also raised if a `Normalizer`, `RBFSampler`,
+        `SkewedChi2Sampler` or `GaussianRandomProjection` comes before a step with bins or trees, because the last bit
+        of its result can depend on the number of rows.
 
     Notes
     -----
@@ -223,10 +224,9 @@ def allocation_of(
     inexact = list(inexact_before_bins(estimator, ""))
     if inexact:
         complain(
-            f"not exact row by row, before bins: {', '.join(inexact)}. The last bit of a row that Normalizer "
-            "has divided can depend on the number of rows, and move the row to another bin. Use NormClipper "
-            "instead, or put the pipeline into a DPGridSearchCV or a DPRandomizedSearchCV, which divide rows "
-            "exactly"
+            f"not exact row by row, before bins: {', '.join(inexact)}. The last bit of a row of the result can depend "
+            "on the number of rows, and move the row to another bin. Instead of Normalizer, use NormClipper, or put "
+            "the pipeline into a DPGridSearchCV or a DPRandomizedSearchCV, which divide rows exactly"
         )
     if accountant is not None and rule is not None:
         accountant._settle(rule)

@@ -179,6 +179,9 @@ _ONLY_COLUMNS: dict[type, Callable[[dict[str, Any]], bool]] = {
 #: Of these, no bit of a row of the result depends on other rows. Products of matrices are not exact in this sense.
 EXACT_IF_NOTHING_IS_LEARNED = (SimpleImputer, PolynomialFeatures, MissingIndicator, SplineTransformer)
 
+#: Of these, which add up products in an order that depends on the number of rows, the last bit of a row can change.
+_INEXACT = (Normalizer, RBFSampler, SkewedChi2Sampler, GaussianRandomProjection)
+
 #: The conditions of these hold for subclasses, too.
 _OF_SUBCLASSES = (OneHotEncoder, OrdinalEncoder, SimpleImputer)
 
@@ -379,14 +382,14 @@ def counted_steps(
 
 
 def inexact_before_bins(estimator: Any, name: str) -> Iterator[str]:
-    """Yield each `Normalizer` before a step with bins or trees, outside of the searches of skdp."""
+    """Yield each inexact step before a step with bins or trees, outside of the searches of skdp."""
     children = {} if is_private(estimator) else children_of(estimator)
     for child_name, child in children.items():
         yield from inexact_before_bins(child, join(name, child_name))
     if isinstance(estimator, Pipeline):
         steps = [(join(name, step_name), step) for step_name, step in estimator.steps]
         for position, (step_name, step) in enumerate(steps):
-            if type(step) is Normalizer and any(has_bins(later) for _, later in steps[position + 1 :]):
+            if type(step) in _INEXACT and any(has_bins(later) for _, later in steps[position + 1 :]):
                 yield step_name
 
 
