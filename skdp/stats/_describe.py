@@ -21,8 +21,8 @@ from ..sensitivity import sum_over_rows
 from ._call import COUNTS, Call, Cells, Numbers, cells_in, choosing, numbers_of, statistic
 from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances
 from ._noise import Sensitivity, quietest, with_and_without_delta
-from ._quantiles import enclosed_quantiles, quantile_parts
-from ._ranks import WHOLE, quantiles_at
+from ._quantiles import counted, enclosed_quantiles, quantile_parts
+from ._ranks import WHOLE, counts_between, quantiles_at
 
 Array = NDArray[np.float64]
 
@@ -38,7 +38,26 @@ _MOST_NOISE = 0.1
 # With a larger standard error, in widths of the bounds, a mean or quartile is unknown.
 _UNKNOWN = 0.15
 
+# Numbers with more decimals are printed with three digits.
+_MOST_DECIMALS = 6
+
 _NUMBERS = "statistics of numbers"
+_BEYOND = "numbers beyond the ranges"
+
+# Numbers of records and of entries in cells have a weight, if values of columns may be missing and are counted as well.
+_WEIGHT = 4
+
+# Moments are of values that are clipped to a range. It reaches beyond the quartiles by at least so many times their
+# distance, or by the root of the number of records in units of the noise and of this factor. With less noise, a wider
+# range is affordable, which clips less. A range is used if it is at most this part of the bounds.
+_LEAST_REACH, _REACH, _NARROW = 1.5, 0.1, 0.5
+
+# The bounds are used if the released numbers show by so many deviations of the noise that a larger part of the values
+# is beyond the range. Equal values may have quartiles that hardly differ.
+_MOST_BEYOND, _SURE_BY = 0.01, 2.0
+
+# Part of the share of moments for the numbers of values beyond the ranges.
+_OF_BEYOND = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,19 +140,32 @@ def _with_error(one: Estimate) -> str:
         return f"{one.value:.6g}{_plus_minus(one.standard_error)}"
     # Digits far below the error are noise.
     digits = max(1 - math.floor(math.log10(one.standard_error)), 0)
-    return f"{one.value:.{digits}f}{_plus_minus(one.standard_error)}"
+    value = f"{one.value:.{digits}f}" if digits <= _MOST_DECIMALS else f"{one.value:.3g}"
+    return f"{value}{_plus_minus(one.standard_error)}"
 
 
 def _division(budget: Budget, numbers: Numbers | None, cells: Cells | None, rows: int) -> tuple[Budget, Any, Any]:
     """Return the release of counts with its share, and the noise of all statistics in numbers of records."""
     n_tables = 0 if cells is None else len(cells.names)
-    size = 1 + (0 if cells is None else sum(cells.shape))
-    moves = Sensitivity(1.0 + n_tables, math.sqrt(1 + n_tables) * (1 + 2.0**-50), size, integers=True)
-    noises = [math.sqrt(combination(quietest(budget, 1.0, moves, rows)[0], 1.0).variance)]
+    n_lacking, weight = len(_lacking(numbers)), _weight(numbers)
+    size = 1 + n_lacking + (0 if cells is None else sum(cells.shape))
+    l1, squares = weight * (1 + n_tables) + n_lacking, weight**2 * (1 + n_tables) + n_lacking
+    moves = Sensitivity(float(l1), math.sqrt(squares) * (1 + 2.0**-50), size, integers=True)
+    noises = [math.sqrt(combination(quietest(budget, 1.0, moves, rows)[0], 1 / weight).variance)]
     if numbers is not None:
         noises += _noises(budget, numbers, rows, _CHOICES[0])
     (share, *_), noise = _even(budget, noises)
     return budget, (*quietest(budget, share, moves, rows), share), noise
+
+
+def _lacking(numbers: Numbers | None) -> list[int]:
+    """Return the positions of columns whose missing values are counted."""
+    return [] if numbers is None else [j for j, own in enumerate(numbers.scales) if own.missing == "cell"]
+
+
+def _weight(numbers: Numbers | None) -> int:
+    """Return the weight of counts of records. The values of a column that may lack some have weight 1."""
+    return _WEIGHT if _lacking(numbers) else 1
 
 
 def _noises(budget: Budget, numbers: Numbers, rows: int, choice: tuple[tuple[str, ...], bool]) -> list[float]:
@@ -188,13 +220,15 @@ def describe(call: Call, y: Any = None) -> Description:
 
     Notes
     -----
-    **Privacy.** The number of records and the counts of all categories are released first (:ref:`statistics, theorem 2
-    <statistics-theorem-2>`), then the moments of all numbers (:ref:`statistics, theorem 1 <statistics-theorem-1>`),
-    their quartiles and the ends of the intervals of the quartiles (:ref:`preprocessing, theorem 2
-    <preprocessing-theorem-2>`), and the ranks of the ends. The budget is divided so that the noise of counts, sums and
-    ranks is about equal in numbers of records. If it is more than 10 % of the released number of records, medians are
-    released in place of quartiles, and then no moments, so that fewer statistics use the budget. Whether `X` has a
-    column of the target is public, as all names of columns are.
+    **Privacy.** The number of records, the numbers of values and the counts of all categories are released first
+    (:ref:`statistics, theorem 2 <statistics-theorem-2>`), then the ends of the intervals of the quartiles
+    (:ref:`preprocessing, theorem 2 <preprocessing-theorem-2>`), the ranks of the ends, and the quartiles of all
+    numbers. If the quartiles show that a column is in a small part of its bounds, its moments are those of values that
+    are clipped to a range around the released quartiles, and the numbers of values beyond the range are released. The
+    moments of all numbers come last (:ref:`statistics, theorem 1 <statistics-theorem-1>`). The budget is divided so
+    that the noise of counts and ranks is about equal in numbers of records. If it is more than 10 % of the released
+    number of records, medians are released in place of quartiles, and then no moments, so that fewer statistics use the
+    budget. Whether `X` has a column of the target is public, as all names of columns are.
 
     Examples
     --------
@@ -234,9 +268,16 @@ def describe(call: Call, y: Any = None) -> Description:
     session, values, codes = call.open(plan, arrays[0], arrays[-1])
 
     own_cells = _cell_counts(cells, codes) if cells is not None else []
-    exact = np.concatenate([[float(count_rows(values))], *own_cells])
-    counts = np.rint(session.release("counts", exact)).astype(np.int64)
-    law = combination(mechanism, 1.0)
+    lacking, weight = _lacking(numbers), _weight(numbers)
+    present = counted(numbers, values)[lacking] if numbers is not None and lacking else np.zeros(0)
+    exact = np.concatenate([[weight * float(count_rows(values))], present, *(weight * own for own in own_cells)])
+    counts = session.release("counts", exact)
+    n_present = np.full(0 if numbers is None else numbers.width, counts[0] / weight)
+    # Most columns lack few values, and the number of records has less noise.
+    lack = n_present[lacking] - counts[1 : 1 + len(lacking)]
+    n_present[lacking] -= np.where(lack > _SURE_BY * math.sqrt(combination(mechanism, 1.0).variance), lack, 0.0)
+    counts = np.rint(np.delete(counts, range(1, 1 + len(lacking))) / weight).astype(np.int64)
+    law = combination(mechanism, 1 / weight)
     n = _counted(counts[0], law, plan)
     categories, start = {}, 1
     for name, labels in zip(() if cells is None else cells.names, () if cells is None else cells.labels, strict=True):
@@ -244,7 +285,7 @@ def describe(call: Call, y: Any = None) -> Description:
         start += len(labels)
     described = {}
     if numbers is not None:
-        described = _describe_numbers(session, budget, share, rows, numbers, values, n, plan)
+        described = _describe_numbers(session, budget, share, rows, numbers, values, n, n_present, plan)
     return Description(described, categories, n, plan)
 
 
@@ -274,6 +315,7 @@ def _describe_numbers(
     numbers: Numbers,
     values: NDArray,
     n: Estimate,
+    n_present: Array,
     plan: PrivacyGuarantee,
 ) -> dict[str, dict[str, Estimate]]:
     # The choice depends on a released number of records.
@@ -286,10 +328,10 @@ def _describe_numbers(
     names, width = choice[0], numbers.width
     levels = tuple(_QUARTILES[name] for name in names)
     parts, events = quantile_parts(budget, of_quartiles, levels, width, rows)
-    design = moment_design(budget, of_moments, 4, width, 1, numbers.may_lack, rows) if of_moments else None
-    if design:
-        parts.append((LABEL, design.mechanism, of_moments, THEOREM))
-        events.append(design.event)
+    reserved = moment_design(budget, of_moments, 4, width, 1, numbers.may_lack, rows) if of_moments else None
+    if reserved:
+        parts.append((LABEL, Reserved(reserved.event), of_moments, THEOREM))  # type: ignore[arg-type]
+        events.append(reserved.event)
     session.refine(_NUMBERS, [Release(*part) for part in parts], events)
 
     def unknown(least: float, most: float) -> Estimate:
@@ -300,31 +342,100 @@ def _describe_numbers(
         own = {name: unknown(low, high) for name in _NAMES}
         own |= {name: unknown(0.0, math.inf) for name in ("count", "missing")} | {"std": unknown(0.0, (high - low) / 2)}
         found.append(own)
-    present = np.full(width, max(float(n.value), 1.0))
-    if design:
-        sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
-        present = np.maximum(sums[:, 0], 1.0) if numbers.may_lack else present
-        law = combination(design.mechanism, design.powers[0])
-        mean = in_units(means(design, sums), numbers.centre, numbers.half, (width,))[2].rules
-        std = in_units(variances(design, sums, 0.5), np.zeros(1), numbers.half, (width,))[2].rules
-        for j, own in enumerate(found):
-            lacks = numbers.scales[j].missing == "cell"
-            lacking = max(n.value - round(sums[j, 0]), 0) if lacks else 0
-            both = math.hypot(n.standard_error, math.sqrt(law.variance)) if lacks else 0.0
-            own["count"] = _counted(round(sums[j, 0]), law, plan)
-            own["missing"] = Estimate(lacking, both, plan, (), {}, Around(lacking, Law(normal=both), None, 0))
-            for key, rule in (("mean", mean[j]), ("std", std[j])):
-                own[key] = Estimate(rule.value, rule.standard_error, plan, (), {}, rule)
-    drawn, spread = enclosed_quantiles(session, budget, of_quartiles, rows, numbers, 0.95, levels, present, values)
+    drawn, spread = enclosed_quantiles(
+        session, budget, of_quartiles, rows, numbers, 0.95, levels, np.maximum(n_present, 1.0), values
+    )
     for (i, name), (j, own) in product(enumerate(names), enumerate(found)):
         error = float(spread.standard_error[i, j])
         own[name] = Estimate(float(drawn[i, j]), error, plan, (), {}, spread.of_one(i, j))
+    if reserved:
+        noise = math.sqrt(combination(reserved.mechanism, reserved.powers[1]).variance)
+        ranges = _ranges(numbers, drawn, n_present, noise)
+        narrow = np.flatnonzero((ranges.lower > numbers.lower) | (ranges.upper < numbers.upper))
+        of_beyond = _OF_BEYOND * len(narrow) / width * of_moments
+        design = moment_design(budget, of_moments - of_beyond, 4, width, 1, numbers.may_lack, rows)
+        releases, events = [Release(LABEL, design.mechanism, of_moments - of_beyond, THEOREM)], [design.event]
+        n_beyond, law = np.zeros((width, 2)), Law()
+        if len(narrow):
+            # A value is beyond one end of the range of its column at most.
+            most = float(len(narrow))
+            moves = Sensitivity(most, math.sqrt(most) * (1 + 2.0**-50), 2 * len(narrow), integers=True)
+            beyond, event = quietest(budget, of_beyond * (1 - 2.0**-40), moves, rows)
+            releases.append(Release(_BEYOND, beyond, of_beyond, COUNTS))
+            events.append(event)
+            law = combination(beyond, 1.0)
+        session.refine(LABEL, releases, events)
+        if len(narrow):
+            # A value that is an end of the range is in the range.
+            cuts = np.stack([ranges.lower, np.nextafter(ranges.upper, np.inf)], axis=1)
+            counts = counts_between(cuts, values)[narrow][:, [0, 2]]
+            n_beyond[narrow] = session.release(_BEYOND, counts.ravel()).reshape(-1, 2)
+            sure = n_beyond.sum(axis=1) - _SURE_BY * math.sqrt(2 * law.variance)
+            ranges = _within(numbers, ranges.lower, ranges.upper, sure <= _MOST_BEYOND * n_present)
+        sums = design.power_sums(session.release(LABEL, design.sums(values, ranges)))[0]
+        of_count = combination(design.mechanism, design.powers[0])
+        mean = in_units(means(design, sums), ranges.centre, ranges.half, (width,))[2].rules
+        std = in_units(variances(design, sums, 0.5), np.zeros(1), ranges.half, (width,))[2].rules
+        lacking = _lacking(numbers)
+        for j, own in enumerate(found):
+            missing = max(n.value - round(sums[j, 0]), 0) if j in lacking else 0
+            both = math.hypot(n.standard_error, math.sqrt(of_count.variance)) if j in lacking else 0.0
+            own["count"] = _counted(round(sums[j, 0]), of_count, plan)
+            own["missing"] = Estimate(missing, both, plan, (), {}, Around(missing, Law(normal=both), None, 0))
+            ends = (numbers.lower[j], ranges.lower[j], ranges.upper[j], numbers.upper[j])
+            for key, rule in (("mean", mean[j]), ("std", std[j])):
+                clipped = OfClipped(rule, ends, Counts(n_beyond[j], law), max(sums[j, 0], 1.0), key == "std")
+                own[key] = Estimate(rule.value, rule.standard_error, plan, (), {}, clipped)
     for j, own in enumerate(found):
         limits = dict.fromkeys(("mean", *_QUARTILES), _UNKNOWN * 2 * numbers.half[j]) | {"std": own["std"].value}
         # A value that its noise hides is not known.
         hidden = [key for key, most in limits.items() if own[key].standard_error > most]
         own |= {key: replace(own[key], value=math.nan) for key in hidden}
     return dict(zip(numbers.names, found, strict=True))
+
+
+def _ranges(numbers: Numbers, quartiles: Array, n: Array, noise: float) -> Numbers:
+    """Return the columns with ranges around released quartiles as their bounds, for moments with this noise."""
+    low, high = quartiles[0], quartiles[-1]
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        reach = (high - low) * np.maximum(_LEAST_REACH, np.sqrt(_REACH * np.maximum(n, 0.0) / noise))
+        lower, upper = np.maximum(low - reach, numbers.lower), np.minimum(high + reach, numbers.upper)
+        narrow = (high > low) & (upper - lower <= _NARROW * (numbers.upper - numbers.lower))
+    return _within(numbers, lower, upper, narrow)
+
+
+def _within(numbers: Numbers, lower: Array, upper: Array, narrow: NDArray[np.bool_]) -> Numbers:
+    """Return the columns with these bounds for some of them."""
+    lower, upper = np.where(narrow, [lower, upper], [numbers.lower, numbers.upper])
+    return replace(numbers, lower=lower, upper=upper)
+
+
+@dataclass(frozen=True, eq=False)
+class OfClipped:
+    """Intervals of a mean or standard deviation, by that of clipped values and by counts of the values beyond."""
+
+    rule: Any
+    ends: tuple[float, float, float, float]  # The lower bound, the range, and the upper bound.
+    beyond: Counts
+    count: float
+    of_std: bool
+
+    def interval(self, level: float, total: bool) -> tuple[float, float]:
+        """Return both ends."""
+        least, lower, upper, most = self.ends
+        if (lower, upper) == (least, most):
+            found: tuple[float, float] = self.rule.interval(level, total)
+            return found
+        # Half of the errors are left to the clipped values, and the other half to the upper ends of both counts.
+        low, high = self.rule.interval((1 + level) / 2, total)
+        below, above = np.minimum(self.beyond.interval((1 + level) / 2, total)[1] / self.count, 1.0).tolist()
+        if not self.of_std:
+            return max(low - below * (lower - least), least), min(high + above * (most - upper), most)
+        # Clipping lowers the spread. Around the mean of the clipped values, which is in the range, the square of a
+        # value is larger than that of the clipped value by this much at most.
+        more = below * (lower - least) * (2 * upper - lower - least)
+        more += above * (most - upper) * (most + upper - 2 * lower)
+        return low, min(math.sqrt(high**2 + more), (most - least) / 2)
 
 
 class DescribeDisplay:

@@ -240,6 +240,31 @@ def test_a_description_with_few_records_holds_fewer_statistics():
     assert described(3)[1] <= {"50%"}
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_description_of_wide_bounds_is_that_of_the_range_of_the_values(delta):
+    rng = np.random.default_rng(0)
+    table = {
+        "normal": rng.normal(40, 10, 20_000),
+        "skewed": np.where(rng.random(20_000) < 0.1, np.nan, rng.exponential(5, 20_000)),
+        "mostly zero": np.where(rng.random(20_000) < 0.1, rng.uniform(0, 1000, 20_000), 0),
+    }
+    schema = Schema({name: Number(0, 1000) for name in table})
+    errors = {name: [] for name in table}
+    for seed in range(10):
+        found = stats.describe(table, schema=schema, epsilon=0.5, delta=delta, random_state=seed)
+        for name, values in table.items():
+            own, std = found.numbers[name], np.nanstd(values)
+            errors[name].append([abs(own["mean"].value - np.nanmean(values)) / std, abs(own["std"].value / std - 1)])
+            for key, true in (("mean", np.nanmean(values)), ("std", std)):
+                low, high = own[key].confidence_interval(0.999, of="noise")
+                assert low <= true <= high
+    # With noise for the whole bounds, the standard deviations of the first two columns are hidden in it.
+    for name in ("normal", "skewed"):
+        assert np.all(np.median(errors[name], axis=0) <= [0.05, 0.25]), errors[name]
+    # The quartiles are equal, and the whole bounds are used.
+    assert np.all(np.median(errors["mostly zero"], axis=0) <= [0.1, 0.25])
+
+
 def test_a_description_of_thirty_columns_has_a_line_for_each():
     schema = Schema({f"c{k}": Number(0, 100) for k in range(30)})
     found = stats.describe({name: [50.0] * 1000 for name in schema}, schema=schema, epsilon=100.0)
@@ -457,10 +482,11 @@ def test_the_target_is_described():
     assert repr(beside) == repr(inside) == repr(stats.describe(rows, y.tolist(), **given))
     # The order of columns does not matter, and the target is one more column in the sensitivity.
     assert repr(stats.describe(TABLE[["work", "sex", "age"]], **given)) == repr(inside)
-    assert beside.privacy_.releases[0].sensitivity == 3
+    # Numbers of records and of entries in cells count four times, and the number of values of the age once.
+    assert beside.privacy_.releases[0].sensitivity == 4 * 3 + 1
     without = stats.describe(rows, **given)
     assert list(without.categories) == ["sex"]
-    assert without.privacy_.releases[0].sensitivity == 2
+    assert without.privacy_.releases[0].sensitivity == 4 * 2 + 1
     exact = stats.describe(rows, y, schema=schema, epsilon=math.inf)
     own = exact.categories["work"]
     assert dict(zip(own.names, own.value, strict=True))["a"] == (y == "a").sum()

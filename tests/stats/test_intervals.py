@@ -16,7 +16,7 @@ from skdp import Number, Schema, stats
 from skdp.mechanisms import DiscreteLaplaceMechanism, NoiseSource, l2_mechanism
 from skdp.release import estimates
 from skdp.release.laws import Law, combination
-from skdp.stats import _moments, _products, _quantiles, _ranks
+from skdp.stats import _describe, _moments, _products, _quantiles, _ranks
 from tests.statistics import accept, chi_square_buckets, clopper_pearson, reject
 from tests.stats.laws import LAWS, SIZES, WIDTHS, column, moment_coverage
 
@@ -138,7 +138,7 @@ def test_intervals_of_moments_hold_for_every_law_and_width(name, epsilon, statis
 
 @pytest.mark.sample(every=5)
 @pytest.mark.parametrize("name", ["lognormal", "95 % zeros", "2 % ones", "integers", "constant"])
-@pytest.mark.parametrize(("n", "width"), [(100, 1), (2000, 1000)])
+@pytest.mark.parametrize(("n", "width"), [(100, 1), (2000, 1000), (20_000, 30)])
 def test_intervals_of_a_description_and_of_groups_hold_for_every_law(name, n, width):
     values, probabilities, bounds = column(name, width)
     mean = float(probabilities @ values)
@@ -159,6 +159,25 @@ def test_intervals_of_a_description_and_of_groups_hold_for_every_law(name, n, wi
             hits[key] = hits.get(key, 0) + (low - 1e-9 <= true[key.partition(" ")[0]] <= high + 1e-9)
     for key, own in hits.items():
         possible(own, RUNS // 2, f"{key} of {name}, {n} records")
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_intervals_cover_values_beyond_the_range_of_a_description(counted, monkeypatch):
+    if not counted:
+        monkeypatch.setattr(_describe.OfClipped, "interval", lambda own, *given: own.rule.interval(*given))
+    rng, schema, hits = np.random.default_rng(0), {"x": Number(0, 1000, missing="error")}, {"mean": 0, "std": 0}
+    for _ in range(RUNS):
+        # So few values beyond the range do not widen it.
+        x = np.where(rng.random(20_000) < 0.008, 900.0, rng.normal(40, 1, 20_000))
+        found = stats.describe({"x": x}, schema=schema, epsilon=0.5).numbers["x"]
+        for name, true in {"mean": 46.88, "std": math.sqrt(0.992 + 0.008 * 0.992 * 860**2)}.items():
+            low, high = found[name].confidence_interval()
+            hits[name] += low <= true <= high
+    for name, own in hits.items():
+        if counted:
+            possible(own, RUNS, name)
+        else:
+            assert clopper_pearson(own, RUNS, ERROR)[1] < 0.93, name
 
 
 def test_intervals_that_forget_skewness_are_refused(monkeypatch):
