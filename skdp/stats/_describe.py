@@ -38,8 +38,8 @@ _MOST_NOISE = 0.1
 # With a larger standard error, in widths of the bounds, a mean or quartile is unknown.
 _UNKNOWN = 0.15
 
-# Numbers with more decimals are printed with three digits.
-_MOST_DECIMALS = 6
+# Numbers with more decimals are printed with at most so many digits.
+_MOST_DECIMALS, _MOST_DIGITS = 4, 6
 
 _NUMBERS = "statistics of numbers"
 _BEYOND = "numbers beyond the ranges"
@@ -140,7 +140,10 @@ def _with_error(one: Estimate) -> str:
         return f"{one.value:.6g}{_plus_minus(one.standard_error)}"
     # Digits far below the error are noise.
     digits = max(1 - math.floor(math.log10(one.standard_error)), 0)
-    value = f"{one.value:.{digits}f}" if digits <= _MOST_DECIMALS else f"{one.value:.3g}"
+    value = f"{one.value:.{digits}f}"
+    if digits > _MOST_DECIMALS:
+        before = math.floor(math.log10(abs(one.value))) + 1 if one.value else 1
+        value = f"{one.value:.{min(max(digits + before, 1), _MOST_DIGITS)}g}"
     return f"{value}{_plus_minus(one.standard_error)}"
 
 

@@ -228,16 +228,20 @@ def test_a_description_with_few_records_holds_fewer_statistics():
             assert list(own) == ["count", "missing", "mean", "std", "25%", "50%", "75%"]
             low, high = own["mean"].confidence_interval()
             assert 0 <= low <= high <= 100
-        return found, {name for name, one in found.numbers["column 1"].items() if not math.isnan(one.value)}
+        return found, [
+            {name for name, one in own.items() if not math.isnan(one.value)} for own in found.numbers.values()
+        ]
 
-    assert described(20_000)[1] == {"count", "missing", "mean", "std", "25%", "50%", "75%"}
+    assert described(20_000)[1] == 6 * [{"count", "missing", "mean", "std", "25%", "50%", "75%"}]
     few, known = described(300)
-    assert known == {"50%"}
-    assert repr(few).count("unknown") == 5 * 6
-    assert few.to_frame()["column 1"].isna().sum() == 6
+    # Some medians are hidden by their noise, too.
+    assert all(names <= {"50%"} for names in known)
+    assert sum(map(len, known)) >= 3
+    assert repr(few).count("unknown") == 6 * 6 - sum(map(len, known))
+    assert few.to_frame().isna().sum().sum() == 7 * 6 - sum(map(len, known))
     pytest.importorskip("matplotlib").use("Agg")
     assert len(stats.DescribeDisplay.from_description(few).axes_) >= 6
-    assert described(3)[1] <= {"50%"}
+    assert all(names <= {"50%"} for names in described(3)[1])
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
