@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .checks.late import provide
+from .checks.messages import provide
 
 if TYPE_CHECKING:
     from .accounting import BudgetAccountant

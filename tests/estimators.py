@@ -46,8 +46,7 @@ from skdp.preprocessing import (
 )
 from skdp.schema import Category, Number, Schema
 from skdp.schema.entries import table_columns
-from skdp.solvers.loss_sums import LossSum
-from skdp.solvers.losses import LogLoss
+from skdp.solvers.losses import LogLoss, LossSum
 from skdp.synthetic import HistogramClassifier, HistogramRegressor, NoisyHistogram
 from skdp.tree import DPGreedyTree, DPRandomTree, DPRandomTreeRegressor
 from tests.ensemble.data import public_rows

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skdp.schema.bins import Bins
+from skdp.schema.grid import Bins
 
 RNG = np.random.default_rng(0)
 

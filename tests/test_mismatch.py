@@ -42,20 +42,18 @@ from skdp.linear_model import (
 )
 from skdp.mechanisms import NoiseSource
 from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
-from skdp.release.entries import (
+from skdp.release.mismatch import (
     ENTRIES,
     ENTRIES_SHARE,
-    check_entries,
-    entries_mechanism,
-)
-from skdp.release.mismatch import (
     FALSE_ALARM,
     FEWEST,
     LARGEST_SHARE,
     LEAST_SHARE_OF_LABEL,
     NOT_RELEASED,
+    check_entries,
     column_part,
     declared_parts,
+    entries_mechanism,
     excess_of,
     label_parts,
     margin,

@@ -7,8 +7,7 @@ from ast import literal_eval
 import numpy as np
 import pytest
 
-from skdp.checks.params import check_boolean
-from skdp.checks.rules import Bounds, By, Integer, OneOf, Or, Real, rules_of
+from skdp.checks.params import Bounds, By, Integer, OneOf, Or, Real, check_boolean, rules_of
 from tests.bad_input import SUBJECTS
 
 # Additive models check their parameters by a method.

@@ -12,8 +12,7 @@ from skdp import BudgetAccountant, ObjPertLogReg, OutputPertLogReg
 from skdp.accounting import ParallelEvent, PureEvent
 from skdp.exceptions import ReleaseError
 from skdp.mechanisms import GammaMechanism, NoiseSource
-from skdp.release.session import PrivacyGuarantee, Release, ReleaseSession
-from skdp.release.theorems import Theorem
+from skdp.release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from tests.estimators import ESTIMATORS, classes_up_to, columns_up_to, name_of, of_many_columns
 
 A_THEOREM = Theorem("Trees", 1)

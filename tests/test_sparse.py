@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from skdp import BudgetAccountant, Category, Number, Schema
 from skdp.checks import data as checks_of_data
-from skdp.checks.sparse import MOST_DENSE_COLUMNS, canonical_rows
+from skdp.checks.data import MOST_DENSE_COLUMNS, canonical_rows
 from skdp.exceptions import PrivacyAssumptionWarning
 from skdp.linear_model import DPSGDClassifier, ObjPertLogReg
 from skdp.naive_bayes import DPNaiveBayes

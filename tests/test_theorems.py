@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skdp.release.theorems import PAGES, Theorem
+from skdp.release.session import PAGES, Theorem
 from tests.estimators import VARIANTS, columns_up_to, declared, is_local, name_of
 
 GUIDE = Path(__file__).parents[1] / "docs" / "user_guide"

@@ -32,8 +32,7 @@ from skdp.ensemble import SampleAggregate
 from skdp.exceptions import PrivacyAssumptionWarning
 from skdp.mechanisms import NoiseSource
 from skdp.release.estimator import PrivateEstimator
-from skdp.release.units import Unit
-from skdp.release.weights import chances, class_weights, kept, relative_weights
+from skdp.release.units import Unit, chances, class_weights, kept, relative_weights
 from skdp.tree import DPRandomTreeRegressor
 from tests.estimators import BY_GROUP, ONE_EACH, data_for, declared, needs_y, released
 from tests.neighbours import COMPARED, IN_ALL_GROUPS, MOVED, inputs, records

@@ -13,10 +13,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..checks import late
+from ..checks.messages import call_provided, shown, warn
 from ..checks.silence import discreet
-from ..checks.values import shown
-from ..checks.warn import warn
 from ..exceptions import BudgetError, BudgetWarning, LedgerError, passing
 from ._budget import UNITS, Budget, Relation, check_delta, check_epsilon, check_same_unit, warn_of_delta
 from ._composition import RULES, Composition, DeclaredPlan, as_costs
@@ -421,7 +419,7 @@ class BudgetAccountant(LedgerView):
         if like is None:
             return self._rule.remaining(self._store.state(), int(k), self._part)
         # A package above this one handles pipelines.
-        largest: Budget = late.call("largest_budget", self, like, int(k), n_features)
+        largest: Budget = call_provided("largest_budget", self, like, int(k), n_features)
         if largest.epsilon > self.epsilon:
             warn(
                 f"epsilon={largest.epsilon:.6g} of one fit is above the ceiling of {self.epsilon:g}, because it is "

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
-from ..checks.values import as_float, shown
-from ..checks.warn import warn
+from ..checks.messages import as_float, shown, warn
 from ..exceptions import BudgetError, PrivacyAssumptionWarning
 from ._curves import LEAST_DELTA
 

@@ -49,7 +49,7 @@ from functools import cached_property, lru_cache
 from itertools import zip_longest
 from typing import Any
 
-from ..checks.values import shown
+from ..checks.messages import shown
 from ..exceptions import BudgetError
 from ._budget import Budget, check_same_unit
 from ._curves import gaussian_epsilon, gaussian_mu, renyi_budget, renyi_limit

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special
 
-from ..checks.values import shown
+from ..checks.messages import shown
 
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 # For mu up to 1, so many nodes are enough for the identity above, to a few units in the last place.

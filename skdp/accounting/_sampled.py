@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from ..checks.values import shown
+from ..checks.messages import shown
 from ._curves import NEGLIGIBLE_DELTA, gaussian_delta, gaussian_mu
 from ._events import GaussianEvent, PrivacyEvent, compose_events
 from ._loss_distribution import NEGLIGIBLE, PrivacyLossDistribution, Profiles

@@ -39,7 +39,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..checks.values import shown
+from ..checks.messages import shown
 from ..exceptions import LedgerError
 from ._record import (
     COLUMNS,

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..checks.data import is_sequence
+from ..checks.messages import shown
 from ..checks.silence import discreet
-from ..checks.values import shown
 from ..exceptions import BudgetError
 
 #: Largest number of parts of a division, because the ledger keeps the sums of each.

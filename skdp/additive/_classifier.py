@@ -23,8 +23,7 @@ from ..parts.arrays import rowwise
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.columns import Codes, Columns
-from ..solvers.descent import GRADIENTS
-from ..solvers.linear_rule import LogOdds
+from ..solvers.linear_descent import GRADIENTS, LogOdds
 from ..solvers.losses import LogLoss, SoftmaxLogLoss
 from ._base import AdditiveModel, Parameters, positions
 from ._engines import AGAIN, Averaged, GradientEngine, ObjectiveEngine

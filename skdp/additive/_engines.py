@@ -20,15 +20,13 @@ from ..accounting import (
     gaussian_mu,
     sampled_gaussian_mu,
 )
-from ..checks.rules import Checked
+from ..checks.params import Checked
 from ..mechanisms import SampledGaussianMechanism, coordinate_variance, pure_share
 from ..parts.arrays import rowwise
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..solvers.certified import certified_minimizer
 from ..solvers.clipped_gradients import Gradients, gradients_over
-from ..solvers.descent import GRADIENTS, SamplingSchedule
-from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, eta, rule_of
+from ..solvers.linear_descent import GRADIENTS, MARGIN_WALK, Descent, Path, SamplingSchedule, Settings, eta, rule_of
 from ..solvers.losses import GradientLoss, LogLoss, MultinomialLogLoss
 from ..solvers.objective_perturbation import KAPPA_BITS, effective_weight, plan, release_minimiser
 from ..solvers.regularised import Geometry, checked_weight, clipped, linear_rule, noise_multiplier, solve

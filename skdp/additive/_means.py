@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from ..accounting import PureEvent
 from ..mechanisms import Mechanism, coordinate_variance, l1_mechanism, pure_share, within_reach
 from ..parts.arrays import PartedArray, folded
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..schema.columns import Codes, Columns
 from ._terms import Layout, merged
 

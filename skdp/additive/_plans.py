@@ -23,10 +23,8 @@ from ..mechanisms import (
     within_reach,
 )
 from ..parts.arrays import PartedArray, folded, rowwise
-from ..release.entries import left_out
-from ..release.mismatch import declared_parts, warn_of_mismatch
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved
-from ..release.theorems import Theorem
+from ..release.mismatch import declared_parts, left_out, warn_of_mismatch
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved, Theorem
 from ..schema.columns import Columns
 from ._cells import smoothed_shares
 

@@ -22,10 +22,9 @@ from ..release.estimator import Records, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.columns import Codes, Columns
 from ..solvers.calibration import Calibration, Line, Window
-from ..solvers.descent import GRADIENTS
+from ..solvers.linear_descent import GRADIENTS
 from ..solvers.losses import Huber
-from ..solvers.regularised import noise_multiplier
-from ..solvers.scaling import Scaling
+from ..solvers.regularised import Scaling, noise_multiplier
 from ..solvers.target_range import TargetRange
 from ._base import AdditiveModel, Parameters, positions
 from ._descent_noise import without_noise

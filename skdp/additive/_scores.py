@@ -17,10 +17,9 @@ from scipy import special
 from ..accounting import PrivacyEvent
 from ..mechanisms import choice_mechanism
 from ..parts.arrays import PartedArray, folded
-from ..release.session import Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import Release, ReleaseSession, Theorem
 from ..sensitivity import truncate
-from ..solvers.linear_rule import probabilities
+from ..solvers.linear_descent import probabilities
 
 Array = NDArray[np.float64]
 

@@ -31,11 +31,10 @@ from ..mechanisms import (
 )
 from ..parts.arrays import PartedArray, folded, rowwise
 from ..parts.arrays import kept as kept_in_parts
-from ..release.session import Release
-from ..release.theorems import Theorem
+from ..release.session import Release, Theorem
 from ..schema.columns import Codes
 from ..sensitivity import truncate
-from ..solvers.linear_rule import probabilities
+from ..solvers.linear_descent import probabilities
 from ._cells import Places, merged_evenly
 from ._plans import Cells, Reserve
 from ._scores import Link

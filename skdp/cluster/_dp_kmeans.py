@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from ..checks.params import columns_of
-from ..checks.rules import Checked
+from ..checks.params import Checked, columns_of
 from ..release.estimator import Records, RowsMixin, Shape
 from ..release.progress import CallbackSupportMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession

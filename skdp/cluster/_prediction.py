@@ -11,7 +11,7 @@ from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import validate_quietly
-from ..checks.rules import Integer, Rules
+from ..checks.params import Integer, Rules
 from ..checks.silence import DiscreetMethods
 from ..sensitivity import nearest, row_products, squared_norms
 

@@ -29,8 +29,7 @@ from ..mechanisms import (
     rounded_normal,
 )
 from ..parts.arrays import in_memory
-from ..release.session import Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import Release, ReleaseSession, Theorem
 from ..sensitivity import CELLS_STEP, RowLattice, cell_sums, cells_l1, cells_l2
 
 Array = NDArray[np.float64]

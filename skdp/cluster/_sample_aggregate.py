@@ -20,16 +20,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
 
 from ..accounting import PrivacyCost
-from ..checks.params import columns_of, real_numbers
-from ..checks.rules import Checked, Integer, Or, Real, Rules, anything
-from ..checks.values import shown
+from ..checks.messages import shown
+from ..checks.params import Checked, Integer, Or, Real, Rules, anything, columns_of, real_numbers
 from ..parts.arrays import count_rows
 from ..release import blocks as _blocks
 from ..release.blocks import attempt, block_labels, block_seeds, check_inner, over_blocks, prepared
 from ..release.estimator import Records, RowsMixin, Shape
 from ..release.progress import CallbackSupportMixin, Phases, Progress
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import SUM_BITS, RowLattice, blocks_l1, blocks_l2
 from ._dp_kmeans import DIRECTIONS
 from ._prediction import NearestCentre

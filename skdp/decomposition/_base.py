@@ -14,10 +14,9 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import check_quietly, validate_quietly
-from ..checks.params import check_boolean, real_numbers
-from ..checks.rules import Checked, Integer, Or, Real, Rules
+from ..checks.messages import shown
+from ..checks.params import Checked, Integer, Or, Real, Rules, check_boolean, real_numbers
 from ..checks.silence import available_if
-from ..checks.values import shown
 from ..release.estimator import RowsMixin
 from ..sensitivity import BLOCK_ROWS, row_products
 

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..accounting import BoundedRangeEvent, PrivacyCost, PrivacyEvent, PureEvent, gaussian_mu, renyi_budget
-from ..checks.rules import Checked, Real, Rules
-from ..checks.values import shown
+from ..checks.messages import shown
+from ..checks.params import Checked, Real, Rules
 from ..mechanisms import (
     BinghamMechanism,
     GaussianMechanism,
@@ -29,8 +29,7 @@ from ..mechanisms import (
     within_reach,
 )
 from ..release.estimator import Records, Shape
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import energies_l1, energies_l2, row_sum_l2
 from ._base import (
     Array,

@@ -12,11 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent
-from ..checks.rules import Checked, OneOf, Rules
+from ..checks.params import Checked, OneOf, Rules
 from ..mechanisms import Mechanism, NoNoise, l2_mechanism, within_reach
 from ..release.estimator import Records, Shape
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import centred_moments_l2, pack_symmetric, row_sum_l2, unpack_symmetric
 from ._base import (
     Array,

@@ -21,8 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent
 from ..checks.data import check_quietly, encode_labels, validate_quietly
-from ..checks.params import check_n_jobs
-from ..checks.rules import By, Checked, Integer, Or, Real, Rules, anything
+from ..checks.params import By, Checked, Integer, Or, Real, Rules, anything, check_n_jobs
 from ..checks.silence import available_if
 from ..mechanisms import GroupChoices, Mechanism, NoNoise, l2_mechanism, pure_share
 from ..parts.arrays import count_rows
@@ -38,8 +37,7 @@ from ..release.blocks import (
 )
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.progress import CallbackSupportMixin, Phases
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ._student import VoteRegressor
 
 Array = NDArray[np.float64]

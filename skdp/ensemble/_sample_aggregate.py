@@ -22,10 +22,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
 from ..checks.data import validate_quietly
-from ..checks.params import check_bounds, check_integer, check_n_jobs, columns_of, real_numbers
-from ..checks.rules import By, Checked, Integer, OneOf, Or, Real, Rules, anything
+from ..checks.messages import shown
+from ..checks.params import (
+    By,
+    Checked,
+    Integer,
+    OneOf,
+    Or,
+    Real,
+    Rules,
+    anything,
+    check_bounds,
+    check_integer,
+    check_n_jobs,
+    columns_of,
+    real_numbers,
+)
 from ..checks.silence import available_if
-from ..checks.values import shown
 from ..mechanisms import GroupChoices, Mechanism, NoNoise, l2_mechanism, pure_share
 from ..parts.arrays import count_rows, rowwise
 from ..release.blocks import (
@@ -40,8 +53,7 @@ from ..release.blocks import (
 )
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
 from ..release.progress import CallbackSupportMixin, Phases
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import SUM_BITS
 from ._results import (
     Region,

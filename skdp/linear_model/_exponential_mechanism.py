@@ -2,7 +2,7 @@ r"""Linear models by the exponential mechanism (McSherry and Talwar 2007; Bassil
 
 One vector of coefficients is released. It is drawn from a ball with density proportional to
 :math:`e^{-(\varepsilon/\Delta) \sum_i \ell(w; z_i)}`, where :math:`\Delta` is the largest spread of one record's loss
-over the ball (:mod:`~skdp.solvers.loss_sums`). The draw is exact (:mod:`skdp.mechanisms.tangent_planes`).
+over the ball (:mod:`~skdp.solvers.losses`). The draw is exact (:mod:`skdp.mechanisms.tangent_planes`).
 """
 
 from __future__ import annotations
@@ -19,19 +19,26 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import BoundedRangeEvent, PrivacyEvent, PureEvent
-from ..checks.params import check_boolean
-from ..checks.rules import Checked, OneOf, Or, Real, Rules, anything
+from ..checks.params import Checked, OneOf, Or, Real, Rules, anything, check_boolean
 from ..checks.silence import available_if
 from ..mechanisms import MOST_PARAMETERS, Mechanism, NoNoise, TangentPlaneMechanism, pure_share
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, Shape, TargetsMixin
 from ..release.progress import CallbackSupportMixin
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import augmented_norm, clip_rows
-from ..solvers.linear_rule import LinearRule, LogOdds, linear_scores
-from ..solvers.loss_sums import Array, LossSum, SquaredErrorSum, minimiser_on_ball
-from ..solvers.losses import AbsoluteError, Huber, LogLoss, ScoreLoss, SquaredError
-from ..solvers.scaling import Scaling
+from ..solvers.linear_descent import LinearRule, LogOdds, linear_scores
+from ..solvers.losses import (
+    AbsoluteError,
+    Array,
+    Huber,
+    LogLoss,
+    LossSum,
+    ScoreLoss,
+    SquaredError,
+    SquaredErrorSum,
+    minimiser_on_ball,
+)
+from ..solvers.regularised import Scaling
 from ..solvers.target_range import TargetRange
 
 CLASSIFICATION = ("log_loss",)

@@ -21,12 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyEvent, PureEvent
 from ..checks.data import validate_quietly
-from ..checks.params import check_boolean
-from ..checks.rules import Checked, OneOf, Or, Real, Rules
+from ..checks.params import Checked, OneOf, Or, Real, Rules, check_boolean
 from ..mechanisms import BitStream, Mechanism, NoNoise, coordinate_variance, l2_mechanism
 from ..release.estimator import GroupsMixin, ManyTargetsMixin, Records, Shape
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..release.units import ONE_RECORD, Unit
 from ..sensitivity import group_sensitivity, moments_l2, row_products, short_blocks, with_data
 from ..solvers.moments import (
@@ -44,7 +42,7 @@ from ..solvers.moments import (
     trimmed,
     warn_of_columns,
 )
-from ..solvers.scaling import Scaling
+from ..solvers.regularised import Scaling
 from ..solvers.target_range import Located, TargetRange
 
 _EIGENVALUE = "smallest eigenvalue"

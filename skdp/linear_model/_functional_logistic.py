@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from ..checks.params import columns_of
-from ..checks.rules import Checked, OneOf, Or, Real, Rules
+from ..checks.params import Checked, OneOf, Or, Real, Rules, columns_of
 from ..release.estimator import GroupsMixin, LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.units import Unit
-from ..solvers.linear_rule import LinearRule, LogOdds
+from ..solvers.linear_descent import LinearRule, LogOdds
 from ..solvers.moments import (
     CLASS_WEIGHTS,
     RIDGE,
@@ -37,7 +36,7 @@ from ..solvers.moments import (
     trimmed,
     warn_of_columns,
 )
-from ..solvers.scaling import Scaling
+from ..solvers.regularised import Scaling
 
 #: The mean of a class is reliable if the class has so many standard deviations of the noise in its number of records.
 _RELIABLE = 3.0

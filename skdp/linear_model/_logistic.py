@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..accounting import PrivacyCost
-from ..checks.params import check_boolean
-from ..checks.rules import Checked, Integer, OneOf, Or, Real, Rules
+from ..checks.params import Checked, Integer, OneOf, Or, Real, Rules, check_boolean
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..solvers.linear_rule import LinearRule, LogOdds
+from ..solvers.linear_descent import LinearRule, LogOdds
 from ..solvers.regularised import Geometry, Rows, checked_weight, clipped, linear_rule
 
 Array = NDArray[np.float64]

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import PureEvent
-from ..checks.rules import Checked
+from ..checks.params import Checked
 from ..release.balance import label_counts
 from ..release.class_sums import class_sums_mechanism
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..solvers.losses import MultinomialLogLoss
 from ..solvers.objective_perturbation import effective_weight, plan, release_minimiser, shrunk
 from ..solvers.regularised import Array, Geometry, Rows, solve

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
-from ..checks.rules import Checked
+from ..checks.params import Checked
 from ..mechanisms import BitStream, GammaMechanism, GaussianMechanism, Mechanism, NoNoise
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import minimizer_sensitivity
 from ..solvers.regularised import LARGEST_KAPPA, Array, Geometry, Rows, automatic_weight, linear_rule, solve
 from ._logistic import PrivateLinearClassifier, PrivateLinearModel

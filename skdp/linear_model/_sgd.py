@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from ..checks.data import known_labels, labelled_data
-from ..checks.params import check_classes
-from ..checks.rules import Checked, OneOf, Rules
+from ..checks.params import Checked, OneOf, Rules, check_classes
 from ..release.estimator import LabelsMixin, Shape
-from ..solvers.linear_rule import LinearRule, LogOdds
+from ..solvers.linear_descent import LinearRule, LogOdds
 from ..solvers.losses import GradientLoss, Hinge, HuberHinge, LogLoss, OneVsRest, SoftmaxLogLoss
 from ._sgd_base import GradientDescent
 

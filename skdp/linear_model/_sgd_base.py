@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from ..accounting import gaussian_mu
-from ..checks.params import check_boolean, check_positive
-from ..checks.rules import By, Checked, OneOf, Or, Real, Rules
+from ..checks.params import By, Checked, OneOf, Or, Real, Rules, check_boolean, check_positive
 from ..mechanisms import SampledGaussianMechanism
 from ..parts.arrays import rowwise
 from ..release.estimator import PrivateEstimator, Records, Shape
@@ -23,8 +22,18 @@ from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..sensitivity import exact_row_products
 from ..solvers.calibration import Window
 from ..solvers.clipped_gradients import gradients_of
-from ..solvers.descent import GRADIENTS, SCHEDULE_RULES, SamplingSchedule, positive_delta
-from ..solvers.linear_descent import MARGIN_WALK, Descent, Path, Settings, rule_of, weights_of
+from ..solvers.linear_descent import (
+    GRADIENTS,
+    MARGIN_WALK,
+    SCHEDULE_RULES,
+    Descent,
+    Path,
+    SamplingSchedule,
+    Settings,
+    positive_delta,
+    rule_of,
+    weights_of,
+)
 from ..solvers.losses import GradientLoss
 from ..solvers.target_range import Located, TargetRange
 

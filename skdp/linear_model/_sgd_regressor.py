@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from ..checks.data import regression_data, single_target
-from ..checks.rules import Checked, OneOf, Rules, anything
+from ..checks.params import Checked, OneOf, Rules, anything
 from ..release.estimator import Shape, TargetsMixin
-from ..solvers.linear_descent import TARGET_WALK
-from ..solvers.linear_rule import linear_scores
+from ..solvers.linear_descent import TARGET_WALK, linear_scores
 from ..solvers.losses import GradientLoss, Huber
-from ..solvers.scaling import Scaling
+from ..solvers.regularised import Scaling
 from ._sgd_base import GradientDescent
 
 Array = NDArray[np.float64]

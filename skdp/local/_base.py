@@ -15,13 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PureEvent, Relation, check_epsilon
 from ..checks.data import check_quietly
-from ..checks.params import check_integer
-from ..checks.rules import By, Checked, Rules, anything, check_parameters
-from ..checks.values import shown
+from ..checks.messages import shown
+from ..checks.params import By, Checked, Rules, anything, check_integer, check_parameters
 from ..mechanisms import CategoryChannel, LocalMechanism, NoiseSource
 from ..release.mixin import DPEstimatorMixin
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..schema.categories import has_one_type
 
 Array = NDArray[np.float64]

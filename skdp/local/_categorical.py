@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.params import check_boolean
-from ..checks.rules import OneOf, Rules, anything
+from ..checks.params import OneOf, Rules, anything, check_boolean
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, UnaryChannel
 from ..schema.categories import Categories, check_categories, read_entries
 from ..solvers.tables import onto_simplex

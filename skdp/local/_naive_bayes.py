@@ -16,8 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..accounting import PrivacyCost, PureEvent, check_epsilon
 from ..checks.data import NUMBERS, check_quietly, labelled_data, validate_quietly
-from ..checks.params import check_classes, check_integer
-from ..checks.rules import Checked, Integer, Real, Rules, anything, check_parameters
+from ..checks.params import Checked, Integer, Real, Rules, anything, check_classes, check_integer, check_parameters
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, NoiseSource
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant

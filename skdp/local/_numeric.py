@@ -12,8 +12,7 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import FLOATS, validate_quietly
-from ..checks.params import columns_of
-from ..checks.rules import Bounds, Rules
+from ..checks.params import Bounds, Rules, columns_of
 from ..mechanisms import LatticeLaplaceChannel, LocalMechanism, NumberChannel, WindowChannel
 from ._base import Array, Integers, LocalTransformer, check_n_reported, portion
 

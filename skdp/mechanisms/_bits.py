@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.values import shown
+from ..checks.messages import shown
 
 # Some builds of Python have no ssl module.
 ssl: ModuleType | None = None

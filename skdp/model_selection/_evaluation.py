@@ -36,9 +36,9 @@ from ..accounting import (
     check_epsilon,
 )
 from ..checks.data import check_quietly, encode_labels
+from ..checks.messages import warn
 from ..checks.params import check_classes, check_integer, check_n_jobs
 from ..checks.silence import discreet
-from ..checks.warn import warn
 from ..exceptions import BudgetWarning
 from ..mechanisms import (
     DiscreteLaplaceMechanism,
@@ -51,8 +51,7 @@ from ..mechanisms import (
 )
 from ..release.estimates import Estimate
 from ..release.mismatch import warn_of_beyond
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import Unit
 from ..schema.categories import entries_of
 from ..schema.mixin import declared_target, target_of, unit_of

@@ -36,12 +36,11 @@ from scipy.special import expit
 from sklearn.base import is_classifier, is_regressor
 
 from ..checks.data import encode_labels
+from ..checks.messages import shown
 from ..checks.params import check_bounds, check_integer, check_positive
 from ..checks.silence import silence
-from ..checks.values import shown
 from ..mechanisms import Mechanism
-from ..release.estimates import Around, Quotient
-from ..release.laws import Law, combination
+from ..release.estimates import Around, Law, Quotient, combination
 from ._stateless import is_exact
 from ._tables import take
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from ..checks.data import labels_of, refuse_lazy
-from ..checks.sparse import is_sparse
+from ..checks.data import is_sparse, labels_of, refuse_lazy
 from ..schema import Schema
 from ..schema.entries import labels_by
 from ..schema.mixin import declared_target, known_classes

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.rules import Checked
+from ..checks.params import Checked
 from ..mechanisms import Mechanism, is_gaussian
 from ..release.class_sums import noise_scale
 from ..release.mismatch import NOT_RELEASED, declared_parts, label_parts, warn_of_mismatch

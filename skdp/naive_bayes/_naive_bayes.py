@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ..accounting import GaussianEvent, PrivacyCost, PureEvent, gaussian_mu
 from ..checks.data import NUMBERS
-from ..checks.rules import Checked, Integer, OneOf, Real, Rules, anything
+from ..checks.params import Checked, Integer, OneOf, Real, Rules, anything
 from ..release.class_sums import moment_weight, noise_scale
 from ..release.estimator import GroupsMixin, LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession

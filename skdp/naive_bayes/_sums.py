@@ -20,12 +20,10 @@ from scipy.sparse import issparse
 
 from ..mechanisms import Mechanism
 from ..release.class_sums import class_sums_mechanism, in_real_units, largest_value, moment_bits, record_moments
-from ..release.session import PrivacyGuarantee, Release
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, Theorem
 from ..release.units import ONE_RECORD, Unit
-from ..schema.columns import Columns, Encoder
+from ..schema.columns import Columns, Encoder, SparseEncoder
 from ..schema.grid import scaled
-from ..schema.sparse_cells import SparseEncoder
 from ..sensitivity import by_entry, sum_over_rows, with_data
 
 Array = NDArray[np.float64]

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
-from ..checks.rules import Checked, OneOf, Rules
+from ..checks.params import Checked, OneOf, Rules
 from ..parts.arrays import rowwise
 from ..release.estimator import LabelsMixin, ManyTargetsMixin, Records, Shape
 from ..release.session import ReleaseSession
 from ..solvers.calibration import Calibration
-from ..solvers.linear_rule import LogOdds
+from ..solvers.linear_descent import LogOdds
 from ..solvers.losses import MOST_CLASSES, Huber, LogLoss, NetworkLoss, SoftmaxLogLoss
-from ..solvers.scaling import Scaling
+from ..solvers.regularised import Scaling
 from ..solvers.target_range import TargetRange
 from ._network import Design, PrivateNetwork
 

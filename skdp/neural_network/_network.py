@@ -22,20 +22,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import validate_quietly
-from ..checks.params import check_integer, is_list
-from ..checks.rules import By, Checked, OneOf, Or, Real, Rules
-from ..checks.values import shown
+from ..checks.messages import shown
+from ..checks.params import By, Checked, OneOf, Or, Real, Rules, check_integer, is_list
 from ..mechanisms import BitStream, SampledGaussianMechanism, rounded_normal
 from ..parts.arrays import rowwise
 from ..release.estimator import PrivateEstimator, Shape
 from ..release.progress import CallbackSupportMixin
-from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, ReleaseSession, Theorem
 from ..sensitivity import clip_rows, step_of, truncate
 from ..solvers.calibration import Calibration, Line
-from ..solvers.descent import GRADIENTS, SCHEDULE_RULES, SamplingSchedule, positive_delta
+from ..solvers.linear_descent import GRADIENTS, SCHEDULE_RULES, SamplingSchedule, positive_delta
 from ..solvers.losses import NetworkLoss
-from ..solvers.scaling import Scaling
+from ..solvers.regularised import Scaling
 from ..solvers.target_range import Located, TargetRange
 from ._gradients import (
     ACTIVATIONS,

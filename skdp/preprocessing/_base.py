@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from ..checks.data import FLOATS, check_quietly, validate_quietly
+from ..checks.messages import shown
 from ..checks.params import real_numbers
 from ..checks.silence import DiscreetMethods
-from ..checks.values import shown
 from ..release.mixin import all_or_nothing
 from ..schema.mixin import TakesSchema
 from ..sensitivity import short_blocks

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.params import check_data_norm, columns_of
-from ..checks.rules import Bounds, By, Rules, anything, check_parameters
+from ..checks.params import Bounds, By, Rules, anything, check_data_norm, check_parameters, columns_of
 from ..schema.encoding import norm_of_entries
 from ..sensitivity import clip_rows
 from ._base import Array, PublicTransformer, by_rows, check_range, inner_range, towards_zero

@@ -11,13 +11,11 @@ from sklearn.base import BaseEstimator
 
 from ..accounting import ApproximateEvent, PrivacyCost, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..checks.data import encode_labels, label_array, labels_of
-from ..checks.params import check_classes
-from ..checks.rules import By, Real, Rules, anything, check_parameters
+from ..checks.params import By, Real, Rules, anything, check_classes, check_parameters
 from ..exceptions import NotEnoughDataError
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, NoNoise, StabilityThreshold
 from ..release.mixin import DPEstimatorMixin
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 
 _LABELS = "labels that occur"
 

@@ -9,16 +9,14 @@ from numpy.typing import NDArray
 
 from ..accounting import check_delta, check_epsilon
 from ..checks.data import FLOATS, check_quietly
+from ..checks.messages import shown, warn
 from ..checks.params import check_integer
 from ..checks.silence import discreet
-from ..checks.values import shown
-from ..checks.warn import warn
 from ..exceptions import ResolutionWarning
 from ..mechanisms import NoiseSource, quantile_mechanism
 from ..parts.arrays import rowwise, unchecked
 from ..parts.objects import in_parts
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import ONE_RECORD, Unit
 from ..schema.encoding import Encoding
 from ..schema.grid import SCALES, check_grid

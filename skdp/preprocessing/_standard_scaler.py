@@ -15,8 +15,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.params import check_positive, columns_of
-from ..checks.rules import Checked, Real, Rules
+from ..checks.params import Checked, Real, Rules, check_positive, columns_of
 from ..mechanisms import Mechanism
 from ..release.class_sums import (
     class_sums_mechanism,
@@ -28,8 +27,7 @@ from ..release.class_sums import (
     record_moments,
 )
 from ..release.estimator import Records, RowsMixin, Shape
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..release.units import Unit
 from ..schema.encoding import norm_of_entries
 from ..schema.grid import scaled

@@ -32,11 +32,9 @@ from ..checks.params import check_classes
 from ..mechanisms import Mechanism, NoiseSource, coordinate_variance, pure_share
 from ..parts.arrays import PartedArray, folded
 from .class_sums import class_sums_mechanism
-from .entries import ENTRIES, ENTRIES_SHARE, TARGET_SHARE, entries_mechanism
-from .session import PrivacyGuarantee, Release, ReleaseSession
-from .theorems import Theorem
-from .units import Unit, with_coins
-from .weights import chances, check_class_weight
+from .mismatch import ENTRIES, ENTRIES_SHARE, TARGET_SHARE, entries_mechanism
+from .session import PrivacyGuarantee, Release, ReleaseSession, Theorem
+from .units import Unit, chances, check_class_weight, with_coins
 
 Array = NDArray[np.float64]
 

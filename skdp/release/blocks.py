@@ -25,8 +25,8 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.parallel import Parallel, delayed
 
+from ..checks.messages import shown
 from ..checks.silence import parts_of, quieten, silence
-from ..checks.values import shown
 from ..mechanisms import BitStream, global_generators
 from ..parts.arrays import PartedArray, divided, dumps, folded
 from .progress import Progress

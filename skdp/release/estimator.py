@@ -30,19 +30,31 @@ from sklearn.base import is_regressor
 
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.data import FLOATS, known_labels, labelled_data, regression_data, single_target, validate_quietly
-from ..checks.params import check_bounds, check_classes, check_data_norm, check_integer
-from ..checks.rules import Bounds, By, Checked, Integer, Or, Real, Rules, anything, check_parameters
-from ..checks.warn import warn
+from ..checks.messages import warn
+from ..checks.params import (
+    Bounds,
+    By,
+    Checked,
+    Integer,
+    Or,
+    Real,
+    Rules,
+    anything,
+    check_bounds,
+    check_classes,
+    check_data_norm,
+    check_integer,
+    check_parameters,
+)
 from ..exceptions import BudgetWarning
 from ..mechanisms import NoiseSource
 from ..parts.arrays import PartedArray, unchecked
 from .balance import balance, divide, first_releases, is_balanced, with_counts
-from .entries import check_entries
+from .mismatch import check_entries
 from .mixin import DPEstimatorMixin
 from .progress import Phases, Progress, with_callbacks
 from .session import PrivacyGuarantee, ReleaseSession, Reserved, check_accountant, phases_of
-from .units import MOST_ROWS_PER_GROUP, Unit, rows_at
-from .weights import chances, check_class_weight, class_weights, relative_weights
+from .units import MOST_ROWS_PER_GROUP, Unit, chances, check_class_weight, class_weights, relative_weights, rows_at
 
 #: Classes that were remarked on because of delta=0, and the ratio of noise scales from which they are.
 _REMARKED: set[type] = set()

@@ -18,11 +18,10 @@ import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 
 from ..accounting import BudgetAccountant, PrivacyCost, largest_epsilon
-from ..checks.data import FLOATS, check_quietly
+from ..checks.data import FLOATS, check_quietly, is_sparse, refuse_wide
+from ..checks.messages import warn
 from ..checks.params import check_integer
 from ..checks.silence import DiscreetMethods
-from ..checks.sparse import is_sparse, refuse_wide
-from ..checks.warn import warn
 from ..exceptions import BudgetError, BudgetWarning, NotEnoughDataError
 from ..parts.objects import is_collection, lowered
 from ..schema.mixin import TakesSchema

@@ -2,6 +2,8 @@
 
 A column holds categories or numbers. Categories are codes 0, 1, ... or values of any kind. Numbers are in bins with
 edges of their own, or between bounds. Each record is read separately, so that neighbouring data sets stay neighbours.
+
+Sparse rows have the cells of their stored entries, and the cells of zeros, which are public.
 """
 
 from __future__ import annotations
@@ -15,13 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks.data import FLOATS, check_quietly
-from ..checks.params import check_bounds, increasing_edges, is_list
-from ..checks.rules import anything
-from .bins import Bins, bin_names
-from .categories import Categories, cells_of_codes, check_list
-from .grid import MOST_CELLS, Grid, scaled
-from .names import (
+from ..checks.params import anything, check_bounds, increasing_edges, is_list
+from .categories import (
+    Categories,
     bounds_of_columns,
+    cells_of_codes,
+    check_list,
     check_n_categories,
     check_pairs,
     column_name,
@@ -29,6 +30,7 @@ from .names import (
     named_columns,
     positions_of,
 )
+from .grid import MOST_CELLS, Bins, Grid, bin_names, scaled
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
@@ -319,3 +321,45 @@ def check_edges(edges: Any, name: Any) -> Array:
     if array is None:
         raise ValueError(f"bin_edges must have two finite edges or more for a column, increasing; {name!r} has not")
     return array
+
+
+Places = NDArray[np.intp]
+
+
+class SparseEncoder:
+    """Read blocks of sparse rows of numbers with coded categories, as `Encoder` reads dense rows."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        encoder = Encoder(columns)
+        #: The cell of a zero in each table.
+        self.zero_cells: Places = encoder.cells(np.zeros((1, columns.n_features)))[0]
+        self._uneven = encoder.uneven
+        self._sizes = columns.n_categories[list(columns.categorical)]
+        self._tables = np.full(columns.n_features, -1, dtype=np.intp)
+        self._tables[columns.tables] = np.arange(len(columns.tables))
+
+    def cells(self, rows: Any) -> tuple[Places, Places, Places]:
+        """Return the positions of the stored entries that have a table, their tables and their cells."""
+        tables = self._tables.take(rows.indices)
+        entries = np.flatnonzero(tables >= 0)
+        tables, values = tables[entries], rows.data[entries]
+        cells = np.empty(len(entries), dtype=np.intp)
+        grid, n_categorical = self.columns.grid, len(self._sizes)
+        n_even = len(self.columns.numeric) if self.columns.n_bins else 0
+        coded, uneven = tables < n_categorical, tables >= n_categorical + n_even
+        cells[coded] = cells_of_codes(values[coded], self._sizes[tables[coded]])
+        if n_even:
+            even = ~(coded | uneven)
+            own = tables[even] - n_categorical
+            # This grid has one column for each entry.
+            by_entry = replace(grid, lower=grid.lower[own], upper=grid.upper[own])
+            cells[even] = by_entry.cells(values[even][None])[0]
+        if self._uneven:
+            rest = np.flatnonzero(uneven)
+            rest = rest[np.argsort(tables[rest], kind="stable")]
+            first = n_categorical + n_even
+            ends = np.searchsorted(tables[rest], first + np.arange(len(self._uneven) + 1))
+            for (_, bins), start, end in zip(self._uneven, ends[:-1], ends[1:], strict=True):
+                cells[rest[start:end]] = bins(values[rest[start:end]])
+        return entries, tables, cells

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks.messages import shown
 from ..checks.params import check_boolean, check_bounds, check_choice, check_positive, is_list
-from ..checks.values import shown
 from ..mechanisms import UNKNOWN
 from .categories import check_list
 from .entries import MISSING, Entries, meaning_of, spelled

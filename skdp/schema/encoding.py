@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .bins import bin_names
 from .declared import (
     MISSING_CELL,
     Category,
@@ -29,6 +28,7 @@ from .declared import (
     scaled_numbers,
 )
 from .entries import Entries
+from .grid import bin_names
 from .schema import Schema, read_table
 
 Array = NDArray[np.float64]

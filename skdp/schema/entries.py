@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks.data import LEAVE_OUT, array_quietly, label_key, labels_of, refuse_lazy
-from ..checks.values import as_float
+from ..checks.messages import as_float
 from ..mechanisms import UNKNOWN
 from .categories import is_row, key_of
 

@@ -6,7 +6,7 @@ import json
 import tomllib
 from typing import Any
 
-from ..checks.values import shown
+from ..checks.messages import shown
 from .declared import Category, Column, Number
 
 # Lists up to this width are written on one line.

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from ..accounting import PrivacyEvent, PureEvent
 from ..mechanisms import Mechanism, coordinate_variance, l1_mechanism, l2_mechanism, pure_share, within_reach
 from ..parts.arrays import rowwise
-from ..release.session import Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import Release, ReleaseSession, Theorem
 from ..sensitivity import sum_over_rows
 
 Array = NDArray[np.float64]

@@ -30,8 +30,7 @@ from ..mechanisms import (
     within_reach,
 )
 from ..release.mismatch import encoded_parts, warn_of_mismatch
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..release.units import ONE_RECORD, Unit
 from ..sensitivity import (
     BLOCK_ROWS,
@@ -50,7 +49,7 @@ from ..sensitivity import (
     with_constant,
     with_data,
 )
-from .scaling import Scaling
+from .regularised import Scaling
 
 Array = NDArray[np.float64]
 Bounds = tuple[Array, Array]

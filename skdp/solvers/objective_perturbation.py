@@ -27,10 +27,9 @@ from ..accounting import (
     multinomial_log_loss,
     multinomial_price,
 )
-from ..checks.rules import Checked
+from ..checks.params import Checked
 from ..mechanisms import GammaMechanism, GaussianMechanism, Mechanism, NoNoise, coordinate_variance, pure_share
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import solver_slack_sensitivity
 from .losses import LogLoss, MultinomialLogLoss
 from .regularised import LARGEST_KAPPA, Array, Geometry, automatic_weight, noise_multiplier

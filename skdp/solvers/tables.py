@@ -17,9 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..checks.data import NUMBERS, validate_quietly
 from ..checks.params import real_numbers
 from ..checks.silence import DiscreetMethods
-from ..schema.columns import Columns, Encoder
+from ..schema.columns import Columns, Encoder, SparseEncoder
 from ..schema.mixin import TakesSchema
-from ..schema.sparse_cells import SparseEncoder
 from ..sensitivity import with_data
 
 Array = NDArray[np.float64]

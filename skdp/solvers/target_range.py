@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
-from ..checks.warn import warn
+from ..checks.messages import warn
 from ..exceptions import SchemaMismatchWarning
 from ..mechanisms import (
     BestChoices,
@@ -31,10 +31,9 @@ from ..mechanisms import (
     within_reach,
 )
 from ..release.mismatch import FALSE_ALARM, warn_of_beyond
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import group_sensitivity, sum_over_rows
-from .scaling import Scaling
+from .regularised import Scaling
 
 Array = NDArray[np.float64]
 Pair = tuple[float, float]

@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget, BudgetAccountant, PrivacyEvent, check_delta, check_epsilon
 from ..checks.data import FLOATS, check_quietly, label_key, labels_of
+from ..checks.messages import shown
 from ..checks.params import check_bounds, columns_of, is_list
 from ..checks.silence import discreet
-from ..checks.values import shown
 from ..mechanisms import Mechanism, NoiseSource
 from ..parts.arrays import PartedArray, rowwise, unchecked
 from ..parts.objects import in_parts
-from ..release.laws import combination
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession, check_accountant
-from ..release.theorems import Theorem
+from ..release.estimates import combination
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import Unit
 from ..schema.declared import Category, Column, Number, cells_of, read_cells, read_numbers
 from ..schema.entries import read_column, table_columns

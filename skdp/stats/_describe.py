@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget
 from ..parts.arrays import column_of, count_rows
-from ..release.estimates import Around, Counts, Estimate
-from ..release.laws import Law, combination
+from ..release.estimates import Around, Counts, Estimate, Law, combination
 from ..release.session import PrivacyGuarantee, Release, Reserved
 from ..schema.declared import Category, Number
 from ..schema.schema import as_html, as_text

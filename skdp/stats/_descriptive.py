@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from ..accounting import Budget
 from ..mechanisms import within_reach
 from ..parts.arrays import rowwise
-from ..release.estimates import Around, Counts, Estimate
-from ..release.laws import combination
+from ..release.estimates import Around, Counts, Estimate, combination
 from ..release.mismatch import values_of, warn_of_few
 from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic

@@ -10,7 +10,7 @@ from sklearn.isotonic import isotonic_regression
 
 from ..checks.params import check_integer
 from ..release.estimates import Each, Estimate, Quotient
-from ..release.theorems import Theorem
+from ..release.session import Theorem
 from ..sensitivity import sum_over_rows
 from ._call import Call, numbers_of, statistic
 from ._noise import Sensitivity

@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Budget
+from ..checks.messages import shown
 from ..checks.params import check_choice, is_list
 from ..checks.silence import discreet
-from ..checks.values import shown
 from ..parts.arrays import PartedArray, rowwise
 from ..parts.objects import is_collection
-from ..release.estimates import Counts, Estimate
-from ..release.laws import combination
-from ..release.session import PrivacyGuarantee, Release, Reserved
-from ..release.theorems import Theorem
+from ..release.estimates import Counts, Estimate, combination
+from ..release.session import PrivacyGuarantee, Release, Reserved, Theorem
 from ..schema.declared import Number
 from ..schema.schema import as_schema
 from ._call import Call, Numbers, begin, cells_in, choosing, label_names, numbers_of, private_labels

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget, PrivacyEvent
 from ..mechanisms import Mechanism, within_reach
-from ..release.estimates import Each, Quotient
-from ..release.laws import combination
-from ..release.theorems import Theorem
+from ..release.estimates import Each, Quotient, combination
+from ..release.session import Theorem
 from ..schema.grid import scaled
 from ..sensitivity import (
     POLYNOMIAL_BITS,

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..accounting import Budget, PrivacyEvent, PureEvent
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoNoise, l1_mechanism, l2_mechanism, pure_share
-from ..release.laws import combination
+from ..release.estimates import combination
 from ..sensitivity import group_sensitivity
 
 

@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget
 from ..mechanisms import Mechanism, within_reach
-from ..release.estimates import Each, Estimate, Quotient
-from ..release.laws import combination
-from ..release.session import PrivacyGuarantee
-from ..release.theorems import Theorem
+from ..release.estimates import Each, Estimate, Quotient, combination
+from ..release.session import PrivacyGuarantee, Theorem
 from ..schema.grid import scaled
 from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum, moments_l1, moments_l2, rounded_norm
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic

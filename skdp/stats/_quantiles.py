@@ -13,10 +13,8 @@ from ..accounting import Budget, PrivacyEvent
 from ..checks.params import check_boolean, real_numbers
 from ..mechanisms import Mechanism
 from ..parts.arrays import count_rows
-from ..release.estimates import Estimate, check_level
-from ..release.laws import combination
-from ..release.session import Release, ReleaseSession, Reserved
-from ..release.theorems import Theorem
+from ..release.estimates import Estimate, check_level, combination
+from ..release.session import Release, ReleaseSession, Reserved, Theorem
 from ..sensitivity import sum_over_rows
 from ._call import COUNTS, Call, Numbers, numbers_of, statistic
 from ._noise import Sensitivity, quietest, with_and_without_delta

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget, PrivacyEvent
 from ..mechanisms import Mechanism, quantile_mechanism
-from ..release.laws import combination
-from ..release.theorems import Theorem
+from ..release.estimates import combination
+from ..release.session import Theorem
 from ..schema.declared import Number
 from ..schema.grid import SCALES, check_grid
 from ..sensitivity import PARTS, spread_counts, sum_over_rows

@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import ApproximateEvent, Budget, PrivacyEvent, PureEvent
+from ..checks.messages import shown
 from ..checks.params import check_integer, increasing_edges, is_list
-from ..checks.values import shown
 from ..mechanisms import Mechanism, NoNoise, StabilityCounts
 from ..parts.arrays import rowwise
-from ..release.estimates import Counts, Estimate, Quotient
-from ..release.laws import combination
+from ..release.estimates import Counts, Estimate, Quotient, combination
 from ..release.mismatch import table_parts, values_of, warn_of_few, warn_of_mismatch
-from ..release.session import PrivacyGuarantee
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Theorem
 from ..schema.declared import Category, missing_cell, read_cells
 from ..schema.entries import read_column
 from ..sensitivity import sum_over_rows

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from ..checks.messages import shown
 from ..checks.params import check_integer, check_positive
-from ..checks.values import shown
 from ..mechanisms import rounded_normal
 from ..parts.arrays import rowwise
-from ..release.laws import Law, combination, drawn_noise
+from ..release.estimates import Law, combination, drawn_noise
 from ..release.session import PrivacyGuarantee
 from ..schema.declared import Category, Number
 from ._call import Call, cells_in, choosing, numbers_of, statistic

@@ -15,19 +15,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PrivacyEvent
 from ..checks.data import NUMBERS
-from ..checks.params import check_integer
-from ..checks.rules import Bounds, Checked, Integer, Or, Rules, anything
+from ..checks.params import Bounds, Checked, Integer, Or, Rules, anything, check_integer
 from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoiseSource, is_gaussian
 from ..release.class_sums import class_sums_mechanism, noise_scale
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
 from ..release.mismatch import label_parts, table_parts, warn_of_mismatch
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..release.units import Unit
 from ..schema.columns import COLUMN_RULES, check_columns
 from ..schema.grid import MOST_CELLS as MOST_BINS
 from ..schema.grid import Grid
-from ..solvers.scaling import Scaling
+from ..solvers.regularised import Scaling
 from ..solvers.target_range import TargetRange
 from ._axes import MOST_CELLS, Array, Axes, check_size, default_bins, uniforms
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..checks.data import NUMBERS, validate_quietly
-from ..checks.rules import Bounds, Checked, Integer, Or, Rules, anything
+from ..checks.params import Bounds, Checked, Integer, Or, Rules, anything
 from ..checks.silence import available_if, quieten, silence
 from ..mechanisms import NoiseSource
 from ..release.estimator import Shape

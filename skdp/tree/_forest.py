@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost
-from ..checks.rules import Checked, Integer, OneOf, Or, Rules
+from ..checks.params import Checked, Integer, OneOf, Or, Rules
 from ..mechanisms import NoiseSource, coordinate_variance, is_gaussian, within_reach
 from ..parts.arrays import in_memory, many_rows
 from ..release.estimator import PrivateEstimator, Records, Shape

@@ -18,16 +18,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PrivacyEvent
-from ..checks.params import check_boolean
-from ..checks.rules import Checked, Integer, OneOf, Or, Rules
+from ..checks.params import Checked, Integer, OneOf, Or, Rules, check_boolean
 from ..mechanisms import choice_mechanism, coordinate_variance, is_gaussian
 from ..parts.arrays import in_memory
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.mismatch import label_parts, warn_of_mismatch
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession
-from ..release.theorems import Theorem
-from ..schema.bins import Bins
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..schema.columns import COLUMN_RULES, Columns, check_columns
+from ..schema.grid import Bins
 from ..sensitivity import sum_over_rows
 from ._base import MOST_CATEGORIES, TreeClassifier
 from ._outcomes import count_mechanism, leaf_counts

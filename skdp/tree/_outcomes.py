@@ -38,7 +38,7 @@ from ..release.mismatch import warn_of_labels
 from ..release.session import ReleaseSession
 from ..release.units import rows_at
 from ..sensitivity import sum_over_rows
-from ..solvers.scaling import Scaling
+from ..solvers.regularised import Scaling
 from ..solvers.target_range import Located
 from ._smoothing import class_prior
 from ._structure import ROUTED

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
-from ..checks.rules import Checked
+from ..checks.params import Checked
 from ..mechanisms import (
     Mechanism,
     NoNoise,
@@ -20,8 +20,7 @@ from ..mechanisms import (
     pure_share,
     quantile_mechanism,
 )
-from ..release.session import PrivacyGuarantee, Release, Reserved
-from ..release.theorems import Theorem
+from ..release.session import PrivacyGuarantee, Release, Reserved, Theorem
 from ..solvers.target_range import TargetRange
 from ._outcomes import Labels, Outcome, count_mechanism
 from ._weights import Step

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from ..release.estimator import Shape, TargetsMixin
-from ..solvers.scaling import Scaling
+from ..solvers.regularised import Scaling
 from ._forest import RandomTrees
 from ._outcomes import Targets
 

@@ -35,8 +35,7 @@ from skdp.accounting import Budget, PureEvent, _accountant, _sqlite, gaussian_mu
 from skdp.accounting._record import Record, gate
 from skdp.exceptions import BudgetError, LedgerError
 from skdp.mechanisms import GammaMechanism, NoiseSource
-from skdp.release.session import PrivacyGuarantee, Release, ReleaseSession
-from skdp.release.theorems import Theorem
+from skdp.release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from tests.accounting import faults_calls
 from tests.accounting.costs import gaussian_cost, pure_cost
 from tests.accounting.faults_harness import (

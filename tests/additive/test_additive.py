@@ -19,7 +19,7 @@ from skdp.additive._plans import COUNTS
 from skdp.additive._scores import POWER
 from skdp.additive._stages import n_stages
 from skdp.solvers.calibration import SHARE
-from skdp.solvers.descent import GRADIENTS
+from skdp.solvers.linear_descent import GRADIENTS
 from skdp.solvers.target_range import LOCATION, RANGE
 from tests.trust.choices import choosing
 from tests.trust.transcripts import transcript

@@ -14,7 +14,7 @@ from skdp.additive import _scores
 from skdp.additive._plans import COUNTS
 from skdp.additive._scores import POWER, POWERS, Link, PowerChoice, errors_of_powers
 from skdp.mechanisms import ExponentialMechanism, GroupChoices
-from skdp.solvers.linear_rule import probabilities
+from skdp.solvers.linear_descent import probabilities
 from tests.trust.choices import log_law
 
 

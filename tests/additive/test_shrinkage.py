@@ -19,7 +19,7 @@ from skdp.additive._shrinkage import Directions, shrunk
 from skdp.schema.categories import Categories
 from skdp.schema.columns import Columns
 from skdp.schema.grid import Grid
-from skdp.solvers.linear_rule import probabilities
+from skdp.solvers.linear_descent import probabilities
 from skdp.solvers.losses import LogLoss, SoftmaxLogLoss
 
 CLIP = 0.5

@@ -16,8 +16,16 @@ from skdp import BudgetAccountant
 from skdp.accounting import BoundedRangeEvent
 from skdp.linear_model import ExpMechERM, _exponential_mechanism
 from skdp.release.session import ReleaseSession
-from skdp.solvers.loss_sums import LossSum, SquaredErrorSum, minimiser_on_ball
-from skdp.solvers.losses import AbsoluteError, Huber, LogLoss, ScoreLoss, SquaredError
+from skdp.solvers.losses import (
+    AbsoluteError,
+    Huber,
+    LogLoss,
+    LossSum,
+    ScoreLoss,
+    SquaredError,
+    SquaredErrorSum,
+    minimiser_on_ball,
+)
 from skdp.solvers.target_range import Located, TargetRange
 
 LOSSES = [LogLoss(), SquaredError(), Huber(0.05), Huber(0.7), Huber(5.0), AbsoluteError()]

@@ -20,7 +20,7 @@ from skdp.mechanisms import DiscreteLaplaceMechanism, GammaMechanism, NoiseSourc
 from skdp.sensitivity import moments_l1
 from skdp.solvers import moments
 from skdp.solvers.moments import Geometry, Moments, noise_of, plan
-from skdp.solvers.scaling import Scaling
+from skdp.solvers.regularised import Scaling
 from tests.estimators import FUNCTIONAL, data_for, declared, name_of
 from tests.linear_model.data import blobs
 

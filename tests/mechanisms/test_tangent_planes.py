@@ -16,8 +16,7 @@ from skdp.mechanisms.tangent_planes import (
     _log_geometric,
     sample_ball,
 )
-from skdp.solvers.loss_sums import LossSum, SquaredErrorSum
-from skdp.solvers.losses import AbsoluteError, Huber, LogLoss
+from skdp.solvers.losses import AbsoluteError, Huber, LogLoss, LossSum, SquaredErrorSum
 from tests.statistics import accept, chi_square, chi_square_integers, reject
 
 RADIUS = 2.0

@@ -15,7 +15,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from skdp import BudgetAccountant
 from skdp.model_selection import Evaluation, _scoring, private_score
 from skdp.model_selection._scoring import gradient_of, make_table
-from skdp.release.laws import Law
+from skdp.release.estimates import Law
 from skdp.stats import Estimate
 from tests.statistics import clopper_pearson
 

@@ -15,7 +15,7 @@ from skdp.neural_network._network import initial_normals, scaled_rows
 from skdp.neural_network._optimizers import Descent, initial_weights, sgd_rate
 from skdp.release.session import ReleaseSession
 from skdp.solvers.calibration import LABEL, Calibration, Line
-from skdp.solvers.scaling import Scaling
+from skdp.solvers.regularised import Scaling
 from skdp.solvers.target_range import Located, TargetRange
 from tests.difficult import difficult
 from tests.linear_model.data import blobs

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from skdp.accounting import SampledGaussianEvent, gaussian_mu
-from skdp.checks.rules import Checked
+from skdp.checks.params import Checked
 from skdp.exceptions import ReleaseError
 from skdp.mechanisms import LEAST_RATE, NoiseSource
-from skdp.release.session import ReleaseSession
-from skdp.release.theorems import Theorem
-from skdp.solvers.descent import COUNT, COUNT_SHARE, GRADIENTS, SCHEDULE_RULES, SamplingSchedule
+from skdp.release.session import ReleaseSession, Theorem
+from skdp.solvers.linear_descent import COUNT, COUNT_SHARE, GRADIENTS, SCHEDULE_RULES, SamplingSchedule
 
 DEFAULTS = {"batch_size": None, "n_steps": None, "epochs": None, "expected_n": None}
 

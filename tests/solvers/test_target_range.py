@@ -18,7 +18,7 @@ from skdp.mechanisms import GroupChoices, NoiseSource
 from skdp.neural_network import DPMLPRegressor
 from skdp.preprocessing import BoundsScaler
 from skdp.release.session import PrivacyGuarantee, ReleaseSession
-from skdp.solvers.scaling import Scaling
+from skdp.solvers.regularised import Scaling
 from skdp.solvers.target_range import LOCATION, RANGE, Candidates, TargetRange, weights_in_range
 from skdp.synthetic import HistogramRegressor
 from skdp.tree import DPRandomTreeRegressor

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats as laws
 
 from skdp.accounting import Budget
-from skdp.release.laws import drawn_noise
+from skdp.release.estimates import drawn_noise
 from skdp.stats._moments import means, moment_design, variances
 
 WIDTHS, SIZES = (1, 10, 1000), (100, 1000, 10_000, 1_000_000)

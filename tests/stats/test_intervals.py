@@ -15,7 +15,7 @@ from scipy import stats as laws
 from skdp import Number, Schema, stats
 from skdp.mechanisms import DiscreteLaplaceMechanism, NoiseSource, l2_mechanism
 from skdp.release import estimates
-from skdp.release.laws import Law, combination
+from skdp.release.estimates import Law, combination
 from skdp.stats import _describe, _moments, _products, _quantiles, _ranks
 from tests.statistics import accept, chi_square_buckets, clopper_pearson, reject
 from tests.stats.laws import LAWS, SIZES, WIDTHS, column, moment_coverage

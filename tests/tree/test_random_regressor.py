@@ -14,7 +14,7 @@ from skdp import DPRandomTree, DPRandomTreeRegressor
 from skdp.accounting import gaussian_mu
 from skdp.exceptions import SchemaMismatchWarning
 from skdp.mechanisms import DiscreteLaplaceMechanism, NoiseSource, NoNoise
-from skdp.solvers.scaling import Scaling
+from skdp.solvers.regularised import Scaling
 from skdp.tree import export_text
 from skdp.tree._outcomes import Targets, leaf_shares_l1, leaf_shares_l2, spread_weight
 from skdp.tree._structure import grow

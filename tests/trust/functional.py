@@ -16,7 +16,7 @@ from skdp.sensitivity import rounded_norm
 from skdp.solvers import moments, target_range
 from skdp.solvers.losses import AbsoluteError, LogLoss
 from skdp.solvers.moments import Geometry
-from skdp.solvers.scaling import Scaling
+from skdp.solvers.regularised import Scaling
 from tests.trust.subjects import ERROR, FIRST_SEED, PURE, RUNS_AT_1, Reading, Subject, recorded_epsilon, replaced
 from tests.trust.targets import little_of_the_budget, measure_the_rest
 from tests.trust.transcripts import transcript

@@ -13,9 +13,9 @@ from skdp.audit._bounds import proportion_limits
 from skdp.mechanisms import PoissonSampler, SampledGaussianMechanism
 from skdp.neural_network._gradients import Clipping, GradientSums
 from skdp.solvers import calibration, target_range
-from skdp.solvers import descent as _descent
+from skdp.solvers import linear_descent as _descent
 from skdp.solvers.clipped_gradients import ClippedGradients
-from skdp.solvers.descent import COUNT_SHARE, GRADIENTS, SamplingSchedule
+from skdp.solvers.linear_descent import COUNT_SHARE, GRADIENTS, SamplingSchedule
 from tests.trust.measured import HOPELESS, loss_of
 from tests.trust.subjects import (
     APPROXIMATE,

@@ -1,16 +1,48 @@
-"""Warnings that point to the line of the user's code, however deep inside they are raised."""
+"""Values in messages, warnings that point to the line of the user's code, and functions that other packages provide."""
 
 from __future__ import annotations
 
+import math
+import numbers
 import sys
 import threading
 import warnings
 from collections.abc import Mapping
+from importlib import import_module
 from types import FrameType
 from typing import Any
 from weakref import WeakSet
 
 from ..exceptions import PrivacyAssumptionWarning
+
+_LONGEST = 40
+
+
+def shown(value: object) -> str:
+    """Describe a value in a message: write a number, a short text or a class as it is, and otherwise its type."""
+    # Rows that are passed as a parameter by mistake must not be shown, and neither must their number.
+    kind = type(value)
+    if value is None or issubclass(kind, str | bytes | numbers.Number | type):
+        try:
+            text = repr(value)
+        except Exception:
+            # Python refuses to write integers of thousands of digits.
+            text = ""
+        if 0 < len(text) <= _LONGEST or issubclass(kind, type):
+            return text
+    return f"a value of type {kind.__name__}"
+
+
+def as_float(value: Any) -> float:
+    """Return a number as a double. A finite number beyond all doubles becomes the largest, which no range contains."""
+    try:
+        number = float(value)
+    except OverflowError:
+        return sys.float_info.max if value > 0 else -sys.float_info.max
+    if math.isinf(number) and value != number:
+        return math.copysign(sys.float_info.max, number)
+    return number
+
 
 # This package, and the wrappers of scikit-learn around methods of estimators.
 _INSIDE = ("skdp", "sklearn.callback", "sklearn.utils")
@@ -108,3 +140,16 @@ def warn(message: str, category: type[Warning]) -> None:
 
 def _is_inside(module: str) -> bool:
     return any(module == name or module.startswith(f"{name}.") for name in _INSIDE)
+
+
+_HOME: dict[str, str] = {}
+
+
+def provide(name: str, module: str) -> None:
+    """Register the module of the function `name`."""
+    _HOME[name] = module
+
+
+def call_provided(name: str, *args: Any) -> Any:
+    """Call a registered function."""
+    return getattr(import_module(_HOME[name]), name)(*args)
