@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone, is_regressor
 
-from skdp.neural_network._outputs import Outputs, codes_of
+from skdp.neural_network._gradients import Outputs, codes_of
 from skdp.sensitivity import exact_row_products, largest_products, row_products
 from tests.estimators import FEATURES, ONE_EACH
 

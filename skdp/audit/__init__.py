@@ -1,8 +1,7 @@
 """Audits of the privacy of estimators, of this library and others."""
 
 from ._bounds import epsilon_lower_bound, mu_lower_bound, one_run_epsilon, one_run_p_value
-from ._membership import MembershipInferenceDisplay
-from ._one_run import OneRunAudit, audit_one_run
+from ._membership import MembershipInferenceDisplay, OneRunAudit, audit_one_run
 from ._runs import EpsilonAudit, audit_epsilon
 from ._sensitivity import LargestChange, brute_force_sensitivity
 

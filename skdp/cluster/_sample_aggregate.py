@@ -29,8 +29,7 @@ from ..release.estimator import Records, RowsMixin, Shape
 from ..release.progress import CallbackSupportMixin, Phases, Progress
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import SUM_BITS, RowLattice, blocks_l1, blocks_l2
-from ._dp_kmeans import DIRECTIONS
-from ._prediction import NearestCentre
+from ._dp_kmeans import DIRECTIONS, NearestCentre
 from ._refinement import deviation, noisy, plan, refine, stages, within_diagonal
 
 Array = NDArray[np.float64]

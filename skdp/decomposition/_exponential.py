@@ -40,8 +40,9 @@ from ._base import (
     postprocess_components,
     postprocess_variances,
     public_centre,
+    row_sums,
+    second_moments,
 )
-from ._moments import row_sums, second_moments
 
 #: Part of the budget that a private mean takes.
 CENTRE_SHARE = 0.2

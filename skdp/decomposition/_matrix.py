@@ -20,16 +20,17 @@ from ..sensitivity import centred_moments_l2, pack_symmetric, row_sum_l2, unpack
 from ._base import (
     Array,
     PrivatePCA,
+    Sums,
     fitted_components,
     norm_of_moments,
     number_of_components,
     postprocess_components,
     postprocess_variances,
     public_centre,
+    second_moments,
 )
 from ._exponential import CENTRE_COUNT, CENTRE_SHARE, MEAN, VARIANCE_SHARE, fit_exponential, fixed_cost, release_mean
 from ._exponential import plan as exponential_plan
-from ._moments import Sums, second_moments
 
 MOMENTS = "second moments, sum and number of rows"
 

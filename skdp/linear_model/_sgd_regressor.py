@@ -14,7 +14,7 @@ from ..release.estimator import Shape, TargetsMixin
 from ..solvers.linear_descent import TARGET_WALK, linear_scores
 from ..solvers.losses import GradientLoss, Huber
 from ..solvers.regularised import Scaling
-from ._sgd_base import GradientDescent
+from ._sgd import GradientDescent
 
 Array = NDArray[np.float64]
 

@@ -56,8 +56,7 @@ from ..release.units import Unit
 from ..schema.categories import entries_of
 from ..schema.mixin import declared_target, target_of, unit_of
 from ..sensitivity import group_sensitivity
-from ._candidates import declared_classes, make_candidates
-from ._pricing import Prices, Sequence_, events_of, settle, within
+from ._pricing import Prices, Sequence_, declared_classes, events_of, make_candidates, settle, within
 from ._scoring import (
     FROM_TABLES,
     TABLES,
@@ -68,8 +67,8 @@ from ._scoring import (
     spread_of,
 )
 from ._search import _numbers, encodes_tables, occurring_labels, rows_for_steps, takes_text, try_on_nothing
+from ._steps import bounds_of, labels_in, rows_of_table, schema_of, take, with_schema
 from ._strategies import SearchContext, Task
-from ._tables import bounds_of, labels_in, rows_of_table, schema_of, take, with_schema
 
 #: Part of the budget of a cross-validation for the evaluation. The fits have the rest.
 _TABLE_PORTION = Fraction(1, 10)

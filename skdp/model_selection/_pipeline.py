@@ -15,10 +15,9 @@ from ..accounting import Budget, BudgetAccountant, PrivacyCost, Relation, gaussi
 from ..preprocessing import TableEncoder
 from ..release.session import PrivacyGuarantee, check_accountant
 from ._allocation import Allocation, Step, allocation_of
-from ._candidates import Candidate
+from ._pricing import Candidate
 from ._stateless import check_steps
-from ._steps import counted_steps, is_private, join, randomizes_rows, units_in
-from ._tables import schema_of
+from ._steps import counted_steps, is_private, join, randomizes_rows, schema_of, units_in
 
 
 class PrivatePipeline(Pipeline):

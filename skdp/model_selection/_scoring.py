@@ -42,7 +42,7 @@ from ..checks.silence import silence
 from ..mechanisms import Mechanism
 from ..release.estimates import Around, Law, Quotient, combination
 from ._stateless import is_exact
-from ._tables import take
+from ._steps import take
 
 Gains = NDArray[np.int64]
 

@@ -33,14 +33,12 @@ from ..release.units import Unit
 from ..schema.categories import entries_of
 from ..schema.mixin import target_of, unit_of
 from ..sensitivity import group_sensitivity
-from ._candidates import Candidate, declared_classes, make_candidates
 from ._pipeline import private_again
-from ._pricing import Prices, events_of
+from ._pricing import Candidate, Prices, declared_classes, events_of, make_candidates
 from ._scoring import FROM_TABLES, LEVELS, Score, Table, make_measure
 from ._stateless import check_entries, check_rows, with_groups, without_na
-from ._steps import is_private, is_shared
+from ._steps import bounds_of, is_private, is_shared, labels_in, rows_of_table, schema_of, take, with_schema
 from ._strategies import STRATEGIES, SearchContext, Strategy, make_strategy
-from ._tables import bounds_of, labels_in, rows_of_table, schema_of, take, with_schema
 
 #: Mean number of runs for each candidate, under "repeat".
 _RUNS_A_CANDIDATE = 3.0

@@ -49,8 +49,8 @@ from ._steps import (
     is_shared,
     join,
     learns_nothing,
+    take,
 )
-from ._tables import take
 
 _COMPOSED = (Pipeline, ColumnTransformer, FeatureUnion)
 # Entries of rows that overflow.

@@ -27,7 +27,7 @@ from ._allocation import largest_admitted
 from ._pricing import Parts, Prices, Repetition, Sequence_, settle, within
 from ._scoring import Score, Table
 from ._stateless import as_released, with_groups
-from ._tables import take
+from ._steps import take
 
 _SELECTION = "selection"
 

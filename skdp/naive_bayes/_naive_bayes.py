@@ -23,8 +23,16 @@ from ..release.units import Unit
 from ..schema.columns import COLUMN_RULES, Columns, check_columns
 from ..schema.grid import MOST_CELLS
 from ..solvers.tables import NaiveBayesPrediction, by_column, check_priors
-from ._model import estimate, moment_information, warn_of_declarations
-from ._sums import SUMS, Layout, plan, sparse_gaussian_evidence, sums_by_class
+from ._model import (
+    SUMS,
+    Layout,
+    estimate,
+    moment_information,
+    plan,
+    sparse_gaussian_evidence,
+    sums_by_class,
+    warn_of_declarations,
+)
 
 Array = NDArray[np.float64]
 

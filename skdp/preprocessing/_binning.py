@@ -19,7 +19,7 @@ from ..release.estimator import Records, RowsMixin, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.encoding import norm_of_entries
 from ..schema.grid import SCALES, Bins, Grid, check_grid
-from ._base import Array, NumericTransformer, PublicTransformer, by_rows
+from ._bounds import Array, NumericTransformer, PublicTransformer, by_rows
 from ._quantiles import MOST_CELLS, QUANTILE_SCALES, QUANTILES, quantile_plan, warn_of_one_cell
 
 MOST_BINS = 10**4

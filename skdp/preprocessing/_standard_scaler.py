@@ -32,7 +32,7 @@ from ..release.units import Unit
 from ..schema.encoding import norm_of_entries
 from ..schema.grid import scaled
 from ..sensitivity import sum_over_rows
-from ._base import Array, NumericTransformer, by_rows, inner_range
+from ._bounds import Array, NumericTransformer, by_rows, inner_range
 
 # Number of entries of a block of rows. With their squares, they stay in a cache.
 _ENTRIES = 2**16

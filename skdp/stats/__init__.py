@@ -2,10 +2,9 @@
 
 from ..release.estimates import Estimate
 from ._describe import DescribeDisplay, Description, describe
-from ._descriptive import count, mean, std, sum, var
-from ._distribution import ecdf
+from ._descriptive import count, ecdf, mean, std, sum, var
 from ._groups import GroupBy, group_by
-from ._products import correlation, covariance, linear_trend
+from ._moments import correlation, covariance, linear_trend
 from ._quantiles import median, min_max, quantile
 from ._tables import contingency, histogram, histogram2d, histogramdd, proportion, value_counts
 from ._tests import TestResult, chi2_contingency, mannwhitneyu, ttest_ind

@@ -1,7 +1,8 @@
-"""Shared code of all statistics: parameters, reading of tables, and charges."""
+"""Shared code of all statistics: parameters, reading of tables, choice of a mechanism, and charges."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import Budget, BudgetAccountant, PrivacyEvent, check_delta, check_epsilon
+from ..accounting import Budget, BudgetAccountant, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..checks.data import FLOATS, check_quietly, label_key, labels_of
 from ..checks.messages import shown
 from ..checks.params import check_bounds, columns_of, is_list
 from ..checks.silence import discreet
-from ..mechanisms import Mechanism, NoiseSource
+from ..mechanisms import (
+    DiscreteLaplaceMechanism,
+    Mechanism,
+    NoiseSource,
+    NoNoise,
+    l1_mechanism,
+    l2_mechanism,
+    pure_share,
+)
 from ..parts.arrays import PartedArray, rowwise, unchecked
 from ..parts.objects import in_parts
 from ..release.estimates import combination
@@ -27,7 +36,55 @@ from ..schema.declared import Category, Column, Number, cells_of, read_cells, re
 from ..schema.entries import read_column, table_columns
 from ..schema.mixin import unit_of
 from ..schema.schema import Schema, as_schema, columns_in_order
-from ._noise import Sensitivity, quietest, with_and_without_delta
+from ..sensitivity import group_sensitivity
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The sensitivity of a vector to one record, in both norms, and whether the vector holds integers."""
+
+    l1: float
+    l2: float
+    size: int
+    integers: bool = False
+
+
+def pure_mechanism(budget: Budget, share: float, moves: Sensitivity, rows: int) -> tuple[Mechanism, PrivacyEvent]:
+    """Return Laplace noise for a share of epsilon."""
+    if budget.epsilon == math.inf:
+        return NoNoise(group_sensitivity(moves.l2, rows)), PureEvent(math.inf)
+    part = pure_share(budget.epsilon, share)
+    most = group_sensitivity(moves.l1, rows)
+    if moves.integers:
+        return DiscreteLaplaceMechanism(part, most, moves.size), PureEvent(part)
+    return l1_mechanism(part, most, moves.size), PureEvent(part)
+
+
+def norm_mechanism(budget: Budget, share: float, moves: Sensitivity, rows: int) -> tuple[Mechanism, PrivacyEvent]:
+    """Return noise for the L2 norm and a share of the budget, which is Gaussian if delta is positive."""
+    if budget.epsilon == math.inf:
+        return pure_mechanism(budget, share, moves, rows)
+    mechanism, event = l2_mechanism(*budget, share, group_sensitivity(moves.l2, rows), moves.size)
+    return mechanism, event
+
+
+def mechanisms(budget: Budget, share: float, moves: Sensitivity, rows: int) -> list[tuple[Mechanism, PrivacyEvent]]:
+    """Return the mechanisms for a share of the budget: Gaussian if delta is positive, else both with delta=0."""
+    if budget.delta > 0 and budget.epsilon < math.inf:
+        return [norm_mechanism(budget, share, moves, rows)]
+    return [pure_mechanism(budget, share, moves, rows), norm_mechanism(budget, share, moves, rows)]
+
+
+def quietest(budget: Budget, share: float, moves: Sensitivity, rows: int) -> tuple[Mechanism, PrivacyEvent]:
+    """Return the mechanism for a share of the budget with the least noise in a coordinate."""
+    return min(mechanisms(budget, share, moves, rows), key=lambda found: combination(found[0], 1.0).variance)
+
+
+def with_and_without_delta(budget: Budget, build: Callable[[Budget], Any], cost: Callable[[Any], float]) -> Any:
+    """Build a plan with delta and a plan without delta, and return the plan with the smaller cost."""
+    budgets = [Budget(budget.epsilon, 0.0)] + [budget] * (budget.delta > 0)
+    return min(map(build, budgets), key=cost)
+
 
 Array = NDArray[np.float64]
 

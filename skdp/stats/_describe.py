@@ -17,11 +17,21 @@ from ..release.session import PrivacyGuarantee, Release, Reserved
 from ..schema.declared import Category, Number
 from ..schema.schema import as_html, as_text
 from ..sensitivity import sum_over_rows
-from ._call import COUNTS, Call, Cells, Numbers, cells_in, choosing, numbers_of, statistic
+from ._call import (
+    COUNTS,
+    Call,
+    Cells,
+    Numbers,
+    Sensitivity,
+    cells_in,
+    choosing,
+    numbers_of,
+    quietest,
+    statistic,
+    with_and_without_delta,
+)
 from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances
-from ._noise import Sensitivity, quietest, with_and_without_delta
-from ._quantiles import counted, enclosed_quantiles, quantile_parts
-from ._ranks import WHOLE, counts_between, quantiles_at
+from ._quantiles import WHOLE, counted, counts_between, enclosed_quantiles, quantile_parts, quantiles_at
 
 Array = NDArray[np.float64]
 

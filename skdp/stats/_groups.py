@@ -21,10 +21,19 @@ from ..release.estimates import Counts, Estimate, combination
 from ..release.session import PrivacyGuarantee, Release, Reserved, Theorem
 from ..schema.declared import Number
 from ..schema.schema import as_schema
-from ._call import Call, Numbers, begin, cells_in, choosing, label_names, numbers_of, private_labels
+from ._call import (
+    Call,
+    Numbers,
+    begin,
+    cells_in,
+    choosing,
+    label_names,
+    numbers_of,
+    private_labels,
+    with_and_without_delta,
+)
 from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances
-from ._noise import with_and_without_delta
-from ._ranks import WHOLE, as_values, edges_of, quantiles_at, rank_counts
+from ._quantiles import WHOLE, as_values, edges_of, quantiles_at, rank_counts
 from ._tables import OCCURRING, occurring_mechanism, released_labels
 
 Array = NDArray[np.float64]

@@ -1,15 +1,16 @@
-r"""Means, variances and standard deviations of all records, or by group.
+r"""Means, variances and standard deviations of all records, or by group; covariances, correlations and linear trends.
 
-For each column, one joint release holds the sums of a basis of the polynomials of a clipped and scaled value (see
-``sensitivity/_polynomials.py``). The number of records and all power sums follow by a linear map. The degree is 2 for
-means and 4 for variances, so that their sampling errors are known.
+The latter follow from second moments of bounded rows. For the former, and for each column, one joint release holds the
+sums of a basis of the polynomials of a clipped and scaled value (see ``sensitivity/_polynomials.py``). The number of
+records and all power sums follow by a linear map. The degree is 2 for means and 4 for variances, so that their sampling
+errors are known.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget, PrivacyEvent
 from ..mechanisms import Mechanism, within_reach
-from ..release.estimates import Each, Quotient, combination
-from ..release.session import Theorem
+from ..release.estimates import Each, Estimate, Quotient, combination
+from ..release.session import PrivacyGuarantee, Theorem
 from ..schema.grid import scaled
 from ..sensitivity import (
     POLYNOMIAL_BITS,
@@ -30,12 +31,334 @@ from ..sensitivity import (
     chebyshev_l2,
     chebyshev_matrix,
     exact_sum,
+    moments_l1,
+    moments_l2,
     polynomial_sums,
+    rounded_norm,
 )
-from ._call import Numbers
-from ._noise import Sensitivity, norm_mechanism, pure_mechanism
+from ._call import (
+    COUNTS,
+    Call,
+    Numbers,
+    Sensitivity,
+    norm_mechanism,
+    numbers_of,
+    pure_mechanism,
+    quietest,
+    statistic,
+    with_and_without_delta,
+)
 
 Array = NDArray[np.float64]
+Reach = tuple[float, float]
+# Coefficients of the noise of a release by place. Few are not zero, although a release has a place for each pair of
+# columns.
+Terms = dict[int, float]
+
+_PRODUCTS_THEOREM = Theorem("Statistics", 4)
+_LABEL, _SQUARES = "second moments", "squared deviations"
+
+# Share of the budget for the sampling errors.
+_OF_SQUARES = 0.1
+
+# Least released squares, in standard deviations of their noise.
+_LEAST_SQUARES = 0.25
+
+# Entries of a record are integers of this many bits. Sums of products of two entries over a block are exact in doubles.
+_BITS = 18
+
+# Numbers of a block of records in all pairs of columns.
+_ENTRIES = 2**21
+
+
+class Moments:
+    """Released second moments of rows (1, v) with v in [-1, 1], with centred products and the law of their noise."""
+
+    def __init__(self, released: Array, mechanism: Mechanism, size: int) -> None:
+        self.mechanism = mechanism
+        self._places = np.zeros((size, size), dtype=np.intp)
+        rows, columns = np.triu_indices(size)
+        self._places[rows, columns] = self._places[columns, rows] = np.arange(len(rows))
+        # For the L2 norm, products off the diagonal are multiplied by a factor before their release.
+        self._weights = np.where(rows == columns, 1.0, _weight(mechanism))
+        gram = (released / self._weights)[self._places]
+        noise = math.sqrt(combination(mechanism, 1.0).variance)
+        self.count = gram[0, 0] if gram[0, 0] > 4 * noise else 0.0
+        self.n = max(float(gram[0, 0]), 1.0)
+        self.means = np.clip(gram[0, 1:] / self.n, -1.0, 1.0)
+        self._gram = gram
+        self._noise = noise
+        self._variances: dict[int, float] = {}
+
+    def terms(self, j: int, k: int) -> tuple[float, Terms]:
+        """Return a centred sum of products, and the coefficients of its noise by place."""
+        a, b = float(self.means[j]), float(self.means[k])
+        pairs = ((j + 1, k + 1, 1.0), (0, j + 1, -b), (0, k + 1, -a), (0, 0, a * b))
+        value, out = 0.0, dict.fromkeys((int(self._places[pair[:2]]) for pair in pairs), 0.0)
+        for row, column, factor in pairs:
+            place = int(self._places[row, column])
+            out[place] += factor / float(self._weights[place])
+            value += factor * float(self._gram[row, column])
+        # The bias of the product of noisy means is the covariance of their noise.
+        if self.count:
+            of_both = a * b + (j == k) / float(self._weights[self._places[0, j + 1]]) ** 2
+            value += of_both * self._noise**2 / self.n
+        return value, out
+
+    def variance(self, j: int) -> float:
+        """Return the variance of a column, or 0 if it does not exceed its noise."""
+        if j not in self._variances:
+            value, terms = self.terms(j, j)
+            error = math.sqrt(combination(self.mechanism, list(terms.values())).variance)
+            self._variances[j] = value / self.n if self.count and value > 3 * error else 0.0
+        return self._variances[j]
+
+
+def _aligned(*terms: Terms) -> Array:
+    """Return coefficients at the same places, without the places where all are zero."""
+    places = list(dict.fromkeys(place for own in terms for place in own))
+    return np.array([[own.get(place, 0.0) for place in places] for own in terms])
+
+
+@dataclass(frozen=True)
+class _Deviation:
+    """The contribution of one record with centred values u and v to the numerators of tested quotients."""
+
+    j: Any
+    k: Any
+    uv: Any = 0.0
+    uu: Any = 0.0
+    vv: Any = 0.0
+    constant: Any = 0.0
+
+    def of(self, u: Any, v: Any) -> Any:
+        # Only elementwise sums and products, so that the result of a record does not depend on other records.
+        return self.uv * (u * v) + self.uu * (u * u) + self.vv * (v * v) + self.constant
+
+    def reach(self, means: Array) -> Array:
+        """Return the largest sizes of negative and of positive deviations of values between the bounds, by pair."""
+        u, v = (np.linspace(-1 - means[places], 1 - means[places], 9) for places in (self.j, self.k))
+        # The smallest and the largest are found row by row, because there may be many pairs.
+        found = [self.of(own, v) for own in u]
+        low, high = (limit([limit(own, axis=0) for own in found], axis=0) for limit in (np.min, np.max))
+        return np.maximum([-low, high], 0.0).T
+
+
+def _weight(mechanism: Mechanism) -> float:
+    return 1.0 if mechanism.norm == "L1" else 1.375
+
+
+def _released(
+    call: Any, numbers: Numbers, n_pairs: int, pairs: Callable[[Moments], list[_Deviation]]
+) -> tuple[Moments, list[tuple[float, Reach]], PrivacyGuarantee]:
+    """Release second moments of the records without missing values, and mean squares of deviations of pairs.
+
+    Return the moments, the mean square and the reach of the deviations of each pair, and the plan.
+    """
+    d, rest = numbers.width, 1 - _OF_SQUARES
+    size = (d + 1) * (d + 2) // 2
+    # For the L2 norm, products off the diagonal have the weight 1.375 < sqrt(2). The norm is then at most that of svec.
+    norm = rounded_norm(math.sqrt(d + 1), d + 1, 2.0**-_BITS)
+    moves = Sensitivity(moments_l1(norm, d + 1.0, 0.0, 0.0), moments_l2(norm, 0.0, 0.0), size)
+    of_squares = Sensitivity(float(n_pairs), math.sqrt(n_pairs) * (1 + 2.0**-50), n_pairs)
+
+    def build(budget: Budget) -> Any:
+        makers = [norm_mechanism] if budget.delta > 0 else [pure_mechanism, norm_mechanism]
+        found = [make(budget, rest, moves, call.unit.rows) for make in makers]
+        squares = quietest(budget, _OF_SQUARES, of_squares, call.unit.rows)
+        return (*min(found, key=lambda one: _cost(one[0])), *squares, budget)
+
+    mechanism, event, noise, other, budget = with_and_without_delta(call.budget, build, lambda found: _cost(found[0]))
+    parts = [(_LABEL, mechanism, rest, _PRODUCTS_THEOREM), (_SQUARES, noise, _OF_SQUARES, COUNTS)]
+    plan = call.plan(budget, *parts, events=[event, other])
+    session, values = call.open(plan, numbers.values)
+    upper = np.triu_indices(d + 1)
+    weights = np.where(upper[0] == upper[1], 8.0, 8.0 * _weight(mechanism))
+
+    centre, half = numbers.centre, numbers.half
+
+    def block(rows: NDArray) -> NDArray:
+        complete = rows[~np.isnan(rows).any(axis=1)]
+        one = np.full((len(complete), d + 1), 2.0**_BITS)
+        one[:, 1:] = np.rint(scaled(complete.astype(np.float64), centre, half, 2.0**_BITS))
+        # Integers of at most 2**36, sums over 2**11 rows, and weights of three bits keep the results below 2**53.
+        return np.asarray((one.T @ one)[upper] * weights).astype(np.int64)
+
+    exact = exact_sum(block, values) * 2.0 ** -(2 * _BITS + 3)
+    moments = Moments(session.release(_LABEL, within_reach(mechanism, exact)), mechanism, d + 1)
+    deviations = _Deviation(*(np.array(own) for own in zip(*map(astuple, pairs(moments)), strict=True)))
+    reaches = deviations.reach(moments.means)
+    largest = reaches.max(axis=1)
+    largest[largest == 0] = 1.0
+    middle = moments.means
+
+    def squares(rows: NDArray) -> NDArray:
+        complete = rows[~np.isnan(rows).any(axis=1)]
+        u = scaled(complete.astype(np.float64), centre, half, 1.0) - middle
+        found = deviations.of(u[:, deviations.j], u[:, deviations.k]) / largest
+        return np.rint(np.minimum(found * found, 1.0) * 2.0**POLYNOMIAL_BITS).sum(axis=0).astype(np.int64)
+
+    rows = min(POLYNOMIAL_ROWS, max(1, _ENTRIES // n_pairs))
+    exact = exact_sum(squares, values, block_rows=rows) * 2.0**-POLYNOMIAL_BITS
+    # Squares that their noise hides are not taken for 0, because an interval would then forget the sampling error.
+    least = _LEAST_SQUARES * math.sqrt(combination(noise, 1.0).variance)
+    released = np.maximum(session.release(_SQUARES, within_reach(noise, exact)), least)
+    shares = np.clip(released / moments.n, 0.0, 1.0)
+    return moments, list(zip((shares * largest**2).tolist(), map(tuple, reaches.tolist()), strict=True)), plan
+
+
+def _cost(mechanism: Mechanism) -> float:
+    return combination(mechanism, 1.0).variance / _weight(mechanism) ** 2
+
+
+@statistic()
+def covariance(call: Call) -> Estimate:
+    r"""Estimate the [[what: covariance]] matrix of columns.
+
+    Parameters
+    ----------
+    X : array-like or table
+        Numbers between `bounds`, or a table with the columns of `schema`. Records with a missing value in any of the
+        columns are left out.
+    %(shared)s
+
+    Returns
+    -------
+    estimate : Estimate
+        Symmetric matrix of shape (n_columns, n_columns)[[range: . With much noise, it may have negative eigenvalues.
+        Sums are divided by the number of records]].
+
+    Notes
+    -----
+    **Privacy.** One record adds the products of the entries of (1, v), where v holds its values, scaled to [-1, 1]
+    (:ref:`statistics, theorem 4 <statistics-theorem-4>`). For the sampling errors, 10 % of the budget is spent on sums
+    of squares between 0 and 1 that depend on the first release (:ref:`statistics, theorem 2 <statistics-theorem-2>`).
+
+    Examples
+    --------
+    >>> from skdp import stats
+    >>> stats.[[what: covariance]]([[1.0, 2.0], [3.0, 5.0]] * 500, bounds=(0, 10), random_state=0).value.shape
+    (2, 2)
+    """
+    return _matrix(call, correlation=False)
+
+
+@statistic(like=covariance, what="correlation", range=", with entries in [-1, 1] and ones on the diagonal")
+def correlation(call: Call) -> Estimate:
+    return _matrix(call, correlation=True)
+
+
+def _matrix(call: Any, correlation: bool) -> Estimate:
+    numbers = numbers_of(call)
+    d = numbers.width
+    places = [(j, k) for j in range(d) for k in range(j + correlation, d)]
+    deviation = _of_correlation if correlation else _of_covariance
+    moments, errors, plan = _released(
+        call, numbers, max(len(places), 1), lambda found: [deviation(found, *pair) for pair in places or [(0, 0)]]
+    )
+    quotient = _correlation if correlation else _covariance
+    by_pair = {pair: quotient(moments, *pair, *error) for pair, error in zip(places, errors, strict=False)}
+    if correlation:
+        # The interval of a column with itself is a point.
+        nothing = np.zeros(1)
+        one = Quotient(1.0, 0.0, moments.mechanism, nothing, nothing, 0.0, 1.0, 1.0, default=1.0)
+        by_pair |= {(j, j): one for j in range(d)}
+    units = np.ones((d, d)) if correlation else np.outer(numbers.half, numbers.half)
+    by_pair = {pair: replace(one, scale=float(units[pair])) for pair, one in by_pair.items()}
+    found = {pair: (one.value, one.standard_error) for pair, one in by_pair.items()}
+    every = [(min(j, k), max(j, k)) for j in range(d) for k in range(d)]
+    rules, (values, noises) = [by_pair[pair] for pair in every], np.array([found[pair] for pair in every]).T
+    details = {"count": moments.n, "mean": numbers.centre + numbers.half * moments.means}
+    shape = (d, d)
+    return Estimate(
+        values.reshape(shape), noises.reshape(shape), plan, numbers.names, details, Each(tuple(rules), shape)
+    )
+
+
+def _of_covariance(moments: Moments, j: int, k: int) -> _Deviation:
+    return _Deviation(j, k, uv=1.0, constant=-moments.terms(j, k)[0] / moments.n)
+
+
+def _covariance(moments: Moments, j: int, k: int, record: float, reach: Reach) -> Quotient:
+    value, terms = moments.terms(j, k)
+    top, count = _aligned(terms, {0: 1.0})
+    low, default = (0.0, 1 / 3) if j == k else (-1.0, 0.0)
+    return Quotient(value, moments.count, moments.mechanism, top, count, record, low, 1.0, default, reach=reach)
+
+
+def _of_correlation(moments: Moments, j: int, k: int) -> _Deviation:
+    first, second = moments.variance(j), moments.variance(k)
+    if not first * second:
+        return _Deviation(j, k)
+    unit = math.sqrt(first * second)
+    at = min(max(moments.terms(j, k)[0] / moments.n / unit, -1.0), 1.0)
+    return _Deviation(j, k, 1 / unit, -at / (2 * first), -at / (2 * second))
+
+
+def _correlation(moments: Moments, j: int, k: int, record: float, reach: Reach) -> Quotient:
+    """Return a correlation as a quotient of a covariance and of the square root of the product of two variances."""
+    (top, *_), terms = zip(*(moments.terms(*pair) for pair in ((j, k), (j, j), (k, k))), strict=True)
+    a, b, c = _aligned(*terms)
+    first, second = moments.variance(j), moments.variance(k)
+    # The denominator is a number of records in these units. It counts as 0 if a variance may be noise.
+    unit, count = (math.sqrt(first * second), moments.n) if first * second else (1.0, 0.0)
+    slope = (b / first + c / second) / 2 if count else 0 * b
+    return Quotient(top / unit, count, moments.mechanism, a / unit, slope, record, -1.0, 1.0, reach=reach)
+
+
+@statistic()
+def linear_trend(call: Call) -> Estimate:
+    r"""Estimate the slope of the least-squares line between two columns.
+
+    Parameters
+    ----------
+    X : array-like or table
+        Two columns of numbers between `bounds`, or a table with the columns of `schema`. The first column is the
+        explanatory variable, and the second column is the response.
+    %(shared)s
+
+    Returns
+    -------
+    estimate : Estimate
+        The slope. ``details["intercept"]`` holds the intercept.
+
+    Notes
+    -----
+    **Privacy.** The releases are those of :func:`covariance` of both columns. The interval is Fieller's interval. It
+    is unbounded if the noise hides the variance of the first column.
+
+    Examples
+    --------
+    >>> from skdp import stats
+    >>> rows = [[1.0, 3.0], [5.0, 5.0], [9.0, 7.0]] * 5000
+    >>> round(stats.linear_trend(rows, bounds=(0, 10), epsilon=1.0, random_state=0).value, 1)
+    0.5
+    """
+    numbers = numbers_of(call)
+    if numbers.width != 2:
+        raise ValueError(f"X must have two columns (the explanatory variable first), got {numbers.width}")
+    moments, ((record, reach),), plan = _released(call, numbers, 1, lambda found: [_of_trend(found)])
+    (xy, xx, yy), terms = zip(*(moments.terms(*pair) for pair in ((0, 1), (0, 0), (1, 1))), strict=True)
+    a, b, _ = _aligned(*terms)
+    unit = moments.variance(0)
+    count = moments.n if unit else 0.0
+    unit = unit or max(xx, 1e-9) / moments.n
+    most = 2 * math.sqrt(max(yy / moments.n, 1e-3) / unit) if count else math.inf
+    scale = float(numbers.half[1] / numbers.half[0])
+    rule = Quotient(
+        xy / unit, count, moments.mechanism, a / unit, b / unit, record, -math.inf, math.inf, scale=scale, reach=reach
+    )
+    value = rule.value if abs(rule.value) <= most * scale else math.copysign(most * scale, rule.value)
+    centre = numbers.centre + numbers.half * moments.means
+    details = {"intercept": float(centre[1] - value * centre[0]), "count": moments.n}
+    return Estimate(value, rule.standard_error, plan, numbers.names, details, rule)
+
+
+def _of_trend(moments: Moments) -> _Deviation:
+    unit = moments.variance(0)
+    slope = moments.terms(0, 1)[0] / moments.n / unit if unit else 0.0
+    return _Deviation(0, 1, 1 / unit, -slope / unit) if unit else _Deviation(0, 1)
+
 
 THEOREM = Theorem("Statistics", 1)
 LABEL = "moments"

@@ -21,8 +21,19 @@ from ..release.session import PrivacyGuarantee, Theorem
 from ..schema.declared import Category, missing_cell, read_cells
 from ..schema.entries import read_column
 from ..sensitivity import sum_over_rows
-from ._call import COUNTS, Call, Cells, Numbers, cells_in, choosing, label_names, numbers_of, private_labels, statistic
-from ._noise import Sensitivity
+from ._call import (
+    COUNTS,
+    Call,
+    Cells,
+    Numbers,
+    Sensitivity,
+    cells_in,
+    choosing,
+    label_names,
+    numbers_of,
+    private_labels,
+    statistic,
+)
 
 Array = NDArray[np.float64]
 

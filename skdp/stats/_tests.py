@@ -21,7 +21,7 @@ from ..schema.declared import Category, Number
 from ._call import Call, cells_in, choosing, numbers_of, statistic
 from ._groups import group_releases
 from ._moments import means
-from ._ranks import edges_of
+from ._quantiles import edges_of
 from ._tables import cells_table, released_table
 
 Array = NDArray[np.float64]

@@ -22,8 +22,7 @@ from ..checks.params import Bounds, Checked, Integer, Or, Rules, anything
 from ..checks.silence import available_if, quieten, silence
 from ..mechanisms import NoiseSource
 from ..release.estimator import Shape
-from ._axes import Array, Axes, made_up_rows
-from ._base import LABELS, HistogramBase
+from ._base import LABELS, Array, Axes, HistogramBase, made_up_rows
 
 
 def weight_parameter(estimator: Any) -> str | None:

@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import NUMBERS, validate_quietly
-from ._axes import Array
-from ._base import HistogramBase
+from ._base import Array, HistogramBase
 
 
 class NoisyHistogram(HistogramBase):

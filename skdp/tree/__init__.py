@@ -1,6 +1,6 @@
 """Trees."""
 
-from ._export import export_text
+from ._base import export_text
 from ._greedy_tree import DPGreedyTree
 from ._random_regressor import DPRandomTreeRegressor
 from ._random_tree import DPRandomTree

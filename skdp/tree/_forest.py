@@ -44,20 +44,24 @@ from ._plans import (
     make_plan,
     plan_trees,
 )
-from ._smoothing import class_distributions, impurity_decreases, log_odds, scores, totals_of
-from ._structure import ROUTED, Forest, FoundLeaves, grow
-from ._weights import (
+from ._smoothing import (
     LENGTHS,
     SCALES,
     Line,
     Step,
+    class_distributions,
     decision,
+    impurity_decreases,
     line_scores,
+    log_odds,
     newton_step,
     newton_sums,
     probabilities,
     record_terms,
+    scores,
+    totals_of,
 )
+from ._structure import ROUTED, Forest, FoundLeaves, grow
 
 Array = NDArray[np.float64]
 

@@ -40,9 +40,8 @@ from ..release.units import rows_at
 from ..sensitivity import sum_over_rows
 from ..solvers.regularised import Scaling
 from ..solvers.target_range import Located
-from ._smoothing import class_prior
+from ._smoothing import brier_losses, class_prior, squared_losses
 from ._structure import ROUTED
-from ._weights import brier_losses, squared_losses
 
 Array = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from ..mechanisms import (
 from ..release.session import PrivacyGuarantee, Release, Reserved, Theorem
 from ..solvers.target_range import TargetRange
 from ._outcomes import Labels, Outcome, count_mechanism
-from ._weights import Step
+from ._smoothing import Step
 
 CUTS = "cut points"
 TREES = "leaf counts and weights"

@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from skdp import DPPCA, BudgetAccountant, ExpMechPCA, FunctionalMechLinReg, allocate
 from skdp.accounting import BoundedRangeEvent, GaussianEvent, PureEvent, gaussian_mu
 from skdp.decomposition import _matrix
+from skdp.decomposition._base import Sums
 from skdp.decomposition._exponential import MEAN
 from skdp.decomposition._matrix import MOMENTS, pack, postprocess_moments, unpack, weights_of
-from skdp.decomposition._moments import Sums
 from skdp.mechanisms import GammaMechanism, GaussianMechanism, NoiseSource
 from tests.decomposition.data import captured, cloud
 from tests.statistics import accept, reject

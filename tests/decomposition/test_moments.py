@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from skdp.decomposition._moments import row_sums, second_moments
+from skdp.decomposition._base import row_sums, second_moments
 from skdp.sensitivity import entry_step
 
 

@@ -27,13 +27,14 @@ from skdp.ensemble import _pate
 from skdp.ensemble._pate import (
     AGREEMENT,
     VOTES,
+    VoteRegressor,
     agreement_l2,
     postprocess_answered,
+    shrunk_mean,
     sum_of_votes,
     teacher_votes,
     votes_l2,
 )
-from skdp.ensemble._student import VoteRegressor, shrunk_mean
 from skdp.mechanisms import NoiseSource
 from skdp.release.blocks import block_labels, block_seeds, over_blocks
 from skdp.release.session import ReleaseSession

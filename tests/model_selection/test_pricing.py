@@ -9,8 +9,7 @@ from scipy.optimize import brentq
 
 from skdp import DPGridSearchCV
 from skdp.accounting import BoundedRangeEvent, Budget, GaussianEvent, ParallelEvent
-from skdp.model_selection._candidates import make_candidates
-from skdp.model_selection._pricing import Prices
+from skdp.model_selection._pricing import Prices, make_candidates
 from skdp.model_selection._scoring import LEVELS, Score, make_score
 from tests.model_selection.stubs import NoisyCount
 

@@ -17,8 +17,8 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from skdp import BudgetAccountant, DPNaiveBayes
 from skdp.accounting import gaussian_mu
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, NoiseSource
-from skdp.naive_bayes import _model, _sums
-from skdp.naive_bayes._sums import Layout, plan, sums_by_class
+from skdp.naive_bayes import _model
+from skdp.naive_bayes._model import Layout, plan, sums_by_class
 from skdp.release.class_sums import moment_weight, noise_scale
 from skdp.release.session import ReleaseSession
 from skdp.schema.columns import Encoder, check_columns
@@ -747,9 +747,11 @@ def test_sums_beyond_what_doubles_hold_are_clipped(monkeypatch):
     layout = Layout(columns, 2)
     mechanism = plan(1.0, 1e-5, layout).releases[0].mechanism
     for size in (2**48, 2**49 + 1, 2**53 + 1, 2**62):
-        monkeypatch.setattr(_sums, "sum_over_rows", lambda *args, size=size, **kw: np.full((2, layout.width), size))
+        monkeypatch.setattr(_model, "sum_over_rows", lambda *args, size=size, **kw: np.full((2, layout.width), size))
         one = sums_by_class(np.zeros((1, 2)), np.zeros(1, dtype=int), layout, mechanism)
-        monkeypatch.setattr(_sums, "sum_over_rows", lambda *args, size=size, **kw: np.full((2, layout.width), size + 1))
+        monkeypatch.setattr(
+            _model, "sum_over_rows", lambda *args, size=size, **kw: np.full((2, layout.width), size + 1)
+        )
         other = sums_by_class(np.zeros((1, 2)), np.zeros(1, dtype=int), layout, mechanism)
         # One unit of the lattice, weighted, or nothing: never a jump to the next double.
         assert np.all(other - one <= np.where(np.arange(layout.width) < 1, 1.0, 1.375 * 2.0**-20))

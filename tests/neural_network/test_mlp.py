@@ -11,8 +11,7 @@ from sklearn.neural_network import MLPClassifier
 
 from skdp import DPMLPClassifier, DPMLPRegressor
 from skdp.neural_network._gradients import GradientSums, Layout
-from skdp.neural_network._network import initial_normals, scaled_rows
-from skdp.neural_network._optimizers import Descent, initial_weights, sgd_rate
+from skdp.neural_network._network import Descent, initial_normals, initial_weights, scaled_rows, sgd_rate
 from skdp.release.session import ReleaseSession
 from skdp.solvers.calibration import LABEL, Calibration, Line
 from skdp.solvers.regularised import Scaling

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from skdp import BudgetAccountant
 from skdp.additive import DPAdditiveRegressor
 from skdp.exceptions import SchemaMismatchWarning
-from skdp.linear_model import DPSGDRegressor, ExpMechERM, FunctionalMechLinReg, _sgd_base
+from skdp.linear_model import DPSGDRegressor, ExpMechERM, FunctionalMechLinReg, _sgd
 from skdp.mechanisms import GroupChoices, NoiseSource
 from skdp.neural_network import DPMLPRegressor
 from skdp.preprocessing import BoundsScaler
@@ -349,8 +349,8 @@ def started(monkeypatch):
         seen.append((values, loss, max_norm))
         return gradients(X, values, data_norm, constant, loss, max_norm, *rest)
 
-    monkeypatch.setattr(_sgd_base, "Path", note)
-    monkeypatch.setattr(_sgd_base, "gradients_of", clipped)
+    monkeypatch.setattr(_sgd, "Path", note)
+    monkeypatch.setattr(_sgd, "gradients_of", clipped)
     return seen
 
 

@@ -11,7 +11,7 @@ from skdp.accounting import Budget
 from skdp.release import units
 from skdp.release.session import ReleaseSession
 from skdp.sensitivity import exact_sum
-from skdp.stats import _moments, _noise, _products, _ranks
+from skdp.stats import _call, _moments, _quantiles
 from skdp.stats._tables import occurring_mechanism
 from tests.neighbours import MOVED
 
@@ -185,9 +185,9 @@ def exact_without_clip(monkeypatch):
 
 
 def noise_for_one_row(monkeypatch):
-    monkeypatch.setattr(_noise, "group_sensitivity", lambda sensitivity, rows: sensitivity)
-    original = _ranks.quantile_mechanism
-    monkeypatch.setattr(_ranks, "quantile_mechanism", lambda *given: original(*given[:-1], 1))
+    monkeypatch.setattr(_call, "group_sensitivity", lambda sensitivity, rows: sensitivity)
+    original = _quantiles.quantile_mechanism
+    monkeypatch.setattr(_quantiles, "quantile_mechanism", lambda *given: original(*given[:-1], 1))
 
 
 def all_rows_count(monkeypatch):

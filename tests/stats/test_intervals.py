@@ -16,7 +16,7 @@ from skdp import Number, Schema, stats
 from skdp.mechanisms import DiscreteLaplaceMechanism, NoiseSource, l2_mechanism
 from skdp.release import estimates
 from skdp.release.estimates import Law, combination
-from skdp.stats import _describe, _moments, _products, _quantiles, _ranks
+from skdp.stats import _describe, _moments, _quantiles
 from tests.statistics import accept, chi_square_buckets, clopper_pearson, reject
 from tests.stats.laws import LAWS, SIZES, WIDTHS, column, moment_coverage
 
@@ -83,7 +83,7 @@ def test_intervals_of_quantiles_hold_far_out_and_between_equal_values(law, n, ep
 def test_ends_on_the_wrong_side_of_a_quantile_are_found_by_their_ranks(proved, monkeypatch):
     monkeypatch.setattr(_quantiles, "_FURTHER", -4.0)
     if not proved:
-        monkeypatch.setattr(_ranks.Enclosures, "_proved", lambda own, level, total: own.ends)
+        monkeypatch.setattr(_quantiles.Enclosures, "_proved", lambda own, level, total: own.ends)
     rng, hits = np.random.default_rng(0), 0
     for _ in range(RUNS):
         low, high = stats.quantile(rng.normal(50, 10, 500), 0.9, bounds=(0, 100)).confidence_interval()
@@ -364,9 +364,9 @@ def test_intervals_of_products_hold(name, law, n, epsilon):
 
 def test_a_sampling_error_that_noise_hides_is_not_zero(monkeypatch):
     """Coverages of covariances of lognormal columns and of rare values were 0.92 to 0.93 in 400 to 1,000 runs."""
-    exact, x = _products.exact_sum, np.random.default_rng(0).exponential(size=(1000, 2))
+    exact, x = _moments.exact_sum, np.random.default_rng(0).exponential(size=(1000, 2))
     # Squares, which are summed over fewer rows at once, are hidden by negative noise.
-    monkeypatch.setattr(_products, "exact_sum", lambda *args, **rows: exact(*args, **rows) - 1e6 * bool(rows))
+    monkeypatch.setattr(_moments, "exact_sum", lambda *args, **rows: exact(*args, **rows) - 1e6 * bool(rows))
     found = stats.covariance(x, bounds=(0, 12), epsilon=10.0, random_state=0)
     noise = math.sqrt(combination(found.privacy_.releases[1].mechanism, 1.0).variance)
     rule = found.spread.rules[1]

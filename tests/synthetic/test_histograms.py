@@ -41,8 +41,7 @@ from skdp.exceptions import PrivacyAssumptionWarning
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism
 from skdp.solvers.target_range import LOCATION, RANGE
 from skdp.synthetic import _base
-from skdp.synthetic._axes import default_bins, made_up_rows
-from skdp.synthetic._base import COUNTS, postprocess_weights, threshold
+from skdp.synthetic._base import COUNTS, default_bins, made_up_rows, postprocess_weights, threshold
 from tests.statistics import accept, chi_square, chi_square_integers
 
 INF = math.inf
@@ -107,7 +106,7 @@ def test_blocks_and_order_of_rows_do_not_matter(monkeypatch):
     whole = NoisyHistogram(epsilon=INF, **LABELS).fit(X, y).counts_
     order = np.random.default_rng(0).permutation(len(y))
     np.testing.assert_array_equal(NoisyHistogram(epsilon=INF, **LABELS).fit(X[order], y[order]).counts_, whole)
-    monkeypatch.setattr("skdp.synthetic._axes._LEAST_ROWS", 7)
+    monkeypatch.setattr("skdp.synthetic._base._LEAST_ROWS", 7)
     np.testing.assert_array_equal(NoisyHistogram(epsilon=INF, **LABELS).fit(X, y).counts_, whole)
 
 

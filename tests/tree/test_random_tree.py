@@ -26,26 +26,24 @@ from skdp.tree._outcomes import Labels, leaf_counts, leaf_counts_l1, leaf_counts
 from skdp.tree._plans import Shares, depth_of_trees, features_of_trees, make_plan, number_of_trees, plan_trees
 from skdp.tree._smoothing import (
     LARGEST_LOG_ODDS,
-    class_distributions,
-    class_prior,
-    log_odds,
-    only_chance,
-    scores,
-    totals_of,
-)
-from skdp.tree._structure import Routes, grow
-from skdp.tree._weights import (
     Line,
     Step,
     _majorant,
     brier_losses,
+    class_distributions,
+    class_prior,
     decision,
     line_scores,
+    log_odds,
     newton_step,
     newton_sums,
+    only_chance,
     probabilities,
     record_terms,
+    scores,
+    totals_of,
 )
+from skdp.tree._structure import Routes, grow
 from tests.tree.data import MIXED, columns_of, mixed
 
 FALSE_ALARM = 1e-6
@@ -309,8 +307,8 @@ def sums_of(step, table, base, start, codes):
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_gradient_is_that_of_the_log_likelihood_and_curvature_bounds_it(n_classes, monkeypatch):
-    monkeypatch.setattr("skdp.tree._weights.CURVATURE", 1e3)
-    monkeypatch.setattr("skdp.tree._weights.GRADIENT", 1e3)
+    monkeypatch.setattr("skdp.tree._smoothing.CURVATURE", 1e3)
+    monkeypatch.setattr("skdp.tree._smoothing.GRADIENT", 1e3)
     step, table, base, start, codes = problem(n_classes)
     curvature, gradient = step.unpack(sums_of(step, table, base, start, codes))
 
@@ -335,8 +333,8 @@ def test_gradient_is_that_of_the_log_likelihood_and_curvature_bounds_it(n_classe
 
 
 def test_bound_is_attained_where_log_odds_are_reflected(monkeypatch):
-    monkeypatch.setattr("skdp.tree._weights.CURVATURE", 1e3)
-    monkeypatch.setattr("skdp.tree._weights.GRADIENT", 1e3)
+    monkeypatch.setattr("skdp.tree._smoothing.CURVATURE", 1e3)
+    monkeypatch.setattr("skdp.tree._smoothing.GRADIENT", 1e3)
     step, table, base, start = Step(1, 2), np.full((1, 1, 1), 3.0), np.zeros(1), np.array([1.0, 0.0])
     curvature, gradient = step.unpack(sums_of(step, table, base, start, np.array([1])))
     change = np.array([0.0, -6.0])
@@ -347,8 +345,8 @@ def test_bound_is_attained_where_log_odds_are_reflected(monkeypatch):
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_steps_up_to_twice_the_bounds_own_never_lower_the_likelihood(n_classes, monkeypatch):
     # Trees that are one tree: the Newton step of this data leads to a likelihood that is many times lower.
-    monkeypatch.setattr("skdp.tree._weights.CURVATURE", 1e6)
-    monkeypatch.setattr("skdp.tree._weights.GRADIENT", 1e6)
+    monkeypatch.setattr("skdp.tree._smoothing.CURVATURE", 1e6)
+    monkeypatch.setattr("skdp.tree._smoothing.GRADIENT", 1e6)
     step, table, base, _, codes = problem(n_classes, n_rows=300, n_trees=12, spread=4.0)
     table = np.repeat(table[:1], 12, axis=0)
     for size in (0.0, 0.1, 0.5, 2.0):
@@ -391,8 +389,8 @@ def test_scores_of_weights_move_by_one_at_most_and_in_one_direction(n_classes):
 
 
 def test_repeated_steps_lead_to_logistic_regression(monkeypatch):
-    monkeypatch.setattr("skdp.tree._weights.CURVATURE", 1e3)
-    monkeypatch.setattr("skdp.tree._weights.GRADIENT", 1e3)
+    monkeypatch.setattr("skdp.tree._smoothing.CURVATURE", 1e3)
+    monkeypatch.setattr("skdp.tree._smoothing.GRADIENT", 1e3)
     step, table, _, start, codes = problem(2, n_rows=2000)
     codes = (table[0, 0] + np.random.default_rng(1).logistic(size=2000) > 0).astype(int)
     weights, base = start, np.zeros(1)
@@ -441,7 +439,7 @@ def test_a_record_adds_the_same_bits_wherever_it_stands(n_classes):
 def test_size_of_the_blocks_does_not_matter(monkeypatch):
     step, table, base, start, codes = problem(4, n_rows=100)
     whole = sums_of(step, table, base, start, codes)
-    monkeypatch.setattr("skdp.tree._weights._ENTRIES", 1)
+    monkeypatch.setattr("skdp.tree._smoothing._ENTRIES", 1)
     np.testing.assert_array_equal(sums_of(step, table, base, start, codes), whole)
 
 

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from skdp import DPPCA, ExpMechPCA
-from skdp.decomposition import _exponential, _matrix, _moments
+from skdp.decomposition import _base, _exponential, _matrix
 from skdp.mechanisms import BinghamMechanism
 from tests.trust.redrawn import BY_RUNS, FEW_RUNS, half_noise, redrawn, row_count_kept, unseen_without_runs
 from tests.trust.subjects import PURE, RUNS_AT_3, Subject, replaced
@@ -64,7 +64,7 @@ def orthogonal(number, label, mechanism, value):
 
 
 def unclipped():
-    return replaced(_moments, "clip_rows", lambda clip: lambda rows, norm: clip(rows, 1e9))
+    return replaced(_base, "clip_rows", lambda clip: lambda rows, norm: clip(rows, 1e9))
 
 
 def all_for_each():

@@ -10,7 +10,7 @@ from skdp import DPNaiveBayes, HistogramClassifier, HistogramRegressor, NoisyHis
 from skdp.naive_bayes import _naive_bayes
 from skdp.schema.columns import Encoder
 from skdp.synthetic import _base
-from skdp.synthetic._axes import Axes
+from skdp.synthetic._base import Axes
 from tests.trust.preprocessing import class_sums
 from tests.trust.subjects import RUNS_AT_3, Subject, replaced
 

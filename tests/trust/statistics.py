@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 
 from skdp import stats
 from skdp.sensitivity import chebyshev_l2
-from skdp.stats import _moments, _noise, _products
+from skdp.stats import _call, _moments
 from tests.trust.subjects import APPROXIMATE, PURE, Subject, replaced
 
 
@@ -123,8 +123,8 @@ SUBJECTS = [
         floor=0.6,
         runs={},
         mutants={
-            "no clip": (lambda: replaced(_products, "scaled", unclipped), {"pair": partial(at_bound, size=3.0)}),
-            "half of the L2 norm": lambda: replaced(_products, "moments_l2", smaller(0.5)),
+            "no clip": (lambda: replaced(_moments, "scaled", unclipped), {"pair": partial(at_bound, size=3.0)}),
+            "half of the L2 norm": lambda: replaced(_moments, "moments_l2", smaller(0.5)),
         },
     ),
     Subject(
@@ -150,6 +150,6 @@ SUBJECTS = [
         claims=((1.0, 0.0), (1.0, 1e-5)),
         floor=0.6,
         runs={},
-        mutants={"noise for one row": lambda: replaced(_noise, "group_sensitivity", for_one_record)},
+        mutants={"noise for one row": lambda: replaced(_call, "group_sensitivity", for_one_record)},
     ),
 ]

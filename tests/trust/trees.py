@@ -10,7 +10,7 @@ import numpy as np
 
 from skdp import DPGreedyTree, DPRandomTree, DPRandomTreeRegressor
 from skdp.tree import _forest, _greedy_tree, _outcomes, _plans
-from skdp.tree._weights import decision, probabilities
+from skdp.tree._smoothing import decision, probabilities
 from tests.trust.choices import choices, half_noise
 from tests.trust.subjects import PURE, RUNS_AT_3, Subject, replaced
 from tests.trust.targets import measure_the_rest
