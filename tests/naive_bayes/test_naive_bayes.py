@@ -747,7 +747,8 @@ def test_sums_beyond_what_doubles_hold_are_clipped(monkeypatch):
     layout = Layout(columns, 2)
     mechanism = plan(1.0, 1e-5, layout).releases[0].mechanism
     for size in (2**48, 2**49 + 1, 2**53 + 1, 2**62):
-        monkeypatch.setattr(_model, "sum_over_rows", lambda *args, size=size, **kw: np.full((2, layout.width), size))
+        for_size = np.full((2, layout.width), size)
+        monkeypatch.setattr(_model, "sum_over_rows", lambda *args, sums=for_size, **kw: sums)
         one = sums_by_class(np.zeros((1, 2)), np.zeros(1, dtype=int), layout, mechanism)
         monkeypatch.setattr(
             _model, "sum_over_rows", lambda *args, size=size, **kw: np.full((2, layout.width), size + 1)

@@ -339,7 +339,7 @@ def test_the_plan_states_both_releases_and_no_more_than_the_budget(name, delta):
 
 def started(monkeypatch):
     """Note the descent, the targets and the start of each course."""
-    seen, path, gradients = [], _sgd_base.Path, _sgd_base.gradients_of
+    seen, path, gradients = [], _sgd.Path, _sgd.gradients_of
 
     def note(*args):
         seen.append(args)
@@ -376,6 +376,6 @@ def test_a_further_course_starts_where_the_last_one_ended(monkeypatch):
     model.partial_fit(table.X, 0.1 - table.target)
     assert first.upper > 0 > model._targets.upper
     design, start = seen[-1][:2]
-    weights, constant = _sgd_base.rule_of(start, design.settings)
+    weights, constant = _sgd.rule_of(start, design.settings)
     np.testing.assert_allclose(weights[0] * model._targets.half, coef)
     assert constant[0] * model._targets.half + model._targets.centre == pytest.approx(intercept)
