@@ -490,6 +490,9 @@ def _flat(value):
         value = list(value.values())
     if isinstance(value, list | tuple):
         return np.concatenate([_flat(part) for part in value]) if value else np.empty(0)
+    if np.asarray(value).dtype == object:
+        # A slice or a loss, which has no number.
+        return np.empty(0)
     return np.ravel(np.asarray(value, dtype=float))
 
 

@@ -207,6 +207,8 @@ def test_reports_follow_from_releases(estimator, capfd, monkeypatch):
 def test_neighbours_have_the_same_reports(estimator, capsys):
     # SampleAggKMeans without n_blocks takes their number from released counts.
     own = {"n_blocks": 5} if isinstance(estimator, SampleAggKMeans) else {}
+    if name_of(estimator).startswith("DPAdditive") and estimator.delta == 0:
+        pytest.skip("the number of tables follows from released counts and choices")
     X, y = data_for(estimator, n_rows=60)
     found = []
     for rows, labels in ((X, y), (X[:-1], y[:-1]), (np.zeros_like(X), y)):

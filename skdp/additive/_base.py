@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +21,7 @@ from ..mechanisms import coordinate_variance
 from ..parts.arrays import rowwise
 from ..release.estimator import PrivateEstimator
 from ..release.progress import CallbackSupportMixin
+from ..release.session import PrivacyGuarantee
 from ..schema.categories import read_entries
 from ..schema.columns import Codes, Columns, ColumnSpec, check_columns
 from ..schema.grid import Grid, check_n_bins
@@ -32,9 +32,9 @@ from ._engines import mechanism_of
 from ._explanations import AdditiveExplanations
 from ._groups import Centred, GroupedLayout
 from ._plans import COUNTS, Before, Cells, ReservedPart
+from ._shrinkage import pseudo_records
 from ._stages import Curves
-from ._terms import ROUGHNESS, Layout
-from ._uncertainty import Pseudo, pseudo_records, term_noise
+from ._terms import ROUGHNESS
 
 Array = NDArray[np.float64]
 
@@ -61,13 +61,14 @@ class Parameters:
         return self.epsilon < math.inf
 
     @property
-    def gaussian(self) -> bool:
-        """Whether curves are found by gradient steps, in bins that follow from released counts."""
-        return self.delta > 0 or not self.private
+    def pure(self) -> bool:
+        """Whether there are tables only, and no gradient steps."""
+        return self.delta == 0 and self.private
 
-    def smoothness(self, size: int = 0) -> float:
-        """Return the part of steps in the features of ordered columns; the rest is that of single bins."""
-        return 1 - ROUGHNESS / (1 + noise_multiplier(self.epsilon, self.delta, size))
+    @property
+    def smoothness(self) -> float:
+        """The part of steps in the features of ordered columns; the rest is that of single bins."""
+        return 1 - ROUGHNESS / (1 + noise_multiplier(self.epsilon, self.delta, 0))
 
     def reserved(self, before: Before, after: float = 0.0) -> ReservedPart:
         """Return the part of the budget for curves and tables."""
@@ -81,7 +82,7 @@ class Parameters:
     def layout(self, cells: Cells) -> tuple[GroupedLayout, Centred]:
         """Return the bins and features of gradient steps, from released counts."""
         bins = bins_of(cells.columns, self.n_bins, cells.counts, cells.total, cells.noise)
-        layout = GroupedLayout.of(cells.columns, bins, self.smoothness())
+        layout = GroupedLayout.of(cells.columns, bins, self.smoothness)
         return layout, Centred.of(layout, layout.probabilities(cells.counts, cells.noise))
 
 
@@ -108,11 +109,13 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
     _released = frozenset(
         {
             "terms_",
+            "term_columns_",
+            "_all_terms",
+            "_engine",
+            "_layout",
             "intercept_",
             "cell_counts_",
             "n_samples_estimate_",
-            "_coef",
-            "_offset",
             "bin_edges_",
             "_stage_variances",
             "_kept",
@@ -147,8 +150,6 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
 
     def _n_cells(self) -> int:
         n_bins = check_n_bins(self.n_bins, MOST_BINS)
-        if check_delta(self.delta) == 0 and check_epsilon(self.epsilon) < math.inf:
-            return n_bins
         return max(n_bins, min(CELLS_PER_BIN * n_bins, MOST_BINS))
 
     def _chooses_tables(self) -> bool:
@@ -188,9 +189,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
 
     def _codes(self, X: Any) -> list[Codes]:
         """Return the cells of rows in the terms."""
-        columns = self._fitted_columns()
-        rows = self._rows(X, not all(columns.ordered), reset=False)
-        cells = columns.codes(columns.split(rows))
+        cells = self._cells(X)
         return [term.codes(cells) for term in self._all_terms]
 
     def _fitted_terms(self, model: Curves, cells: Cells, single: bool) -> dict[str, Any]:
@@ -259,20 +258,16 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
             return [columns.labels(j) for j in range(columns.n_features)]
         return table.cell_names([kind if isinstance(kind, np.ndarray) else None for kind in columns.kinds])
 
-    @abstractmethod
-    def _spread(self, pseudo: Pseudo) -> list[Array]:
-        """Return the effect of the noise on the coefficients, for the curvature at these records."""
-
     def _term_noise(self, X: Any = None) -> tuple[list[Array], ...]:
         """Return standard deviations of the noise in ``terms_``, and bounds on them that hold for all records."""
         # The rows of X stand for the records. Therefore X must not be private. If None, pseudo-records are used.
         check_is_fitted(self, "terms_")
-        codes = self._layout.codes(pseudo_records(self.cell_counts_)) if X is None else self._curve_codes(X)
-        if not codes.shape[1]:
+        cells = pseudo_records(self.cell_counts_) if X is None else self._cells(X)
+        if not cells.shape[1]:
             raise ValueError(
                 "X must have at least one row, which stands for the records. Pass None to use pseudo-records"
             )
-        found = self._noise_in_cells(codes)
+        found = self._noise_in_cells(cells)
         return tuple(
             [
                 np.sqrt(variances + (one[t] ** 2 if t < len(one) else 0.0)).reshape(self.terms_[t].shape)
@@ -281,18 +276,17 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
             for one in found
         )
 
-    def _curve_codes(self, X: Any) -> Codes:
-        """Return the bins of rows in the curves, or their cells in the terms that were fitted together."""
+    def _cells(self, X: Any) -> Codes:
+        """Return the cells of rows in the columns."""
         columns = self._fitted_columns()
-        found: Codes = self._layout.codes(
-            columns.codes(columns.split(self._rows(X, not all(columns.ordered), reset=False)))
-        )
+        found: Codes = columns.codes(columns.split(self._rows(X, not all(columns.ordered), reset=False)))
         return found
 
-    def _noise_in_cells(self, codes: Codes) -> tuple[list[Array], list[Array]]:
-        if isinstance(self._layout, Layout):
-            return self._noise_of(self._layout, codes, self.cell_counts_)
-        outputs = np.size(self.intercept_)
+    def _noise_in_cells(self, cells: Codes) -> tuple[list[Array], list[Array]]:
+        """Return standard deviations of the noise of gradient steps in curves, with and without curvature."""
+        if self._layout is None:
+            return [], []
+        codes, outputs = self._layout.codes(cells), np.size(self.intercept_)
         bent, flat = (
             [np.tile(own[:, None], outputs) for own in self._noise_of_steps(codes, bends).in_cells()]
             for bends in (True, False)
@@ -307,19 +301,13 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         moved = Moved.of(self._engine, features, codes, self.n_samples_estimate_, bend, self._kept)
         return moved.times(abs(self._target_unit))
 
-    def _noise_of(self, layout: Layout, codes: Codes, counts: list[Array]) -> tuple[list[Array], list[Array]]:
-        pseudo = Pseudo(layout.features(codes), self.n_samples_estimate_)
-        without = Pseudo(pseudo.features[:1], pseudo.count, bends=False)
-        return term_noise(layout, counts, self._spread(pseudo)), term_noise(layout, counts, self._spread(without))
-
     def noise_std(self, X: Any) -> Array:
         """Return the standard deviation of each row's score that the noise of the fit causes.
 
-        For most rows, the score of a fit without noise is within two standard deviations of the score. The standard
-        deviation covers neither the effect of other records nor the bias of penalties, clipping and bins. It is a
-        first-order estimate for records with the released counts and with independent columns, and may be too small or
-        too large if columns are correlated. It does not include the noise of the counts and of the learned weights of
-        columns.
+        The standard deviation covers neither the effect of other records nor the bias of penalties, clipping and bins.
+        It is a first-order estimate for records with the released counts and with independent columns, and may be too
+        small or too large if columns are correlated. Choices of tables and their shrinkage are taken as given: another
+        fit may choose other tables, in particular with ``delta=0``. The noise of the counts is not included.
 
         Parameters
         ----------
@@ -336,32 +324,18 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         -----
         **Privacy.** The result is computed from released numbers and from X. It uses no budget.
         """
-        codes = self._codes(X)
-        find = self._noise_in_scores(self._layout.codes(pseudo_records(self.cell_counts_)))
-        curves = self._curve_codes(X)
-        parts = [find(curves[:, start : start + _ROWS]) for start in range(0, curves.shape[1], _ROWS)]
-        found = np.concatenate([np.empty((0, np.size(self.intercept_))), *parts])
+        cells = self._cells(X)
+        variance = np.zeros((cells.shape[1], np.size(self.intercept_)))
+        if self._layout is not None:
+            moved = self._noise_of_steps(self._layout.codes(pseudo_records(self.cell_counts_)), True)
+            for start in range(0, len(variance), _ROWS):
+                codes = self._layout.codes(cells[:, start : start + _ROWS])
+                variance[start : start + _ROWS] = moved.in_scores(codes)[:, None] ** 2
         # The noise of a table of a stage is independent of all other noise.
-        zeros = np.zeros((1, found.shape[1]))
-        tables = [np.vstack([own, zeros]) for own in self._stage_variances]
-        found = np.sqrt(found**2 + sum(own[where] for own, where in zip(tables, codes, strict=True)))
+        for term, own in zip(self._all_terms, self._stage_variances, strict=True):
+            variance += np.vstack([own, np.zeros((1, own.shape[1]))])[term.codes(cells)]
+        found = np.sqrt(variance)
         return found[:, 0] if found.shape[1] == 1 else found
-
-    def _noise_in_scores(self, records: Codes) -> Callable[[Codes], Array]:
-        """Return a function that maps rows to standard deviations of scores, for the curvature at these records."""
-        if isinstance(self._layout, Layout):
-            return self._noise_of_rows(self._layout, records, self._engine.constant)
-        moved, outputs = self._noise_of_steps(records, True), np.size(self.intercept_)
-        return lambda codes: np.tile(moved.in_scores(codes)[:, None], outputs)
-
-    def _noise_of_rows(self, layout: Layout, records: Codes, constant: float) -> Callable[[Codes], Array]:
-        spread = self._spread(Pseudo(layout.features(records), self.n_samples_estimate_))
-
-        def find(codes: Codes) -> Array:
-            rows = np.column_stack([layout.features(codes), np.full(codes.shape[1], constant)])
-            return np.stack([np.linalg.norm(rows @ one, axis=1) for one in spread], axis=-1)
-
-        return find
 
     @property
     def term_names_(self) -> list[str]:
@@ -371,7 +345,12 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else list(known)
         return [" x ".join(str(names[j]) for j in columns) for columns in self.term_columns_]
 
-    def _cost_of(self, parameters: Parameters, plan: Callable[[Before, Columns], PrivacyCost]) -> PrivacyCost:
-        """Return the cost of a plan, which does not depend on the number of columns."""
+    def _fixed_cost(self) -> PrivacyCost | None:
+        parameters = self._check_parameters()
+        # The cost does not depend on the number of columns.
         columns = Columns((np.array([0.0, 1.0, 2.0]),), Grid(np.zeros(1), np.ones(1), 2), parameters.columns.n_bins)
-        return plan(Before.of(parameters.epsilon, parameters.delta, columns), columns)
+        return self._guarantee(parameters, columns, 2).cost
+
+    @abstractmethod
+    def _guarantee(self, parameters: Parameters, columns: Columns, n_classes: int) -> PrivacyGuarantee:
+        """Return the guarantee of a fit."""

@@ -1,14 +1,12 @@
 r"""Additive logistic regression: a curve for each column, and tables over several columns.
 
 The numbers of records in the cells of each column are released first. With ``delta > 0``, noisy sums of clipped
-gradients and tables of residuals follow. With ``delta = 0``, the minimiser of a perturbed objective follows. The model
-is computed from these releases.
+gradients follow. Tables of residuals follow in stages. The model is computed from these releases.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from ..accounting import PrivacyCost
 from ..checks.data import known_labels, labelled_data
 from ..checks.params import check_classes
 from ..parts.arrays import rowwise
@@ -26,27 +23,16 @@ from ..schema.columns import Codes, Columns
 from ..solvers.linear_descent import GRADIENTS, LogOdds
 from ..solvers.losses import LogLoss, SoftmaxLogLoss
 from ._base import AdditiveModel, Parameters, positions
-from ._engines import AGAIN, Averaged, GradientEngine, ObjectiveEngine
-from ._plans import LEAST_REST, Before, Cells, Reserve, release_cells
+from ._engines import AGAIN, Averaged, GradientEngine
+from ._plans import LEAST_REST, Before, Cells, Reserve, ReservedPart, release_cells
 from ._scores import POWER_SHARE, Link, PowerChoice
 from ._shrinkage import shrunk
 from ._stages import Curves, LabelLoss, Stage, StagePlan, planned, scores_of_stages
-from ._terms import Layout
-from ._uncertainty import Pseudo
 
 Array = NDArray[np.float64]
 
 # The clipping bound of a record's derivatives, in units of the largest derivative.
 _CLIP = 0.5
-
-
-@dataclass(frozen=True, eq=False)
-class Design:
-    """The public columns of a fit, and the objective for ``delta=0``."""
-
-    columns: Columns
-    objective: ObjectiveEngine | None
-    last: PowerChoice | None = None
 
 
 class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel):
@@ -62,9 +48,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, by objective perturbation, and less
-        accurate. Otherwise, the noise is Gaussian, and much smaller. Choose a value far below one over the expected
-        number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and less accurate. Its curves are sums
+        of tables over single columns. Otherwise, the noise is Gaussian, and much smaller. Choose a value far below one
+        over the expected number of records.
     bounds : tuple (lower, upper)
         Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column, or
         one for each numeric column without `bin_edges`. Values beyond count in the outer bins.
@@ -77,12 +63,13 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         Public edges of the bins of single columns, by position or name, in increasing order, including the outer edges.
         Values beyond count in the outer bins.
     interactions : "auto", list of tuple or None, default="auto"
-        Tables over several columns that are added to the curves. If ``"auto"``, a fit with a positive `delta` and
-        enough records, by their released number, adds tables over one, two or three columns in stages, and spends 60 %
-        of its budget on them (see :ref:`additive-pairs`). A list names pairs of columns, by position or name. Each
-        named pair uses up to 15 % of the budget. If None, there are curves only.
+        Tables over several columns that are added to the curves. If ``"auto"``, a fit with enough records, by their
+        released number, adds tables over one, two or three columns in stages, and spends 60 % of its budget on them
+        with a positive `delta`, and all of it otherwise (see :ref:`additive-pairs`). A list names pairs of columns, by
+        position or name. Each named pair uses up to 15 % of the budget with a positive `delta`, and otherwise as much
+        as a stage. If None, there are curves only.
     n_bins : int, default=32
-        Largest number of bins of the curve of a numeric column. With a positive `delta`, each column has eight times as
+        Largest number of bins of the curve of a numeric column, with a positive `delta`. Each column has eight times as
         many public cells between its bounds, which are merged to bins with about equal released numbers of records. A
         value that many records share has a bin of its own.
     classes : array-like, default=None
@@ -154,15 +141,14 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     Notes
     -----
     **Privacy.** The guarantee is (`epsilon`, `delta`)-DP under addition or removal of one record. The numbers of
-    records in the cells of each column are released for 4 % of the budget, together with the numbers of records with
-    each label if `delta` is positive. With a positive `delta`, 300 noisy sums of gradients follow. Features of bins are
-    centred by the released counts, and the gradient of each record is clipped. Then follow stages: the exponential
-    mechanism chooses a table from scores with a sensitivity of 1 (2 for three classes or more), and noisy sums of
-    residuals in its cells are released. What is left of the budget repeats the sums of gradients. A power of the
-    probabilities is chosen for 2 % of the budget, from errors with a sensitivity of 1. With ``delta=0``, the
-    minimiser of a perturbed objective is released, whose features are public and have the norm 1 for each column. The
-    rest is post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for values
-    that are not finite nor the time that `fit` takes.
+    records in the cells of each column are released for 4 % of the budget (8 to 20 % with ``delta=0``), together with
+    the numbers of records with each label. With a positive `delta`, 300 noisy sums of gradients follow. Features of
+    bins are centred by the released counts, and the gradient of each record is clipped. Then follow stages: the
+    exponential mechanism, or permute-and-flip with ``delta=0``, chooses a table from scores with a sensitivity of 1 (2
+    for three classes or more), and noisy sums of residuals in its cells are released. With a positive `delta`, what is
+    left of the budget repeats the sums of gradients, and a power of the probabilities is chosen for 2 % of the budget,
+    from errors with a sensitivity of 1. The rest is post-processing. The proofs are in :ref:`additive_models`. The
+    guarantee covers neither an error for values that are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -184,7 +170,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     """
 
     _released = AdditiveModel._released | {"_link"}
-    _public = frozenset({"term_columns_", "_columns", "_layout", "_engine", "_all_terms"})
+    _public = frozenset({"_columns"})
 
     def __init__(
         self,
@@ -227,71 +213,66 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         shape = Shape(self._n_columns, len(classes), names=self._names(), classes=classes)
         return X, labels, known_labels(labels), shape
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
+    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Columns]:
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
-        before = Before.of(parameters.epsilon, parameters.delta, columns, shape.n_classes * parameters.gaussian)
-        if parameters.gaussian:
-            guarantee, last = self._guarantee_of_steps(parameters, before)
-            return guarantee, Design(columns, None, last)
-        objective = self._objective(parameters, columns, before, shape.n_classes)
-        return before.and_then(objective.plan()), Design(columns, objective)
+        return self._guarantee(parameters, columns, shape.n_classes), columns
+
+    def _guarantee(self, parameters: Parameters, columns: Columns, n_classes: int) -> PrivacyGuarantee:
+        before, reserved, last = self._parts(parameters, columns, n_classes)
+        return before.and_then(reserved.plan(), last)
 
     @staticmethod
-    def _guarantee_of_steps(parameters: Parameters, before: Before) -> tuple[PrivacyGuarantee, PowerChoice]:
-        last = PowerChoice.of(parameters.epsilon, parameters.delta)
-        return before.and_then(parameters.reserved(before, POWER_SHARE).plan(), last), last
-
-    @staticmethod
-    def _objective(parameters: Parameters, columns: Columns, before: Before, n_classes: int) -> ObjectiveEngine:
-        layout = Layout.of(columns, parameters.smoothness(sum(columns.sizes)))
-        return ObjectiveEngine(parameters.epsilon, before.share, layout, n_classes)
+    def _parts(
+        parameters: Parameters, columns: Columns, n_classes: int
+    ) -> tuple[Before, ReservedPart, PowerChoice | None]:
+        epsilon, delta = parameters.epsilon, parameters.delta
+        before = Before.of(epsilon, delta, columns, n_classes)
+        last = None if parameters.pure else PowerChoice.of(epsilon, delta)
+        return before, parameters.reserved(before, 0.0 if last is None else POWER_SHARE), last
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
+        self, session: ReleaseSession, records: Records, parameters: Parameters, columns: Columns
     ) -> dict[str, Any]:
         shape = records.shape
         outputs = 1 if shape.n_classes == 2 else shape.n_classes
-        counted = shape.n_classes if design.objective is None else 0
-        cells = release_cells(session, design.columns, records.X, shape.names, records.known, records.y, counted)
-        if design.last is not None:
-            model, found = self._by_steps(session, cells, records.y, parameters, outputs, design.last)
+        before, reserved, last = self._parts(parameters, columns, shape.n_classes)
+        cells = release_cells(session, columns, records.X, shape.names, before, records.known, records.y)
+        shares = np.maximum(cells.labels, max(cells.label_noise, 1.0))
+        log_shares = np.log(shares / shares.sum())
+        log_shares = log_shares[1:] - log_shares[:1] if outputs == 1 else log_shares - log_shares.mean()
+        reserve = Reserve(session, reserved)
+        if last is None:
+            model, found = self._by_tables(reserve, cells, records.y, parameters, log_shares)
         else:
-            assert design.objective is not None
-            codes = rowwise(design.objective.layout.codes, cells.codes)
-            coef, intercept = design.objective.run(session, codes, records.y)
-            model = Curves(design.objective.layout.terms, design.objective.layout.values(coef), intercept)
-            found = {
-                "_layout": design.objective.layout,
-                "_engine": design.objective,
-                "_link": Link(margin=design.objective.margin),
-                "_coef": coef,
-                "_kept": [],
-                "_bend": 0.0,
-            }
-        return {
-            **self._fitted_terms(model, cells, outputs == 1),
-            "_offset": model.intercept,
-            "_target_unit": 1.0,
-            **found,
-        }
+            model, found = self._by_steps(session, reserve, cells, records.y, parameters, log_shares, last)
+        return {**self._fitted_terms(model, cells, outputs == 1), "_target_unit": 1.0, **found}
 
+    @staticmethod
+    def _by_tables(
+        reserve: Reserve, cells: Cells, labels: Any, parameters: Parameters, log_shares: Array
+    ) -> tuple[Curves, dict[str, Any]]:
+        """Add tables to the logarithms of the shares of labels."""
+        plan, link = StagePlan(parameters.chooses, cells.columns.pairs, len(log_shares)), Link()
+        model = Curves.constant(cells.columns.sizes, log_shares)
+        stages = plan.stages(reserve, model, LabelLoss(len(log_shares), True, link), cells, labels)
+        nothing: dict[str, Any] = {"_layout": None, "_engine": None, "_kept": [], "_bend": 0.0}
+        return model.with_stages(stages, cells.shares), {"_link": link, **nothing}
+
+    @staticmethod
     def _by_steps(
-        self,
         session: ReleaseSession,
+        reserve: Reserve,
         cells: Cells,
         labels: Any,
         parameters: Parameters,
-        outputs: int,
+        log_shares: Array,
         last: PowerChoice,
     ) -> tuple[Curves, dict[str, Any]]:
         """Fit the curves by gradient steps, shrink them, and add tables."""
+        outputs = len(log_shares)
         layout, features = parameters.layout(cells)
         loss = LogLoss() if outputs == 1 else SoftmaxLogLoss(outputs)
         clip = _CLIP * loss.lipschitz
-
-        shares = np.maximum(cells.labels, max(cells.noise, 1.0))
-        log_shares = np.log(shares / shares.sum())
-        log_shares = log_shares[1:] - log_shares[:1] if outputs == 1 else log_shares - log_shares.mean()
 
         def make(label: str, reserved: float) -> GradientEngine:
             return GradientEngine(parameters.epsilon, parameters.delta, reserved, layout, loss, clip, label=label)
@@ -308,15 +289,13 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             tables = [own[bins] for own, bins in zip(values, layout.bins, strict=True)]
             return Curves(layout.terms, tables, intercept), {"_engine": engine, "_kept": kept, "_bend": bend}
 
-        before = Before.of(parameters.epsilon, parameters.delta, cells.columns)
-        reserve = Reserve(session, parameters.reserved(before, POWER_SHARE))
         plan = StagePlan(parameters.chooses, cells.columns.pairs, outputs)
         link = Link(most=clip if parameters.private else math.inf)
         codes, count = rowwise(layout.codes, cells.codes), cells.total
         first = plan.planned(reserve, partial(make, GRADIENTS), count).within(features, count)
         coef, intercept = fitted(first)
         model, found = shrunken(Averaged((first,)), coef, intercept)
-        stages = plan.stages(reserve, model, LabelLoss(outputs, link), cells, labels)
+        stages = plan.stages(reserve, model, LabelLoss(outputs, link=link), cells, labels)
         if parameters.private and reserve.share > LEAST_REST:
             # What is left repeats the fit of the curves, given the tables.
             second = planned(reserve, partial(make, AGAIN)).within(features, count)
@@ -327,25 +306,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             model, found = shrunken(Averaged((first, second), (part, 1 - part)), coef, intercept)
         link = last.chosen(session, link, rowwise(partial(_logits, link, model, stages), cells.codes), labels, count)
         model = model.with_stages(stages, cells.shares)
-        return model, {"_layout": layout, "_link": link, "_coef": coef, **found}
-
-    def _fixed_cost(self) -> PrivacyCost | None:
-        classes = check_classes(self._declared("classes"))
-        parameters = self._check_parameters()
-
-        def cost(before: Before, columns: Columns) -> PrivacyCost:
-            if parameters.gaussian:
-                return self._guarantee_of_steps(parameters, before)[0].cost
-            n_classes = 2 if classes is None else len(classes)
-            return before.and_then(self._objective(parameters, columns, before, n_classes).plan()).cost
-
-        return self._cost_of(parameters, cost)
-
-    def _spread(self, pseudo: Pseudo) -> list[Array]:
-        scores = pseudo.features @ self._coef.T + self._offset
-        bends = self._link.curvatures(scores[:, 0] if len(self.classes_) == 2 else scores)
-        found: list[Array] = self._engine.spread(pseudo, self.privacy_, bends)
-        return found
+        return model, {"_layout": layout, "_link": link, **found}
 
     def decision_function(self, X: Any) -> Array:
         """Return the sum of each row's terms and the intercept.

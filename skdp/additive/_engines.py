@@ -1,4 +1,4 @@
-"""Engines that fit the coefficients: objective perturbation and noisy gradient steps."""
+"""Fits of the curves by noisy gradient steps."""
 
 from __future__ import annotations
 
@@ -20,34 +20,19 @@ from ..accounting import (
     gaussian_mu,
     sampled_gaussian_mu,
 )
-from ..checks.params import Checked
-from ..mechanisms import SampledGaussianMechanism, coordinate_variance, pure_share
-from ..parts.arrays import rowwise
+from ..mechanisms import SampledGaussianMechanism
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
-from ..solvers.certified import certified_minimizer
 from ..solvers.clipped_gradients import Gradients, gradients_over
 from ..solvers.linear_descent import GRADIENTS, MARGIN_WALK, Descent, Path, SamplingSchedule, Settings, eta, rule_of
-from ..solvers.losses import GradientLoss, LogLoss, MultinomialLogLoss
-from ..solvers.objective_perturbation import KAPPA_BITS, effective_weight, plan, release_minimiser
-from ..solvers.regularised import Geometry, checked_weight, clipped, linear_rule, noise_multiplier, solve
-from ..solvers.row_objectives import objective_over
+from ..solvers.losses import GradientLoss
 from ._gradients import CellGradients
 from ._groups import Centred, GroupedLayout, spectrum
-from ._objective import MOST_CELLS, CellObjective
-from ._terms import Layout
-from ._uncertainty import Pseudo, inverse
 
 Array = NDArray[np.float64]
 
 # Matrices of fewer rows are too small to gain from several threads of BLAS. While other processes are at work, threads
 # that wait for one another make small products many times slower.
 _FEWEST_ROWS = 4096
-
-#: With margin="auto", the margin is this number times the logarithm of 1 plus the noise multiplier.
-MARGIN = 0.6
-
-# As in ObjPertLogReg.
-_TOL, _MAX_ITER = 1e-6, 100
 
 # As in DPSGDClassifier, except for the number of steps.
 _MOMENTUM, _AVERAGED = 0.95, 0.5
@@ -71,7 +56,7 @@ _REST, _POWERS = 1 - _MOMENTUM, 30.0
 #: Name of the release of a second fit of the curves.
 AGAIN = "gradients of the second fit"
 
-GRADIENT_THEOREM = Theorem("Additive models", 3)
+GRADIENT_THEOREM = Theorem("Additive models", 2)
 
 
 def blas_threads(size: int) -> AbstractContextManager[Any]:
@@ -85,84 +70,6 @@ def blas_threads(size: int) -> AbstractContextManager[Any]:
 def mechanism_of(guarantee: PrivacyGuarantee, label: str) -> Any:
     """Return the mechanism of a release."""
     return next(release.mechanism for release in guarantee.releases if release.label == label)
-
-
-@dataclass(frozen=True, eq=False)
-class ObjectiveEngine:
-    """Logistic regression by objective perturbation, for ``delta = 0``, described by public values."""
-
-    epsilon: float
-    reserved: float  # The part of the budget that other releases use.
-    layout: Layout
-    n_classes: int
-
-    @cached_property
-    def parameters(self) -> Checked:
-        settings = {"data_norm": self.layout.data_norm, "C": "auto", "loss": "log_loss", "fit_intercept": True}
-        return Checked(epsilon=self.epsilon, delta=0.0, tol=_TOL, max_iter=_MAX_ITER, **settings)
-
-    @cached_property
-    def geometry(self) -> Geometry:
-        geometry = Geometry.of(self.parameters, self.layout.n_features, self.n_classes)
-        return geometry if self.n_classes > 2 else replace(geometry, loss=LogLoss(self.margin))
-
-    @property
-    def constant(self) -> float:
-        """The constant feature."""
-        return self.geometry.constant
-
-    @cached_property
-    def margin(self) -> float:
-        """The margin of the log loss, with which more records have a large gradient; 0 for more than two classes."""
-        if self.n_classes > 2:
-            return 0.0
-        return min(MARGIN * math.log1p(noise_multiplier(self.epsilon, 0.0, self.layout.n_features + 1)), 4.0)
-
-    @cached_property
-    def weight(self) -> float:
-        """The weight of the losses, as for objective perturbation with the rest of the budget."""
-        parameters = self.parameters.replaced(epsilon=pure_share(self.epsilon, 1 - self.reserved))
-        norm = self.geometry.norm
-        C = effective_weight(parameters, self.geometry, 0.0)
-        # A point halfway between two rounded points of the curve gives the same events for all shapes.
-        mantissa, exponent = math.frexp(C * norm**2 * (1 - 2.0**-30))
-        C = math.ldexp(math.floor(mantissa * 2.0**KAPPA_BITS) + 0.5, exponent - KAPPA_BITS) / norm**2
-        return checked_weight(C, parameters, self.geometry)
-
-    def plan(self) -> PrivacyGuarantee:
-        return plan(self.parameters, self.geometry, self.weight, self.reserved)
-
-    def run(self, session: ReleaseSession, codes: Any, labels: Any) -> tuple[Array, Array]:
-        """Return coefficients and intercepts."""
-        layout, geometry, weight = self.layout, self.geometry, self.weight
-        few = all(len(term.rows) <= MOST_CELLS for term in layout.terms)
-        rows = None
-        if not few:
-            rows = clipped(rowwise(layout.features, codes), labels, layout.data_norm, geometry.constant)
-
-        def minimise(b: Array, tau: float) -> Array:
-            if rows is not None:
-                return solve(rows, labels, geometry, weight, b, tau, _MAX_ITER)
-            make, linear = partial(CellObjective, layout, geometry.loss), b.reshape(geometry.shape[1:])
-            objective = objective_over(make, (codes, labels), weight, 1.0, linear)
-            with blas_threads(b.size):
-                return certified_minimizer(objective, tau, _MAX_ITER)
-
-        return linear_rule(release_minimiser(session, minimise, self.parameters, geometry, weight), geometry)
-
-    def spread(self, pseudo: Pseudo, guarantee: PrivacyGuarantee, weights: Array | None) -> list[Array]:
-        """Return the effect of the noise on coefficients, for the curvature of pseudo-records (see `term_noise`)."""
-        # The noise moves the minimiser by minus the inverse of the second derivative times the noise.
-        noise = math.hypot(*(math.sqrt(coordinate_variance(r.mechanism)) for r in guarantee.releases[-2:]))
-        loss, n_columns = self.geometry.loss, self.geometry.n_columns
-        basis = loss.basis if isinstance(loss, MultinomialLogLoss) else np.eye(1)
-        if weights is not None:
-            weights = np.einsum("ka,klr,lb->abr", basis, weights, basis, optimize=True)
-        bend = self.weight * pseudo.curvature(weights, self.geometry.constant)
-        moved = noise * inverse(bend + np.eye(len(bend)))
-        if not pseudo.bends:
-            return [length * moved for length in np.linalg.norm(basis, axis=1)]
-        return list(np.tensordot(basis, moved.reshape(len(basis.T), n_columns, -1), 1))
 
 
 @dataclass(frozen=True, eq=False)

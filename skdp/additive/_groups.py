@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..schema.columns import Codes, Columns, code_type
 from ..solvers.regularised import INTERCEPT_CONSTANT
 from ._cells import Places, smoothed_shares
-from ._terms import Term, steps
+from ._terms import Term, of_columns, steps
 
 Array = NDArray[np.float64]
 
@@ -62,16 +62,15 @@ class GroupedLayout:
     @classmethod
     def of(cls, columns: Columns, bins: tuple[Places, ...], smoothness: float) -> GroupedLayout:
         """Return the groups of all columns. `smoothness` is the weight of steps in ordered columns."""
-        terms, groups = [], []
+        groups = []
         for j, (own, ordered) in enumerate(zip(bins, columns.ordered, strict=True)):
             n_bins = int(own.max(initial=-1)) + 1
-            terms.append(Term((j,), (np.arange(len(own) + 1, dtype=np.int32),), np.empty((len(own) + 1, 0))))
             of_steps = 0.0 if not ordered else smoothness if n_bins > 2 else 1.0
             if of_steps > 0:
                 groups.append(Group(j, n_bins, of_steps, steps(n_bins)))
             if of_steps < 1:
                 groups.append(Group(j, n_bins, 1 - of_steps))
-        return cls(tuple(terms), tuple(groups), bins, columns.ordered)
+        return cls(of_columns([len(own) for own in bins]), tuple(groups), bins, columns.ordered)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:

@@ -11,8 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
+from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
 from ..mechanisms import (
+    BestChoices,
+    GaussianMechanism,
+    GroupChoices,
     Mechanism,
     NoNoise,
     coordinate_variance,
@@ -35,15 +38,23 @@ COUNTS = "records in cells"
 
 _COUNTS_THEOREM = Theorem("Additive models", 1)
 
-#: Share of the counts in the budget (of epsilon, or of the squared GDP parameter).
-COUNT_SHARE = 0.04
+#: Share of the counts in the squared GDP parameter, and in epsilon with ``delta=0``.
+COUNT_SHARE, PURE_COUNT_SHARE = 0.04, 0.08
 
+#: With ``delta=0``, a record adds at most so much to the numbers of all its cells.
+WEIGHT_OF_CELLS = 2.0
+
+#: The same numbers for labels with a small epsilon. They are halfway at the third number.
+LABEL_COUNT_SHARE, WEIGHT_BESIDE_LABELS, HALFWAY = 0.2, 0.5, 0.2
 
 # Parts of the budget are rounded down, so that their sum never exceeds the budget.
 _BELOW = 1 - 2.0**-36
 
 # Events of reserved parts are rounded down, so that the sum of a plan is below its budget.
 _ROUNDED_DOWN = 1 - 2.0**-44
+
+# Number of bits of the weight of a record in cells.
+_BITS = 20
 
 # A smaller rest of the budget is a rounding error.
 _LEAST_SHARE = 2.0**-30
@@ -69,6 +80,9 @@ def cell_sensitivity(n_columns: int, with_labels: bool = False) -> int:
     the total, and 1 to the count of its label, if labels are counted. Therefore the L1 norm and the squared L2 norm of
     its contribution are at most :math:`d + 1`, or :math:`d + 2` with labels, which is the returned bound. A record in a
     cell of each column attains it. A record with another label is in no cell. It adds 1 to one more number.
+
+    With ``delta=0``, a record adds a public weight :math:`w` to the numbers of its cells, and 1 to one other number:
+    that of its label if labels are counted, and otherwise the total. The L1 norm is then at most :math:`1 + dw`.
     """
     return n_columns + 1 + with_labels
 
@@ -97,20 +111,31 @@ class Before:
     events: tuple[PrivacyEvent, ...]
     releases: tuple[Release, ...]
     share: float  # Share of the budget.
+    n_labels: int = 0
+    weight: float = 1.0  # What a record adds to the numbers of its cells.
 
     @classmethod
     def of(cls, epsilon: float, delta: float, columns: Columns, n_labels: int = 0) -> Before:
         moved, size = cell_sensitivity(len(columns.kinds), n_labels > 0), 2 + sum(columns.sizes) + n_labels
+        share, weight = COUNT_SHARE, 1.0
         counts: Mechanism
         event: PrivacyEvent
         if epsilon == math.inf:
             counts, event = NoNoise(math.sqrt(moved)), PureEvent(epsilon)
         elif delta > 0:
-            counts, event = l2_mechanism(epsilon, delta, COUNT_SHARE, math.sqrt(moved), size)
+            counts, event = l2_mechanism(epsilon, delta, share, math.sqrt(moved), size)
         else:
-            part = pure_share(epsilon, COUNT_SHARE)
-            counts, event = l1_mechanism(part, float(moved), size), PureEvent(part)
-        return cls((event,), (Release(COUNTS, counts, COUNT_SHARE, _COUNTS_THEOREM),), COUNT_SHARE)
+            share, of_cells = PURE_COUNT_SHARE, WEIGHT_OF_CELLS
+            if n_labels:
+                # With much noise, the numbers of labels matter most.
+                noisy = 1 / (1 + (epsilon / HALFWAY) ** 2)
+                share += noisy * (LABEL_COUNT_SHARE - share)
+                of_cells += noisy * (WEIGHT_BESIDE_LABELS - of_cells)
+            # Sums of such multiples are exact.
+            weight = math.floor(of_cells / len(columns.kinds) * 2.0**_BITS) * 2.0**-_BITS
+            part = pure_share(epsilon, share)
+            counts, event = l1_mechanism(part, 1 + len(columns.kinds) * weight, size), PureEvent(part)
+        return cls((event,), (Release(COUNTS, counts, share, _COUNTS_THEOREM),), share, n_labels, weight)
 
     def and_then(self, guarantee: PrivacyGuarantee, last: Last | None = None) -> PrivacyGuarantee:
         """Return the guarantee of these releases, of the model's releases, and of the last release."""
@@ -128,7 +153,7 @@ class ReservedPart:
 
     epsilon: float
     delta: float
-    share: float  # Of the squared GDP parameter.
+    share: float  # Of the squared GDP parameter, or of epsilon with ``delta=0``.
 
     def mu(self, share: float) -> float:
         """Return the GDP parameter of a share of the budget."""
@@ -140,10 +165,12 @@ class ReservedPart:
 
     def event_of(self, share: float) -> GaussianEvent | PureEvent:
         """Return the event of a share of the budget."""
-        return PureEvent(math.inf) if self.delta == 0 else GaussianEvent(self.mu(share) * _ROUNDED_DOWN)
+        if self.delta == 0:
+            return PureEvent(self.epsilon * share * _ROUNDED_DOWN)
+        return GaussianEvent(self.mu(share) * _ROUNDED_DOWN)
 
     def plan(self) -> PrivacyGuarantee:
-        release = Release(CURVES_AND_TABLES, Reserved(self.event), self.share, Theorem("Additive models", 6))
+        release = Release(CURVES_AND_TABLES, Reserved(self.event), self.share, Theorem("Additive models", 4))
         return PrivacyGuarantee(self.epsilon, self.delta, (self.event,), (release,))
 
 
@@ -157,9 +184,33 @@ class Reserve:
     def share(self) -> float:
         return self._part.share
 
-    def mu(self, share: float) -> float:
-        """Return the GDP parameter of a share of the budget, slightly rounded down."""
-        return self._part.mu(share * _BELOW)
+    @property
+    def pure(self) -> bool:
+        """Whether shares are parts of epsilon."""
+        return self._part.delta == 0 and self._part.epsilon < math.inf
+
+    @property
+    def evidence(self) -> float:
+        """Epsilon, or the GDP parameter, of the whole budget."""
+        return self._part.epsilon if self.pure else self._part.mu(1.0)
+
+    def choice(self, share: float, sensitivity: float) -> Mechanism:
+        """Return the mechanism of a choice for a share of the budget, slightly rounded down."""
+        share *= _BELOW**2
+        if self._part.epsilon == math.inf:
+            return BestChoices(sensitivity)
+        if self.pure:
+            return GroupChoices(self._part.epsilon * share, sensitivity)
+        return GroupChoices(bounded_range_epsilon(self._part.mu(share)), sensitivity, bounded_range=True)
+
+    def sums(self, share: float, bound: float, size: int) -> Mechanism:
+        """Return the mechanism of sums for a share of the budget, with a bound on the norm of a contribution."""
+        share *= _BELOW**2
+        if self._part.epsilon == math.inf:
+            return NoNoise(bound)
+        if self.pure:
+            return l1_mechanism(self._part.epsilon * share, bound, size)
+        return GaussianMechanism(self._part.mu(share), bound, size)
 
     def spend(self, share: float, releases: Sequence[Release], events: Sequence[PrivacyEvent] | None = None) -> None:
         """Plan releases for a share of the budget. Without `events`, there is one release of all of the share."""
@@ -181,7 +232,8 @@ class Cells:
     codes: Any  # Private, of shape (n_columns, n_rows), in one place or in parts.
     total: float  # Released number of records; at least 1, and at least its own noise.
     counts: list[Array]  # Released numbers of records in the cells of each column.
-    noise: float  # Standard deviation of the noise in each of them.
+    noise: float  # Standard deviation of the noise in each of them, and in the number of each label.
+    label_noise: float
     labels: Array  # Released numbers of records with each label, if labels are counted.
 
     @cached_property
@@ -196,28 +248,38 @@ def release_cells(
     columns: Columns,
     X: Any,
     names: NDArray | None,
+    before: Before,
     known: Any = None,
     labels: Any = None,
-    n_labels: int = 0,
 ) -> Cells:
     """Release counts, and warn if the records do not match the declarations."""
     codes = rowwise(columns.codes, X)
     mechanism = session.mechanism(COUNTS)
+    gaussian = is_gaussian(mechanism)
+    weight, n_labels = before.weight, before.n_labels
     # Without labels, the last number is 0.
     outside = 0.0 if known is None else left_out(known)
     of_labels = with_labels(n_labels, labels) if n_labels else np.empty(0)
-    exact = [*records_in_cells(columns.sizes, codes), *of_labels, outside]
+    by_cell = records_in_cells(columns.sizes, codes)
+    summed = n_labels > 0 and not gaussian
+    exact = [0.0 if summed else by_cell[0], *(weight * by_cell[1:]), *of_labels, outside]
     released = session.release(COUNTS, within_reach(mechanism, exact))
-    found, of_labels = np.delete(released, slice(-1 - n_labels, -1)), released[len(released) - 1 - n_labels : -1]
+    total, in_cells, of_labels, (others,) = np.split(released, np.cumsum([1, sum(columns.sizes), n_labels]))
     noise = math.sqrt(coordinate_variance(mechanism))
-    counts = np.split(found[1:-1], np.cumsum(columns.sizes)[:-1])
-    total, others, parts = (float(found[0]), noise**2), (float(found[-1]), noise**2), []
+    variance = noise**2
+    whole = (float(total[0]), variance)
+    if summed:
+        whole = (float(of_labels.sum()), variance * n_labels)
+    counts = np.split(in_cells / weight, np.cumsum(columns.sizes)[:-1])
+    parts = []
     for j, (ordered, own) in enumerate(zip(columns.ordered, counts, strict=True)):
         if not ordered or j in columns.declared:
             name = j if names is None else str(names[j])
             n_declared = columns.declared.get(j, len(own))
-            parts += declared_parts(name, own, n_declared, total, noise**2)
-    labels = None if known is None else total
-    warn_of_mismatch(parts, labels=labels, others=others, gaussian=is_gaussian(mechanism))
+            parts += declared_parts(name, own, n_declared, whole, variance / weight**2)
+    warn_of_mismatch(
+        parts, labels=None if known is None else whole, others=(float(others), variance), gaussian=gaussian
+    )
     # A number below its own noise has no information, and would make steps that are divided by it far too long.
-    return Cells(columns, codes, max(1.0, noise, total[0]), counts, noise, of_labels)
+    n_records = max(1.0, math.sqrt(whole[1]), whole[0])
+    return Cells(columns, codes, n_records, counts, noise / weight, noise, of_labels)

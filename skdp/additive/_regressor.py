@@ -1,8 +1,8 @@
 r"""Additive regression: a curve for each column, and tables over several columns.
 
 The numbers of records in the cells of each column are released first. With ``delta > 0``, noisy sums of clipped
-gradients and tables of residuals follow. With ``delta = 0``, sums of the targets in groups of cells follow. Sums of
-products of predictions and targets correct the curves. The model is computed from these releases.
+gradients follow, and sums of products of predictions and targets, which correct the curves. Tables of residuals follow
+in stages. The model is computed from these releases.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from ..accounting import PrivacyCost
 from ..checks.data import regression_data, single_target
 from ..parts.arrays import rowwise
 from ..release.estimator import Records, Shape, TargetsMixin
@@ -29,11 +28,9 @@ from ..solvers.target_range import TargetRange
 from ._base import AdditiveModel, Parameters, positions
 from ._descent_noise import without_noise
 from ._engines import AGAIN, Averaged, GradientEngine
-from ._means import MeanEngine
-from ._plans import LEAST_REST, Before, Cells, Reserve, release_cells
+from ._plans import LEAST_REST, Before, Cells, Reserve, ReservedPart, release_cells
 from ._stages import Curves, SquaredLoss, Stage, StagePlan, planned, scores_of_stages
-from ._terms import Layout, sums_of_values
-from ._uncertainty import Pseudo
+from ._terms import sums_of_values
 
 Array = NDArray[np.float64]
 
@@ -46,19 +43,30 @@ _WALK = 0.2
 #: The clipping bound of residuals in the first of many stages. A table of a named pair has one stage, and the bound 1.
 FIRST_CLIP = 0.3
 
+#: The mean of the targets is well known if its noise is at most so large, in units of half the range of the targets.
+WELL_KNOWN = 0.05
+
 # The clipping norm, divided by the norm of rows, for much noise, and its increase without noise.
 _CLIP, _MORE_CLIP = 0.2, 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The public scaling and columns of a fit, its first and last release, and the means for ``delta=0``."""
+    """The public columns of a fit, its first and last releases, and the part of the budget between them."""
 
-    targets: Scaling
     columns: Columns
     first: TargetRange
+    before: Before
     last: Calibration | None
-    means: MeanEngine | None
+    reserved: ReservedPart
+
+    @classmethod
+    def of(cls, parameters: Parameters, columns: Columns) -> Design:
+        epsilon, delta = parameters.epsilon, parameters.delta
+        first, before = TargetRange.of(epsilon, delta), Before.of(epsilon, delta, columns)
+        last = Calibration.of(epsilon, delta) if parameters.private and not parameters.pure else None
+        others = first.share + (0.0 if last is None else last.release.share)
+        return cls(columns, first, before, last, parameters.reserved(before, others))
 
 
 class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
@@ -73,9 +81,9 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and much less accurate. Its curves are
-        noisy means of the targets in groups of cells, multiplied by one number. If the noise hides the curves, they
-        are zeros. Otherwise, the noise is Gaussian. Choose a value far below one over the expected number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and less accurate. Its curves are sums
+        of tables over single columns. Otherwise, the noise is Gaussian, and much smaller. Choose a value far below one
+        over the expected number of records.
     bounds : tuple (lower, upper)
         Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column, or
         one for each numeric column without `bin_edges`. Values beyond count in the outer bins.
@@ -91,12 +99,13 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         Public edges of the bins of single columns, by position or name, in increasing order, including the outer edges.
         Values beyond count in the outer bins.
     interactions : "auto", list of tuple or None, default="auto"
-        Tables over several columns that are added to the curves. If ``"auto"``, a fit with a positive `delta` and
-        enough records, by their released number, adds tables over one, two or three columns in stages, and spends 60 %
-        of its budget on them (see :ref:`additive-pairs`). A list names pairs of columns, by position or name. Each
-        named pair uses up to 15 % of the budget. If None, there are curves only.
+        Tables over several columns that are added to the curves. If ``"auto"``, a fit with enough records, by their
+        released number, adds tables over one, two or three columns in stages, and spends 60 % of its budget on them
+        with a positive `delta`, and all of it otherwise (see :ref:`additive-pairs`). A list names pairs of columns, by
+        position or name. Each named pair uses up to 15 % of the budget with a positive `delta`, and otherwise as much
+        as a stage. If None, there are curves only.
     n_bins : int, default=32
-        Largest number of bins of the curve of a numeric column. With a positive `delta`, each column has eight times as
+        Largest number of bins of the curve of a numeric column, with a positive `delta`. Each column has eight times as
         many public cells between its bounds, which are merged to bins with about equal released numbers of records. A
         value that many records share has a bin of its own.
     max_weight : float, default=None
@@ -153,14 +162,14 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     -----
     **Privacy.** The guarantee is (`epsilon`, `delta`)-DP under addition or removal of one record. A range of the
     targets and their mean in it are released first (:ref:`regression, theorem 1 <regression-theorem-1>`). The numbers
-    of records in the cells of each column are released for 4 % of the budget. With a positive `delta`, 300 noisy sums
-    of gradients follow. Features of bins are centred by the released counts, and the gradient of each record is
-    clipped. Then follow stages: the exponential mechanism chooses a table from scores with a sensitivity of 1, and
-    noisy sums of residuals in its cells are released. What is left of the budget repeats the sums of gradients. With
-    ``delta=0``, noisy sums of the targets in groups of cells follow. Six sums of products of predictions and targets
-    correct the mean and the size of the curves, for 2 % of the budget (15 % with ``delta=0``). The rest is
-    post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for values that are
-    not finite nor the time that `fit` takes.
+    of records in the cells of each column are released for 4 % of the budget (8 % with ``delta=0``). With a positive
+    `delta`, 300 noisy sums of gradients follow. Features of bins are centred by the released counts, and the gradient
+    of each record is clipped. Six sums of products of predictions and targets correct the mean and the size of the
+    curves, for 2 % of the budget. Then follow stages: the exponential mechanism, or permute-and-flip with ``delta=0``,
+    chooses a table from scores with a sensitivity of 1, and noisy sums of residuals in its cells are released. With a
+    positive `delta`, what is left of the budget repeats the sums of gradients. The rest is post-processing. The proofs
+    are in :ref:`additive_models`. The guarantee covers neither an error for values that are not finite nor the time
+    that `fit` takes.
 
     References
     ----------
@@ -178,8 +187,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     10
     """
 
-    _released = AdditiveModel._released | {"_targets", "_moved"}
-    _public = frozenset({"term_columns_", "_columns", "_layout", "_engine", "_all_terms"})
+    _released = AdditiveModel._released | {"_targets"}
+    _public = frozenset({"_columns"})
 
     def __init__(
         self,
@@ -218,39 +227,28 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         return X, single_target(y), None, Shape(self._n_columns, names=self._names())
 
     def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
-        targets = Scaling.of_target(self._declared("bounds_y"), True)
+        Scaling.of_target(self._declared("bounds_y"), True)
         columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
-        before = Before.of(parameters.epsilon, parameters.delta, columns)
-        guarantee, first, last, means = self._guarantee_for(parameters, columns, before)
-        return guarantee, Design(targets, columns, first, last, means)
+        return self._guarantee(parameters, columns, 0), Design.of(parameters, columns)
 
-    @staticmethod
-    def _guarantee_for(
-        parameters: Parameters, columns: Columns, before: Before
-    ) -> tuple[PrivacyGuarantee, TargetRange, Calibration | None, MeanEngine | None]:
-        first = TargetRange.of(parameters.epsilon, parameters.delta)
-        last = Calibration.of(parameters.epsilon, parameters.delta) if parameters.private else None
-        share = first.share + (0.0 if last is None else last.release.share)
-        if parameters.gaussian:
-            return first.and_then(before.and_then(parameters.reserved(before, share).plan(), last)), first, last, None
-        layout = Layout.of(columns, parameters.smoothness(sum(columns.sizes)))
-        means = MeanEngine.of(parameters.epsilon, before.share + share, layout, columns)
-        return first.and_then(before.and_then(means.plan(), last)), first, last, means
+    def _guarantee(self, parameters: Parameters, columns: Columns, n_classes: int) -> PrivacyGuarantee:
+        design = Design.of(parameters, columns)
+        return design.first.and_then(design.before.and_then(design.reserved.plan(), design.last))
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
     ) -> dict[str, Any]:
-        last = design.last
-        located = design.first.located(session, records.y, design.targets)
+        bounds = Scaling.of_target(self._declared("bounds_y"), True)
+        located = design.first.located(session, records.y, bounds)
         targets = located.targets
-        cells = release_cells(session, design.columns, records.X, records.shape.names)
+        cells = release_cells(session, design.columns, records.X, records.shape.names, design.before)
         scaled = rowwise(targets.scaled, records.y)
-        if design.means is not None:
-            mean = float(located.mean_with()[0])
-            model, found = self._by_means(session, cells, scaled, design.means, last, mean)
+        reserve = Reserve(session, design.reserved)
+        if parameters.pure:
+            mean, deviation = located.mean_with(), float(located.deviation[0])
+            model, found = self._by_tables(reserve, cells, scaled, parameters, mean, deviation)
         else:
-            share = design.first.share + (0.0 if last is None else last.release.share)
-            model, found = self._by_steps(session, cells, scaled, parameters, last, share)
+            model, found = self._by_steps(session, reserve, cells, scaled, parameters, design.last)
         scaled_up = Curves(
             model.terms,
             [targets.half * own for own in model.tables],
@@ -262,44 +260,32 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         return {
             **terms,
             "intercept_": float(terms["intercept_"][0]),
-            "_offset": scaled_up.intercept,
             "_targets": targets,
             **found,
         }
 
     @staticmethod
-    def _by_means(
-        session: ReleaseSession, cells: Cells, scaled: Any, means: MeanEngine, last: Calibration | None, mean: float
+    def _by_tables(
+        reserve: Reserve, cells: Cells, scaled: Any, parameters: Parameters, mean: Array, deviation: float
     ) -> tuple[Curves, dict[str, Any]]:
-        """Fit the curves to noisy means of the targets in groups of cells, and correct them."""
-        layout = means.layout
-        codes = rowwise(layout.codes, cells.codes)
-        coef, start, moved = means.run(session, codes, scaled, mean)
-        tables = layout.values(coef)
-        # Curves from means of targets add up to too much if columns are correlated, also beyond the bounds. The mean is
-        # used instead if the noise hides the curves.
-        line = _line(session, last, codes, [own[:, 0] for own in tables], start[0], scaled, trusted=False)
-        model = Curves(layout.terms, [line.slope * own for own in tables], line.slope * start + line.shift)
-        return model, {
-            "_layout": layout,
-            "_engine": means,
-            "_coef": coef,
-            "_moved": moved,
-            "_kept": [],
-            "_bend": 1.0,
-            "_target_unit": line.slope,
-        }
+        """Add tables to the mean of the targets, which has noise of this size."""
+        plan, model = StagePlan(parameters.chooses, cells.columns.pairs, 1), Curves.constant(cells.columns.sizes, mean)
+        # If the mean is not known well, tables correct it.
+        loss = SquaredLoss(pure=True, clip=min(FIRST_CLIP + 2 * deviation, 1.0), centred=deviation <= WELL_KNOWN)
+        stages = plan.stages(reserve, model, loss, cells, scaled)
+        nothing: dict[str, Any] = {"_layout": None, "_engine": None, "_kept": [], "_bend": 0.0, "_target_unit": 1.0}
+        return model.with_stages(stages, cells.shares), nothing
 
     @staticmethod
     def _by_steps(
         session: ReleaseSession,
+        reserve: Reserve,
         cells: Cells,
         scaled: Any,
         parameters: Parameters,
         last: Calibration | None,
-        others: float,
     ) -> tuple[Curves, dict[str, Any]]:
-        """Fit the curves by gradient steps, correct them, and add tables; other releases use the share `others`."""
+        """Fit the curves by gradient steps, correct them, and add tables."""
         layout, features = parameters.layout(cells)
         noise = noise_multiplier(parameters.epsilon, parameters.delta, 0)
         clip, loss = _CLIP + _MORE_CLIP / (1 + noise), Huber(_MOST_RESIDUAL)
@@ -318,15 +304,13 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             values = [line.slope * own[bins][:, None] for own, bins in zip(tables, layout.bins, strict=True)]
             return Curves(layout.terms, values, np.array([line.slope * intercept + line.shift]))
 
-        before = Before.of(parameters.epsilon, parameters.delta, cells.columns)
-        reserve = Reserve(session, parameters.reserved(before, others))
         plan = StagePlan(parameters.chooses, cells.columns.pairs, 1)
         codes, count = rowwise(layout.codes, cells.codes), cells.total
         first = plan.planned(reserve, partial(make, GRADIENTS), count)
         engine = Averaged((first,))
         coef, start, lone = first.run(session, codes, scaled, count, features)
         tables, intercept = shrunken(engine, coef, float(start[0]), lone)
-        line = _line(session, last, codes, tables, intercept, scaled, trusted=True)
+        line = _line(session, last, codes, tables, intercept, scaled)
         model = curves(tables, intercept, line)
         clip_of_stages = FIRST_CLIP if parameters.chooses else 1.0
         stages = plan.stages(reserve, model, SquaredLoss(clip=clip_of_stages), cells, scaled)
@@ -342,21 +326,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         return model.with_stages(stages, cells.shares), {
             "_layout": layout,
             "_engine": engine,
-            "_coef": coef,
             "_kept": [],
             "_bend": 1.0,
             "_target_unit": line.slope,
-            "_moved": np.empty(0),
         }
-
-    def _fixed_cost(self) -> PrivacyCost | None:
-        parameters = self._check_parameters()
-        return self._cost_of(
-            parameters, lambda before, columns: self._guarantee_for(parameters, columns, before)[0].cost
-        )
-
-    def _spread(self, pseudo: Pseudo) -> list[Array]:
-        return [self._target_unit * self._moved]
 
     def predict(self, X: Any) -> Array:
         """Return the sum of each row's terms and the intercept.
@@ -382,8 +355,6 @@ def _line(
     tables: list[Array],
     intercept: float,
     scaled: Any,
-    *,
-    trusted: bool,
 ) -> Line:
     """Release sums of products of predictions and targets, and return the correction of the predictions."""
     if last is None:
@@ -392,8 +363,7 @@ def _line(
     curves = [np.append(values, 0.0) for values in tables]
     predictions = rowwise(partial(sums_of_values, curves, intercept), codes)
     lower, upper = (float(intercept + sum(pick(own) for own in curves)) for pick in (np.min, np.max))
-    window, sure_by = (Window.of(lower, upper), 2.0) if trusted else (Window.around(lower, upper), 0.5)
-    return last.line(session, predictions, scaled, window, trusted=trusted, sure_by=sure_by)
+    return last.line(session, predictions, scaled, Window.of(lower, upper), sure_by=2.0)
 
 
 def _without_stages(stages: list[Stage], scaled: Array, codes: Codes) -> Array:

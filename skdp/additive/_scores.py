@@ -1,4 +1,4 @@
-r"""Log-odds from scores that were fitted with a margin, or with clipped derivatives.
+r"""Log-odds from scores that were fitted with clipped derivatives.
 
 A last release chooses a power: the probabilities of a model are raised to it, and divided by their sum. Half of the sum
 of squared differences from the indicators of the labels measures the error of the probabilities.
@@ -49,11 +49,9 @@ class Link:
 
     If a share :math:`\pi_k` of the records of a cell has label :math:`k`, scores with the probabilities :math:`p`
     minimise the sum of losses whose derivatives :math:`e_k - p` are clipped to `most` if :math:`\pi_k m_k` is
-    proportional to :math:`p_k`, for the factor :math:`m_k = \min(1, \text{most}/\|e_k - p\|)` of label :math:`k`. With
-    a margin :math:`a` and two classes, the scores solve :math:`\pi\,\sigma(a-s) = (1-\pi)\,\sigma(a+s)`.
+    proportional to :math:`p_k`, for the factor :math:`m_k = \min(1, \text{most}/\|e_k - p\|)` of label :math:`k`.
     """
 
-    margin: float = 0.0
     most: float = math.inf
     power: float = 1.0
 
@@ -65,15 +63,11 @@ class Link:
         if scores.ndim > 1:
             p = probabilities(scores)
             return np.log(np.maximum(p, 1e-300)) + np.log(np.maximum(1.0, self._lengths(p) / self.most))
-        if self.margin > 0:
-            return np.asarray(special.log_expit(self.margin + scores) - special.log_expit(self.margin - scores))
         first, second = (np.maximum(1.0, special.expit(sign * scores) / self.most) for sign in (-1, 1))
         return scores + np.log(first) - np.log(second)
 
     def slope(self, scores: Array) -> Array:
         """Return the derivative of the log-odds of two classes."""
-        if self.margin > 0:
-            return np.asarray(special.expit(-self.margin - scores) + special.expit(scores - self.margin))
         first, second = (special.expit(sign * scores) for sign in (-1, 1))
         return 1.0 - np.where(first > self.most, second, 0.0) - np.where(second > self.most, first, 0.0)
 
@@ -96,15 +90,6 @@ class Link:
         inside = (shares * np.minimum(1.0, self.most / np.maximum(lengths, 1e-30))).sum(axis=1, keepdims=True)
         square = (shares * np.minimum(lengths, self.most) ** 2).sum(axis=1)
         return max(float((inside * p * (1 - p)).mean()), _LEAST_CURVATURE), float(square.mean()) / p.shape[1]
-
-    def curvatures(self, scores: Array) -> Array:
-        """Return mean second derivatives of the loss with a margin, of shape (outputs, outputs, n_rows)."""
-        p = probabilities(self.logits(scores)).T
-        if scores.ndim > 1:
-            found: Array = np.eye(len(p))[:, :, None] * p - p[:, None] * p
-            return found
-        upper, lower = (special.expit(self.margin + sign * scores) for sign in (-1, 1))
-        return (p[1] * upper * (1 - upper) + p[0] * lower * (1 - lower))[None, None]
 
 
 def errors_of_powers(logits: Array, labels: NDArray) -> Array:
@@ -133,7 +118,7 @@ class PowerChoice:
     @classmethod
     def of(cls, epsilon: float, delta: float) -> PowerChoice:
         mechanism, event = choice_mechanism(epsilon, delta, POWER_SHARE, 1.0)
-        return cls(Release(POWER, mechanism, POWER_SHARE, Theorem("Additive models", 7)), event)
+        return cls(Release(POWER, mechanism, POWER_SHARE, Theorem("Additive models", 5)), event)
 
     def chosen(self, session: ReleaseSession, link: Link, logits: Any, labels: Any, count: float) -> Link:
         """Return the link with a power, chosen by the errors that logits have, for a released number of records."""

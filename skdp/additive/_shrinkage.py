@@ -15,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from ..schema.columns import Codes
 from ._engines import Averaged
 from ._groups import Centred
 from ._scores import Link
-from ._uncertainty import N_PSEUDO, pseudo_records
 
 Array = NDArray[np.float64]
+
+#: Number of pseudo-records.
+N_PSEUDO = 2048
 
 # Logarithms of the variance s². The prior has this standard deviation.
 _GRID, _PRIOR = np.linspace(-16.0, 4.0, 81), 1.5
@@ -101,4 +104,28 @@ def _posterior(losses: Array) -> Array:
     prior = special.log_softmax(-0.5 * ((_GRID[:, None] - _GRID) / _PRIOR) ** 2, axis=0)
     centre = int(np.argmax(special.logsumexp(prior[None] - losses[:, :, None], axis=1).sum(axis=0)))
     found: Array = special.softmax(prior[:, centre] - losses, axis=1)
+    return found
+
+
+def pseudo_records(counts: list[Array]) -> Codes:
+    """Return the cells of records whose columns are independent, with the released counts."""
+    # The points of a Kronecker sequence (fractional parts of multiples of square roots of primes) fill the cube evenly.
+    # Therefore no random numbers are drawn.
+    n = np.arange(N_PSEUDO)
+    codes = np.empty((len(counts), N_PSEUDO), dtype=np.int32)
+    for own, released, prime in zip(codes, counts, _primes(len(counts)), strict=True):
+        weights = np.maximum(released, 0.0)
+        weights = weights if weights.sum() > 0 else np.ones(len(weights))
+        places = (n + 0.5) * np.sqrt(prime) % 1.0
+        own[:] = np.searchsorted(np.cumsum(weights / weights.sum())[:-1], places, side="right")
+    return codes
+
+
+def _primes(count: int) -> list[int]:
+    found: list[int] = []
+    number = 2
+    while len(found) < count:
+        if all(number % prime for prime in found if prime * prime <= number):
+            found.append(number)
+        number += 1
     return found

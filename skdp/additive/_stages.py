@@ -9,8 +9,8 @@ sampling explain. Candidates, their cells and the number of stages follow from p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations, product
 from typing import Any
@@ -19,16 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ..accounting import bounded_range_epsilon
-from ..mechanisms import (
-    BestChoices,
-    GaussianMechanism,
-    GroupChoices,
-    Mechanism,
-    NoNoise,
-    coordinate_variance,
-    within_reach,
-)
+from ..mechanisms import coordinate_variance, within_reach
 from ..parts.arrays import PartedArray, folded, rowwise
 from ..parts.arrays import kept as kept_in_parts
 from ..release.session import Release, Theorem
@@ -38,7 +29,7 @@ from ..solvers.linear_descent import probabilities
 from ._cells import Places, merged_evenly
 from ._plans import Cells, Reserve
 from ._scores import Link
-from ._terms import Term, joint_cells
+from ._terms import Term, joint_cells, of_columns
 
 Array = NDArray[np.float64]
 
@@ -48,11 +39,12 @@ CURVES_SHARE = 0.4
 #: Share of the table of each named pair in the budget without the counts, if there is room.
 TABLE_SHARE = 0.15
 
-#: Share of a choice in the budget of its stage.
-CHOICE_SHARE = 0.15
+#: Share of a choice in the budget of its stage, with a positive delta and without one.
+CHOICE_SHARE, PURE_CHOICE_SHARE = 0.15, 0.3
 
 #: Numbers of cells of an ordered column in candidates with one column, and with several.
 SINGLE_LEVELS, LEVELS = (16, 64, 256), (4, 8, 16)
+PURE_SINGLE_LEVELS, PURE_LEVELS = (4, 8, 16, 32), (2, 4, 8)
 
 #: Largest numbers of cells of a candidate with two columns, and with three.
 MOST_PAIR_CELLS, MOST_TRIPLE_CELLS = 700, 400
@@ -64,6 +56,9 @@ PAIRED, TRIPLED, WORK = 24, 12, 8e7
 #: There are about as many stages as the first number at as many records times the GDP parameter as the second number.
 #: Their number grows with this power, and there are none with fewer records than the last number.
 STAGES, AT, POWER, MOST_STAGES, FEWEST = 6.0, 6600.0, 0.66, 32, 1000.0
+
+#: With ``delta=0``, there are so many stages at as many records times epsilon, divided by the bound of residuals.
+PURE_STAGES, PURE_AT, PURE_POWER, PURE_FEWEST = 5.0, 3600.0, 0.5, 50.0
 
 #: The largest change of a score by one stage.
 MOST_STEP = 3.0
@@ -80,15 +75,18 @@ _ROUNDING = 2.0**-12
 # The smallest variance of residuals relative to the square of their clipping bound.
 _LEAST_VARIANCE = 0.01
 
-_THEOREM = Theorem("Additive models", 6)
+_THEOREM = Theorem("Additive models", 4)
 
 
-def n_stages(count: float, mu: float, n_outputs: int) -> int:
-    """Return the number of stages for a released number of records and the GDP parameter of the fit."""
-    evidence = count * min(mu, 10.0) / math.sqrt(n_outputs)
-    if evidence < FEWEST:
+def n_stages(evidence: float, n_outputs: int, pure: bool = False) -> int:
+    """Return the number of stages for the released number of records times epsilon or the GDP parameter of the fit."""
+    stages, at, power, fewest = STAGES, AT, POWER, FEWEST
+    if pure:
+        stages, at, power, fewest = PURE_STAGES, PURE_AT, PURE_POWER, PURE_FEWEST
+    evidence /= min(n_outputs, 2) if pure else math.sqrt(n_outputs)
+    if evidence < fewest:
         return 0
-    return min(max(round(STAGES * (evidence / AT) ** POWER), 1), MOST_STAGES)
+    return max(round(min(stages * (evidence / at) ** power, MOST_STAGES)), 1)
 
 
 @dataclass(frozen=True)
@@ -96,10 +94,12 @@ class StageLoss:
     """The residuals and curvatures of records, each limited in norm.
 
     The contribution of a record to the sums of its cell is its residuals, followed by its curvatures times
-    `curvature_weight`. It is shortened to the norm `bound`. The L1 norm of its residuals is at most `residual_bound`.
+    `curvature_weight`. It is shortened to the norm `bound`: the L1 norm if `pure`, and otherwise the L2 norm. The L1
+    norm of its residuals is at most `residual_bound`.
     """
 
     n_outputs: int = 1
+    pure: bool = False
 
     @property
     def residual_bound(self) -> float:
@@ -107,11 +107,11 @@ class StageLoss:
 
     @property
     def bound(self) -> float:
-        return 1.0 if self.n_outputs == 1 else math.sqrt(2)
+        return self.residual_bound if self.pure else math.sqrt(self.residual_bound)
 
     @property
     def curvature_weight(self) -> float:
-        return 3.0 if self.n_outputs == 1 else 2.0
+        return 1.0 if self.pure else 3.0 if self.n_outputs == 1 else 2.0
 
     @property
     def damping(self) -> float:
@@ -124,7 +124,7 @@ class StageLoss:
         """Return the contributions of records, of shape (n_rows, 2 * n_outputs), exactly summable."""
         residuals, curvatures = self._parts(scores, targets)
         found = np.hstack([residuals, self.curvature_weight * curvatures])
-        lengths = np.sqrt((found**2).sum(axis=1, keepdims=True))
+        lengths = np.linalg.norm(found, 1 if self.pure else 2, axis=1, keepdims=True)
         found *= np.minimum(1.0, self.bound * (1 - 2.0**-40) / np.maximum(lengths, 1e-30))
         return truncate(found, _STEP)
 
@@ -152,13 +152,19 @@ class SquaredLoss(StageLoss):
     """Squared error of numbers, in units of a clipping bound. Squares of residuals are summed over all records."""
 
     clip: float = 1.0
+    centred: bool = True  # Whether the scores have the mean of the targets.
 
     n_totals = 1
     curvature_weight = 0.3
-    square_weight = 0.3
+
+    @property
+    def square_weight(self) -> float:
+        return 0.1 if self.pure else 0.3
 
     @property
     def bound(self) -> float:
+        if self.pure:
+            return 1 + self.curvature_weight + self.square_weight
         return math.sqrt(1 + self.curvature_weight**2 + self.square_weight**2)
 
     def contributions(self, scores: Array, targets: NDArray) -> Array:
@@ -216,14 +222,22 @@ class Candidates:
     every: tuple[Candidate, ...]
 
     @classmethod
-    def of(cls, shares: list[Array], ordered: tuple[bool, ...], sizes: Array, count: float) -> Candidates:
+    def of(
+        cls,
+        shares: list[Array],
+        ordered: tuple[bool, ...],
+        sizes: Array,
+        count: float,
+        pure: bool = False,
+        several_columns: bool = True,
+    ) -> Candidates:
         """Return the candidates, from shares of records in cells, sizes of released curves, and the released number."""
         single, joint = (
             tuple(tuple(levels_of(own, kind, most)) for own, kind in zip(shares, ordered, strict=True))
-            for most in (SINGLE_LEVELS, LEVELS)
+            for most in ((PURE_SINGLE_LEVELS, PURE_LEVELS) if pure else (SINGLE_LEVELS, LEVELS))
         )
         several = [j for j in range(len(shares)) if len(shares[j]) > 1]
-        first = sorted(several, key=lambda j: (-sizes[j], j))
+        first = sorted(several, key=lambda j: (-sizes[j], j)) if several_columns else []
         most = WORK / count
         paired, tripled = min(PAIRED, int((1.25 * most) ** (1 / 2))), min(TRIPLED, int((2.5 * most) ** (1 / 3)))
         every = [Candidate((j,), (k,)) for j in several for k in range(len(single[j]))]
@@ -250,7 +264,7 @@ class Candidates:
     def term(self, candidate: Candidate) -> Term:
         """Return the candidate as a term of the model."""
         maps = tuple(level.cells.astype(np.int32) for level in self.levels(candidate))
-        return Term(candidate.columns, maps, np.empty((math.prod(int(own[-1]) for own in maps) + 1, 0)))
+        return Term(candidate.columns, maps)
 
     @cached_property
     def shares(self) -> list[Array]:
@@ -349,24 +363,28 @@ class Boosting:
     candidates: Candidates
     count: float  # Released number of records.
     n_stages: int
-    named: tuple[Candidate, ...] = ()  # The tables of all stages, if nothing is chosen.
+    named: tuple[Candidate, ...] = ()  # The tables of the last stages, which are not chosen.
 
     def run(self, reserve: Reserve, scores: Any, codes: Any, targets: Any) -> list[Stage]:
-        """Release tables that are named, or chosen until "none" is chosen. `scores` are those of the curves."""
+        """Release chosen tables until "none" is chosen, and those that are named. `scores` are those of the curves."""
         loss, count = self.loss, self.count
         spread = np.full(loss.n_outputs, 0.15)
         share = reserve.share / self.n_stages
+        n_choices, ended = self.n_stages - len(self.named), False
         found: list[Stage] = []
         for index in range(self.n_stages):
             of_choice = 0.0
             chosen: Candidate | None
-            if self.named:
-                chosen = self.named[index]
+            if index >= n_choices:
+                chosen = self.named[index - n_choices]
+            elif ended:
+                continue
             else:
-                of_choice = share * CHOICE_SHARE
+                of_choice = share * (PURE_CHOICE_SHARE if reserve.pure else CHOICE_SHARE)
                 chosen = self._chosen(reserve, of_choice, index, loss, scores, codes, targets, spread)
             if chosen is None:
-                break
+                ended = True
+                continue
             term = self.candidates.term(chosen)
             last = index == self.n_stages - 1
             stage, curvature, square = self._released(
@@ -388,7 +406,7 @@ class Boosting:
                 variance = min(max(square / count, _LEAST_VARIANCE), 1.0)
                 clip = min(loss.clip, DEVIATIONS * math.sqrt(variance) * loss.clip)
                 spread = np.array([min(variance * (loss.clip / clip) ** 2, 1.0)])
-                loss = SquaredLoss(clip=clip)
+                loss = replace(loss, clip=clip)
         return found
 
     def _chosen(
@@ -404,18 +422,15 @@ class Boosting:
     ) -> Candidate | None:
         """Choose a candidate by its sums of residuals, or none."""
         label = f"choice {index + 1}"
-        mu = reserve.mu(share)
-        sensitivity = loss.residual_bound * (1 + _ROUNDING)
-        mechanism: Mechanism = BestChoices(sensitivity)
-        if mu < math.inf:
-            mechanism = GroupChoices(bounded_range_epsilon(mu), sensitivity, bounded_range=True)
+        mechanism = reserve.choice(share, loss.residual_bound * (1 + _ROUNDING))
         reserve.spend(share, [Release(label, mechanism, share, _THEOREM)])
         task = partial(_sums_of_residuals, self.candidates, loss)
         arrays = [scores, targets, codes]
         sums = folded(task, arrays) if isinstance(codes, PartedArray) else task(*arrays)
         sizes = self.candidates.sizes(self.candidates.split(sums, loss.n_outputs))
         # Sums of noise and of sampling errors alone have these expected sizes.
-        noise = loss.bound / reserve.mu(reserve.share / (self.n_stages - index)) if mu < math.inf else 0.0
+        of_table = reserve.sums(reserve.share / (self.n_stages - index), loss.bound, 1)
+        noise = math.sqrt(coordinate_variance(of_table))
         expected = np.array(
             [
                 math.sqrt(2 / math.pi) * float(np.sqrt(noise**2 + self.count * np.multiply.outer(own, spread)).sum())
@@ -439,10 +454,10 @@ class Boosting:
     ) -> tuple[Stage, Array, float]:
         """Release the sums of a table, and return its values, mean curvatures of records, and the sum of squares."""
         label = f"table {index + 1}"
-        mu, n_cells, outputs = reserve.mu(share), math.prod(term.shape), loss.n_outputs
+        n_cells, outputs = math.prod(term.shape), loss.n_outputs
         width = 2 * outputs
         size = n_cells * width + loss.n_totals
-        mechanism: Mechanism = NoNoise(loss.bound) if mu == math.inf else GaussianMechanism(mu, loss.bound, size)
+        mechanism = reserve.sums(share, loss.bound, size)
         reserve.spend(share, [Release(label, mechanism, share, _THEOREM)])
         task = partial(_sums_of_cells, term, loss)
         arrays = [scores, targets, codes]
@@ -465,6 +480,11 @@ class Curves:
     tables: list[Array]
     intercept: Array
     stage_variances: list[Array] | None = None
+
+    @classmethod
+    def constant(cls, sizes: Sequence[int], intercept: Array) -> Curves:
+        """Return curves of zeros."""
+        return cls(of_columns(sizes), [np.zeros((size, len(intercept))) for size in sizes], intercept)
 
     @property
     def variances(self) -> list[Array]:
@@ -512,7 +532,7 @@ def _together(columns: tuple[int, ...], stages: list[Stage]) -> tuple[Term, Arra
         different, cells = np.unique(merged, axis=1, return_inverse=True)
         maps.append(np.append(cells.reshape(-1), different.shape[1]).astype(np.int32))
         places.append(different)
-    term = Term(columns, tuple(maps), np.empty((math.prod(own.shape[1] for own in places) + 1, 0)))
+    term = Term(columns, tuple(maps))
     outputs = stages[0].values.shape[1]
     values = np.zeros((*term.shape, outputs))
     variance = np.zeros((*term.shape, outputs))
@@ -542,7 +562,11 @@ class StagePlan:
     n_outputs: int
 
     def n_stages(self, reserve: Reserve, count: float) -> int:
-        return n_stages(count, reserve.mu(1.0), self.n_outputs) if self.chooses else len(self.pairs)
+        chosen = 0
+        if self.chooses or reserve.pure:
+            evidence = reserve.evidence if reserve.pure else min(reserve.evidence, 10.0)
+            chosen = n_stages(count * evidence, self.n_outputs, reserve.pure)
+        return chosen + len(self.pairs)
 
     def planned(self, reserve: Reserve, make: Callable[[float], Any], count: float) -> Any:
         """Plan the curves for their share of the budget."""
@@ -559,7 +583,9 @@ class StagePlan:
         if not stages:
             return []
         sizes = [float(own @ (values**2).sum(axis=1)) for own, values in zip(cells.shares, model.tables, strict=True)]
-        candidates = Candidates.of(cells.shares, cells.columns.ordered, np.array(sizes), cells.total)
+        candidates = Candidates.of(
+            cells.shares, cells.columns.ordered, np.array(sizes), cells.total, reserve.pure, self.chooses
+        )
         named = tuple(candidates.largest(pair) for pair in self.pairs)
         boosting = Boosting(loss, candidates, cells.total, stages, named)
         return boosting.run(reserve, rowwise(model.scores, cells.codes), cells.codes, targets)
@@ -599,7 +625,7 @@ def table_values(
     signal = np.maximum(((steps**2 - errors) * weights).sum(axis=0), 0.0)
     kept = signal / (signal + errors)
     values = np.clip(kept * steps, -MOST_STEP, MOST_STEP)
-    if isinstance(loss, SquaredLoss):
+    if isinstance(loss, SquaredLoss) and loss.centred:
         # The curves have the mean of the targets. Residuals that are clipped have another mean.
         values -= (weights * values).sum(axis=0)
     return values, kept * loss.damping * noise / curvatures, mean

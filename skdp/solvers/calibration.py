@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import PrivacyEvent, PureEvent
-from ..mechanisms import Mechanism, coordinate_variance, l1_mechanism, l2_mechanism, pure_share, within_reach
+from ..accounting import PrivacyEvent
+from ..mechanisms import coordinate_variance, l2_mechanism, within_reach
 from ..parts.arrays import rowwise
 from ..release.session import Release, ReleaseSession, Theorem
 from ..sensitivity import sum_over_rows
@@ -25,8 +25,8 @@ Array = NDArray[np.float64]
 
 LABEL = "predictions and targets"
 
-#: Part of the budget: of the square of the GDP parameter, or of epsilon.
-SHARE, PURE_SHARE = 0.02, 0.15
+#: Part of the square of the GDP parameter.
+SHARE = 0.02
 
 #: Number of bits to which weights are rounded down.
 _BITS = 20
@@ -93,12 +93,7 @@ class Window:
     def of(cls, lower: float, upper: float) -> Window:
         """Return the part of an interval within the bounds of targets, or all of the bounds if there is none."""
         lower, upper = max(lower, -1.0), min(upper, 1.0)
-        return cls.around(lower, upper) if lower <= upper else cls()
-
-    @classmethod
-    def around(cls, lower: float, upper: float) -> Window:
-        """Return an interval that may exceed the bounds of targets."""
-        return cls((lower + upper) / 2, max((upper - lower) / 2, _LEAST_HALF))
+        return cls((lower + upper) / 2, max((upper - lower) / 2, _LEAST_HALF)) if lower <= upper else cls()
 
 
 def _in_window(window: Window, predictions: NDArray) -> NDArray:
@@ -122,13 +117,8 @@ class Calibration:
 
     @classmethod
     def of(cls, epsilon: float, delta: float, n_targets: int = 1) -> Calibration:
-        mechanism: Mechanism
-        if delta > 0:
-            mechanism, event = l2_mechanism(epsilon, delta, SHARE, math.sqrt(n_targets), 6 * n_targets)
-            return cls(Release(LABEL, mechanism, SHARE, _THEOREM), event)
-        epsilon_of_release = pure_share(epsilon, PURE_SHARE)
-        mechanism = l1_mechanism(epsilon_of_release, float(n_targets), 6 * n_targets)
-        return cls(Release(LABEL, mechanism, PURE_SHARE, _THEOREM), PureEvent(epsilon_of_release))
+        mechanism, event = l2_mechanism(epsilon, delta, SHARE, math.sqrt(n_targets), 6 * n_targets)
+        return cls(Release(LABEL, mechanism, SHARE, _THEOREM), event)
 
     def lines(
         self,
@@ -137,7 +127,6 @@ class Calibration:
         targets: NDArray,
         window: Window = Window(),
         *,
-        trusted: bool = True,
         sure_by: float = _SURE_BY,
     ) -> list[Line]:
         """Release the weights of private predictions and targets in scaled units, and return each column's line.
@@ -149,7 +138,7 @@ class Calibration:
         weights = sum_over_rows(_weights_of_columns, predictions, targets, block_rows=_ROWS)
         released = session.release(LABEL, within_reach(mechanism, weights))
         noise = math.sqrt(coordinate_variance(mechanism))
-        return [chosen_line(moments, noise, trusted, window, sure_by) for moments in released.reshape(-1, 6)]
+        return [chosen_line(moments, noise, window, sure_by) for moments in released.reshape(-1, 6)]
 
     def line(
         self, session: ReleaseSession, predictions: NDArray, targets: NDArray, window: Window, **options: Any
@@ -167,14 +156,12 @@ def _errors(line: Line) -> Array:
     return b**2 * _SECOND + 2 * a * b * _FIRST + a**2 - 2 * _TARGET * (b * _FIRST + a)
 
 
-def chosen_line(
-    weights: Array, noise: float, trusted: bool, window: Window = Window(), sure_by: float = _SURE_BY
-) -> Line:
+def chosen_line(weights: Array, noise: float, window: Window = Window(), sure_by: float = _SURE_BY) -> Line:
     """Choose the line with the smallest squared error, from released weights and their noise.
 
     Lines map predictions in units of the window to predictions in scaled units.
     """
-    # If the noise leaves the choice open, the predictions are kept if `trusted`, and the mean is used otherwise.
+    # If the noise leaves the choice open, the predictions are kept.
     # A number of records below its noise is not used.
     deviation = noise * math.sqrt(len(weights))
     count = max(float(weights.sum()), 3 * deviation)
@@ -189,10 +176,9 @@ def chosen_line(
         slope = (float(weights @ (_FIRST * _TARGET)) / count - mean * target) / (square - mean**2)
         slope = min(max(slope, 0.0), _MOST_SLOPE * kept_slope)
         lines.append(Line(slope, target - slope * mean))
-    start = lines[0] if trusted else lines[1]
-    best, least = start, 0.0
+    best, least = lines[0], 0.0
     for line in lines:
-        more = _errors(line) - _errors(start)
+        more = _errors(line) - _errors(lines[0])
         bound = float(weights @ more) + sure_by * noise * float(np.linalg.norm(more))
         if bound < least:
             best, least = line, bound

@@ -283,8 +283,7 @@ class Objective:
     def _finish(self, theta: Array, total: Array, per_row: float, terms: int) -> tuple[Array, float]:
         """Add the regulariser, and bound the error of the sum."""
         # For each row, the derivative is off by `per_row` units through its predictor, and by at most ``4 (q + 3)``
-        # through its evaluation (a few roundings and one exponential for each class; a margin of the log loss is a
-        # public number of size at most 8, a quarter of which is two of these units; q + 1 numbers of size at most 16
+        # through its evaluation (a few roundings and one exponential for each class; q + 1 numbers of size at most 16
         # are added to logits, whose curvature is 1/2). Addition adds one unit for each of the `terms` that a row's
         # total passes through, relative to the sum of norms. The bound is doubled for terms of second order.
         gradient = self.C * total + self.strong_convexity * theta + self.linear

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import partial
-from operator import attrgetter, methodcaller
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -212,20 +212,6 @@ class PartedObjective(Objective):
 
     def precise_gradient(self, theta: Array) -> tuple[Array, float]:
         return self._without_rows.precise(theta, self._sum(methodcaller("precise_blocks", theta)))
-
-
-def objective_over(
-    make: Callable[..., Objective], arrays: tuple[Any, ...], C: float, strong_convexity: float, linear: Array
-) -> Objective:
-    """Return the objective that `make` returns for C, the ridge, the linear term and arrays, which may be in parts."""
-    if not isinstance(arrays[0], PartedArray):
-        return make(C, strong_convexity, linear, *arrays)
-    parts = KeptObjects(partial(make, 1.0, 0.0, np.zeros(linear.shape)), arrays, attrgetter("n_rows"))
-    return PartedObjective(parts, _itself, C, strong_convexity, linear)
-
-
-def _itself(objective: Objective) -> Objective:
-    return objective
 
 
 def _applied(task: Callable[..., Any], of_part: Callable[[Any], Objective], ratio: int, part: Any, rows: None) -> Any:

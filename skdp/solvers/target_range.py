@@ -314,4 +314,7 @@ def _postprocess(released: Array, ends: Pair, bounds: Pair, noise: float) -> tup
         inside = count
     total, deviation = float(released @ sums), noise * float(np.linalg.norm(sums))
     sure = max(inside, noise, 1.0)
+    if (lower, upper) == bounds != ends:
+        # Nothing else is known of them.
+        deviation += max(outside, 0.0)
     return lower, upper, min(max(total / sure, -1.0), 1.0), deviation / sure, count

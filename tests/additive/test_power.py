@@ -109,7 +109,7 @@ def test_probabilities_have_the_power_and_labels_have_not():
     model = DPAdditiveClassifier(epsilon=3.0, delta=1e-6, categories={j: 2 for j in range(6)}, classes=[0, 1])
     model.set_params(random_state=0, interactions=None).fit(X, y)
     before, labels, power = model.predict_proba(X)[:, 1], model.predict(X), model._link.power
-    model._link = Link(model._link.margin, model._link.most)
+    model._link = Link(model._link.most)
     np.testing.assert_allclose(special.logit(before), power * special.logit(model.predict_proba(X)[:, 1]))
     np.testing.assert_array_equal(labels, model.predict(X))
 

@@ -24,7 +24,7 @@ from skdp.solvers.losses import LogLoss, SoftmaxLogLoss
 
 CLIP = 0.5
 
-LINKS = {"none": Link(), "clip": Link(most=CLIP), "half of it": Link(most=0.25), "margin": Link(margin=1.5)}
+LINKS = {"none": Link(), "clip": Link(most=CLIP), "half of it": Link(most=0.25)}
 EVERY_LINK = pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
 
 # --- log-odds ---------------------------------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ def test_log_odds_of_two_classes_invert_the_best_score(link, share):
     """The score at which the clipped derivatives of the records of a cell add up to 0."""
 
     def total(s):
-        first, second = special.expit(link.margin - s), special.expit(link.margin + s)
+        first, second = special.expit(-s), special.expit(s)
         return share * min(first, link.most) - (1 - share) * min(second, link.most)
 
     score = optimize.brentq(total, -60, 60, xtol=1e-13)

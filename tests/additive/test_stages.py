@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,6 +55,7 @@ def fitted(make, X, y, **parameters):
     return make(**parameters).fit(X, labels(y) if make is classifier else y)
 
 
+DELTAS = pytest.mark.parametrize("delta", [1e-5, 0.0])
 MAKERS = pytest.mark.parametrize("make", [regressor, classifier])
 
 
@@ -61,13 +63,14 @@ MAKERS = pytest.mark.parametrize("make", [regressor, classifier])
 
 LOSSES = {
     "two classes": LabelLoss(1),
-    "two classes, clipped": LabelLoss(1, Link(most=0.5)),
+    "two classes, clipped": LabelLoss(1, link=Link(most=0.5)),
     "three classes": LabelLoss(3),
-    "three classes, clipped": LabelLoss(3, Link(most=0.5 * math.sqrt(2))),
+    "three classes, clipped": LabelLoss(3, link=Link(most=0.5 * math.sqrt(2))),
     "seven classes": LabelLoss(7),
     "numbers": SquaredLoss(),
     "numbers, clipped": SquaredLoss(clip=0.05),
 }
+LOSSES |= {f"{name}, pure": replace(loss, pure=True) for name, loss in LOSSES.items()}
 
 
 def scores_and_targets(loss, n_rows, rng):
@@ -80,7 +83,7 @@ def scores_and_targets(loss, n_rows, rng):
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_contributions_have_at_most_the_stated_norms(loss):
     found = loss.contributions(*scores_and_targets(loss, 20_000, np.random.default_rng(0)))
-    norms = np.sqrt((found**2).sum(axis=1))
+    norms = np.linalg.norm(found, 1 if loss.pure else 2, axis=1)
     sizes = np.abs(found[:, : loss.n_outputs]).sum(axis=1)
     assert norms.max() <= loss.bound
     assert sizes.max() <= loss.residual_bound
@@ -101,7 +104,7 @@ def test_contributions_are_hardly_shortened(loss):
 
 
 def test_curvatures_are_derivatives_of_residuals():
-    for loss in (LabelLoss(1), LabelLoss(1, Link(most=0.5))):
+    for loss in (LabelLoss(1), LabelLoss(1, link=Link(most=0.5))):
         # The clip has a kink at 0.
         s, h = np.linspace(-4, 4, 40)[:, None], 1e-5
         ones = np.ones(40)
@@ -109,7 +112,7 @@ def test_curvatures_are_derivatives_of_residuals():
         np.testing.assert_allclose(loss._parts(s, ones)[1], -slope, atol=1e-8)
     link = Link(most=0.5)
     p = special.expit(link.logits(np.array([0.7])))
-    np.testing.assert_allclose(LabelLoss(1, link)._parts(np.array([[0.7]]), np.ones(1))[0][:, 0], 1 - p)
+    np.testing.assert_allclose(LabelLoss(1, link=link)._parts(np.array([[0.7]]), np.ones(1))[0][:, 0], 1 - p)
 
 
 COLUMNS = [[50, 30, 20, 0, 5, 9, 9, 9, 9, 9], [90, 10], [5, 5, 5, 5, 80, 1]], (True, False, False)
@@ -148,7 +151,7 @@ def test_one_record_moves_each_score_and_each_table_by_the_stated_bounds_at_most
             largest = max(largest, np.abs(sizes_of(every, loss, more, *together) - before).max())
             for term, table in list(zip(terms, tables, strict=True))[:: 1 + len(terms) // 4]:
                 moved = _stages._sums_of_cells(term, loss, *together, more) - table
-                longest = max(longest, float(np.linalg.norm(moved)))
+                longest = max(longest, float(np.linalg.norm(moved, 1 if loss.pure else 2)))
     assert loss.residual_bound * 0.99 <= largest <= loss.residual_bound
     assert loss.bound * 0.99 <= longest <= loss.bound
 
@@ -173,11 +176,13 @@ def test_joint_cells_of_three_columns():
 
 
 def test_numbers_of_stages():
-    assert n_stages(500, 1.0, 1) == 0
-    assert n_stages(6600, 1.0, 1) == n_stages(6600 * 3, 1.0, 9) == 6
-    assert n_stages(1e12, math.inf, 1) == _stages.MOST_STAGES
-    found = [n_stages(n, 0.3, 1) for n in np.geomspace(10, 1e8, 50)]
-    assert found == sorted(found)
+    assert n_stages(500, 1) == n_stages(30, 1, pure=True) == 0
+    assert n_stages(6600, 1) == n_stages(6600 * 3, 9) == 6
+    assert n_stages(_stages.PURE_AT, 1, pure=True) == n_stages(2 * _stages.PURE_AT, 9, pure=True) == _stages.PURE_STAGES
+    for pure in (False, True):
+        assert n_stages(math.inf, 1, pure) == _stages.MOST_STAGES
+        found = [n_stages(evidence, 1, pure) for evidence in np.geomspace(3, 3e7, 50)]
+        assert found == sorted(found)
 
 
 # --- values of tables -------------------------------------------------------------------------------------------------
@@ -279,10 +284,21 @@ def test_with_few_records_it_is_the_fit_without(make, n_rows, epsilon):
 
 
 @MAKERS
-def test_without_delta_there_are_no_stages(make):
-    X, y = table(1000)
-    auto, without = (fitted(make, X, y, delta=0.0, interactions=value) for value in ("auto", None))
-    np.testing.assert_array_equal(auto.contributions(X), without.contributions(X))
+def test_without_delta_stages_are_all_there_is(make):
+    X, y = table(6000)
+    pure = {"delta": 0.0, "epsilon": 10.0}
+    auto, without, named = (fitted(make, X, y, **pure, interactions=value) for value in ("auto", None, [(1, 3)]))
+    assert (0, 2) in auto.term_columns_
+    assert without.term_columns_ == [(j,) for j in range(4)]
+    assert named.term_columns_ == [*without.term_columns_, (1, 3)]
+    target = labels(y) if make is classifier else y
+    assert auto.score(X, target) > without.score(X, target) + 0.05
+    assert without.score(X, target) > (0.6 if make is classifier else 0.3)
+    assert np.all(auto.noise_std(X[:5]) > 0)
+    with replaced(_stages, "PURE_FEWEST", lambda true: math.inf):
+        few = fitted(make, X, y, **pure)
+    assert not few.contributions(X).any()
+    assert not few.noise_std(X[:5]).any()
 
 
 def refined(model, X, y):
@@ -299,15 +315,16 @@ def refined(model, X, y):
     return spent
 
 
+@DELTAS
 @MAKERS
-def test_all_releases_together_are_the_budget(make):
+def test_all_releases_together_are_the_budget(make, delta):
     X, y = table()
-    model = make()
+    model = make(delta=delta)
     guarantee = model.privacy_plan(n_features=4)
     assert math.fsum(release.share for release in guarantee.releases) == pytest.approx(1)
-    squares = math.fsum(event.mu() ** 2 for event in guarantee.events)
-    assert squares <= gaussian_mu(2.0, 1e-5) ** 2
-    assert squares >= gaussian_mu(2.0, 1e-5) ** 2 * (1 - 1e-6)
+    used = math.fsum(event.mu() ** 2 if delta else event.epsilon for event in guarantee.events)
+    whole = gaussian_mu(2.0, 1e-5) ** 2 if delta else 2.0
+    assert whole * (1 - 1e-6) <= used <= whole
     assert model._fixed_cost() == guarantee.cost
     target = labels(y) if make is classifier else y
     assert {"choice 1", "table 1"} <= set(refined(model, X, target))
@@ -317,23 +334,25 @@ def test_all_releases_together_are_the_budget(make):
     assert len(budget) == 1
 
 
+@DELTAS
 @MAKERS
-def test_parts_of_the_reserve_are_never_more_than_it(make):
+def test_parts_of_the_reserve_are_never_more_than_it(make, delta):
     """What each mechanism costs, from its noise, adds up to what the plan states if all stages take place."""
     X, y = table()
     with choosing(lambda mechanism, scores, own: 0):
-        found = transcript(make(), (X, labels(y) if make is classifier else y))
-    assert sum(place[1].startswith("table") for place in found) == n_stages(3000, gaussian_mu(2.0, 1e-5), 1)
-    mus = []
+        found = transcript(make(delta=delta), (X, labels(y) if make is classifier else y))
+    whole = gaussian_mu(2.0, 1e-5) if delta else 2.0
+    assert sum(place[1].startswith("table") for place in found) == n_stages(3000 * whole, 1, pure=not delta)
+    costs = []
     for released in found.values():
         mechanism = released.mechanism
         if isinstance(mechanism, GroupChoices):
-            mus.append(bounded_range_mu(mechanism.epsilon))
+            assert mechanism.bounded_range == bool(delta)
+            costs.append(bounded_range_mu(mechanism.epsilon) if delta else mechanism.epsilon)
         else:
-            mus.append(mechanism.sensitivity / mechanism.scale)
-    whole = gaussian_mu(2.0, 1e-5)
-    assert math.hypot(*mus) <= whole * (1 + 1e-9)
-    assert math.hypot(*mus) >= 0.98 * whole
+            costs.append(mechanism.sensitivity / mechanism.scale)
+    used = math.hypot(*costs) if delta else math.fsum(costs)
+    assert 0.98 * whole <= used <= whole * (1 + 1e-9)
 
 
 @MAKERS
@@ -366,14 +385,15 @@ def test_the_choice_alone_decides(make):
     np.testing.assert_array_equal(again.contributions(X), free.contributions(X))
 
 
+@DELTAS
 @MAKERS
-def test_records_are_seen_through_their_contributions_and_released_numbers(make):
+def test_records_are_seen_through_their_contributions_and_released_numbers(make, delta):
     """Given all that was released before, one record moves scores and tables by the stated bounds at most."""
     X, y = table()
     target = labels(y) if make is classifier else y
-    found = transcript(make(), (X[:-1], target[:-1]))
-    other = transcript(make(), (X, target), found)
-    loss = LabelLoss(1) if make is classifier else SquaredLoss()
+    found = transcript(make(delta=delta), (X[:-1], target[:-1]))
+    other = transcript(make(delta=delta), (X, target), found)
+    loss = (LabelLoss if make is classifier else SquaredLoss)(pure=not delta)
     places = [place for place in found if place[1].startswith(("choice", "table"))]
     assert len(places) > 2
     for place in places:
@@ -381,7 +401,7 @@ def test_records_are_seen_through_their_contributions_and_released_numbers(make)
         if place[1].startswith("choice"):
             assert 0 < moved.max() <= loss.residual_bound + 1e-6
         else:
-            assert 0 < np.linalg.norm(moved) <= loss.bound
+            assert 0 < np.linalg.norm(moved, 2 if delta else 1) <= loss.bound
 
 
 # --- what is done with a fit ------------------------------------------------------------------------------------------

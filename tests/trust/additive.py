@@ -1,4 +1,4 @@
-"""Additive models: cells are counted; then steps are taken and tables are released, or an objective or means are."""
+"""Additive models: cells are counted; then steps are taken, if there is a delta, and tables are chosen and released."""
 
 import math
 from dataclasses import replace as changed
@@ -7,14 +7,13 @@ from functools import partial
 import numpy as np
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.additive import _classifier, _engines, _means, _plans, _regressor, _stages
+from skdp.additive import _classifier, _engines, _plans, _regressor, _stages
 from skdp.additive._gradients import CellGradients
-from skdp.mechanisms import ExponentialMechanism, GroupChoices
+from skdp.mechanisms import ExponentialMechanism, GroupChoices, PermuteAndFlip
 from skdp.solvers.target_range import RANGE
 from tests.trust.choices import choosing, epsilon_of_laws, log_law
 from tests.trust.gradients import clip_of_the_largest, one_noise_for_all, steps_and_their_noise
 from tests.trust.measured import loss_of
-from tests.trust.perturbation import perturbed
 from tests.trust.subjects import (
     APPROXIMATE,
     ERROR,
@@ -61,13 +60,6 @@ def few_steps(read):
     return of_few
 
 
-def crowd(model, n=3000, label=0):
-    """So many records drive scores so far that one more, of the other label, has a gradient as long as one can be."""
-    X, y = np.zeros((n + 1, 2)), np.ones(n + 1, dtype=int)
-    y[-1] = label
-    return (X[:-1], y[:-1]), (X, y)
-
-
 def alone(model, label=0):
     X = np.zeros((1, 2))
     return (X[:0], np.zeros(0, dtype=int)), (X, np.full(1, label))
@@ -78,22 +70,6 @@ def rare(model, n=20_000):
     X, y = np.zeros((n + 1, 2)), np.ones(n + 1)
     X[-1], y[-1] = (1, 2), -1.0
     return (X[:-1], y[:-1]), (X, y)
-
-
-def counts_and_objective(subject, epsilon, delta):
-    """What is seen of the counts, and of the objective; for pure claims both together, since the largest losses add."""
-    reading = perturbed(subject, epsilon, delta)
-    model = subject.make(epsilon, delta)
-    pair = subject.pair(model)
-    noises = []
-    for k in range(subject.taken(subject.fits)):
-        found = next(iter(transcript(model.set_params(random_state=FIRST_SEED + k), pair[k % 2]).values()))
-        noises.append((found.out - found.value).ravel())
-    values = [next(iter(transcript(model, data).values())).value for data in pair]
-    estimate, limit = loss_of(found.mechanism, np.array(noises), values[1] - values[0], ERROR)
-    if delta:
-        return reading
-    return Reading(reading.at_least + limit, reading.estimate + estimate, reading.recorded)
 
 
 def minority(model, n=3000, label=1, n_columns=2):
@@ -160,7 +136,12 @@ def choices_of_pairs(subject, epsilon, delta):
             other = transcript(estimator, pair[1], found)
             laws = [
                 [
-                    log_law(ExponentialMechanism(m.epsilon, m.sensitivity, m.monotone), own[place].value[0])
+                    log_law(
+                        (ExponentialMechanism if m.bounded_range else PermuteAndFlip)(
+                            m.epsilon, m.sensitivity, m.monotone
+                        ),
+                        own[place].value[0],
+                    )
                     for own in (found, other)
                 ]
                 for place, m in ((place, release.mechanism) for place, release in found.items())
@@ -173,13 +154,16 @@ def choices_of_pairs(subject, epsilon, delta):
     for moves, laws in replays:
         assert laws
         for which in range(2):
-            squares = 0.0
+            losses = []
             for label, own in moves.items():
                 if label in noises:
                     rows = np.array(noises[label]).reshape(len(noises[label]), -1)
-                    squares += sum(loss_of(m, rows, np.ravel(move), error)[which] ** 2 for m, move in own)
-            one, two = (sum_of_laws([law[side] for law in laws]) for side in range(2))
-            results.append((which, epsilon_of_laws(one, two, 1, math.sqrt(squares), [], delta)))
+                    losses += [loss_of(m, rows, np.ravel(move), error)[which] for m, move in own]
+            if delta:
+                one, two = (sum_of_laws([law[side] for law in laws]) for side in range(2))
+                results.append((which, epsilon_of_laws(one, two, 1, math.hypot(*losses), [], delta)))
+            else:
+                results.append((which, sum(losses) + sum(np.abs(one - two).max() for one, two in laws)))
     return Reading(*(max(value for k, value in results if k == which) for which in (1, 0)), recorded)
 
 
@@ -198,26 +182,6 @@ def sum_of_laws(logarithms):
 
 
 # --- mutants --------------------------------------------------------------------------------------------------------
-
-
-def half_sensitivity():
-    """Plan for half of the weight that is used."""
-    return replaced(
-        _engines, "plan", lambda true: lambda parameters, geometry, C, beside: true(parameters, geometry, C / 2, beside)
-    )
-
-
-def long_rows():
-    """Rows of cells of twice the length, which nothing scales down."""
-
-    def longer(true):
-        def objective(layout, *rest):
-            terms = tuple(changed(term, rows=2 * term.rows) for term in layout.terms)
-            return true(changed(layout, terms=terms), *rest)
-
-        return objective
-
-    return replaced(_engines, "CellObjective", longer)
 
 
 def true_counts(module=_classifier):
@@ -286,33 +250,29 @@ def lengths_forgotten():
     return replaced(CellGradients, "_bounds_of", whole)
 
 
-def sensitivity_of_means(change):
-    """Plan the sums of targets in groups of cells with another sensitivity."""
-    return replaced(
-        _means, "l1_mechanism", lambda true: lambda epsilon, moved, size: true(epsilon, change(moved), size)
-    )
-
-
-def long_weights_in_groups():
-    return replaced(_means, "weights_in_groups", lambda true: lambda *args: 10 * true(*args))
-
-
 def choice_not_paid():
     """Choose as if each choice had more than the whole budget."""
 
     def whole(true):
         return lambda mu: true(12 * mu)
 
-    return replaced(_stages, "bounded_range_epsilon", whole)
+    return replaced(_plans, "bounded_range_epsilon", whole)
 
 
-def quarter_of_the_table():
+def pure_choice_not_paid():
+    def whole(true):
+        return lambda epsilon, *rest, **options: true(12 * epsilon, *rest, **options)
+
+    return replaced(_plans, "GroupChoices", whole)
+
+
+def quarter_of_the_table(kind="GaussianMechanism"):
     """Release tables with noise for a quarter of the contributions."""
 
     def quarter(true):
-        return lambda mu, sensitivity, size: true(mu, sensitivity / 4, size)
+        return lambda budget, sensitivity, size: true(budget, sensitivity / 4, size)
 
-    return replaced(_stages, "GaussianMechanism", quarter)
+    return replaced(_plans, kind, quarter)
 
 
 def long_residuals():
@@ -350,16 +310,16 @@ STEPS = {
 SUBJECTS = [
     Subject(
         "DPAdditiveClassifier",
-        curves,
-        crowd,
+        chooser_of_labels,
+        minority_of_three,
         claims=PURE,
-        reading=counts_and_objective,
-        fits=120,
-        floor=0.8,
-        runs={(1.0, 0.0): RUNS_AT_1},
+        reading=choices_of_pairs,
+        fits=60,
+        floor=0.45,
+        runs={},
         mutants={
-            "half of the sensitivity": half_sensitivity,
-            "long rows": long_rows,
+            "quarter of the sensitivity": partial(quarter_of_the_table, "l1_mechanism"),
+            "residuals not clipped": long_residuals_of_labels,
             "counts not paid": counts_not_paid,
         },
     ),
@@ -427,17 +387,18 @@ SUBJECTS = [
         },
     ),
     Subject(
-        "DPAdditiveRegressor-means",
-        regressor,
-        partial(alone, label=1),
+        "DPAdditiveRegressor-pure",
+        chooser,
+        rivals,
         claims=PURE,
-        fits=100,
+        reading=choices_of_pairs,
+        fits=60,
         floor=0.6,
-        runs={(1.0, 0.0): RUNS_AT_1},
+        runs={},
         mutants={
-            "half of the sensitivity": partial(sensitivity_of_means, lambda moved: moved / 2),
-            "the sensitivity of one column": partial(sensitivity_of_means, lambda moved: 1.0),
-            "weights of ten": long_weights_in_groups,
+            "choice not paid": pure_choice_not_paid,
+            "quarter of the sensitivity": partial(quarter_of_the_table, "l1_mechanism"),
+            "residuals not clipped": long_residuals,
         },
     ),
 ]
