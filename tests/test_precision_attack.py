@@ -381,6 +381,7 @@ def test_one_record_moves_a_sum_in_floating_point_by_more_than_itself(dtype):
         assert not moved_too_far(GaussianMechanism(1.0, 5.0, 1), sums[0], sums[0] + 5.0)
 
 
+@pytest.mark.filterwarnings("ignore:bounds_y are more than:skdp.exceptions.SchemaMismatchWarning")
 @pytest.mark.parametrize("estimator", COMPARED, ids=name_of)
 def test_rounding_adds_nothing_to_what_a_record_moves(estimator):
     model = in_brief(estimator).set_params(epsilon=1.0)
