@@ -1,0 +1,112 @@
+"""Switch off one part of the additive models at a time, and print what is lost on each table.
+
+    python examples/benchmarks/harness/ablation.py [--tables adult bank] [--epsilon 0.1 1 10] [--splits 2]
+
+A part is switched off by replacing a constant or a function of the package. Each fit is a default call with a schema
+and a budget. The splits and seeds are the same with and without the part, and differences are paired. Numbers are
+areas under the ROC curve for labels, and R2 for numbers. ``--csv FILE`` also writes them to a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import warnings
+from contextlib import ExitStack
+from unittest import mock
+
+import numpy as np
+import scores
+import tables
+
+from skdp.additive import (
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    _cells,
+    _classifier,
+    _regressor,
+    _scores,
+    _shrinkage,
+)
+
+
+def unshrunk(engine, features, coef, intercept, count, link):
+    """Return the values of bins as gradient steps leave them."""
+    values = [np.stack(outputs, axis=1) for outputs in zip(*map(features.tables, coef), strict=True)]
+    _, kept, bend = _shrinkage.shrunk(engine, features, coef, intercept, count, link)
+    return values, [np.ones_like(factors) for factors in kept], bend
+
+
+def without_link(most=math.inf, power=1.0):
+    """Return a link that takes scores for log-odds."""
+    return _scores.Link(math.inf, power)
+
+
+#: Parts that fits of labels have, and those of numbers have not.
+OF_LABELS = ("shrinkage of curves", "link of clipped gradients", "power of probabilities")
+
+#: What replaces each part: parameters of the estimator, and attributes of modules.
+PARTS = {
+    "bins of equal counts": ({}, [(_cells, "_EVIDENT", math.inf)]),
+    "shrinkage of curves": ({}, [(_classifier, "shrunk", unshrunk)]),
+    "link of clipped gradients": ({}, [(_classifier, "Link", without_link)]),
+    "power of probabilities": ({}, [(_scores, "_LEAST_GAIN", 1e6)]),
+    "stages": ({"interactions": None}, []),
+    "second fit of curves": ({}, [(module, "LEAST_REST", math.inf) for module in (_classifier, _regressor)]),
+}
+
+
+def fitted_score(task, epsilon, split, parameters):
+    """Return the area under the ROC curve, or R2, of one fit, and its log loss if it has one."""
+    train, test = task.split(len(task.records.y), split)
+    table, y = task.records.table, task.as_in_table(task.records.y)
+    kind = DPAdditiveClassifier if task.kind == "classification" else DPAdditiveRegressor
+    model = kind(epsilon=epsilon, delta=task.deltas[-1], schema=task.schema, random_state=split, **parameters)
+    rows = table.iloc[test]
+    model.fit(table.iloc[train], y[train])
+    if task.kind == "regression":
+        target = task.schema.target
+        predictions = (model.predict(rows) - target.low) / (target.high - target.low)
+        return scores.regression(task.records.y[test], predictions)["r2"], math.nan
+    codes = task.as_codes(model.classes_)
+    probabilities = scores.aligned(model.predict_proba(rows), codes, task.n_classes)
+    found = scores.classification(task.records.y[test], task.as_codes(model.predict(rows)), probabilities)
+    return found["auc"], found["log_loss"]
+
+
+def main():
+    """Print a table for each part and epsilon."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", nargs="+", default=tables.names())
+    parser.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 1.0, 10.0])
+    parser.add_argument("--splits", type=int, default=2)
+    parser.add_argument("--csv")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows = []
+    for name in arguments.tables:
+        task = tables.task(name)
+        for epsilon in arguments.epsilon:
+            seeds = range(arguments.splits)
+            whole = np.array([fitted_score(task, epsilon, seed, {}) for seed in seeds])
+            for part, (parameters, replaced) in PARTS.items():
+                if part in OF_LABELS and task.kind == "regression":
+                    continue
+                with ExitStack() as stack:
+                    for module, attribute, value in replaced:
+                        stack.enter_context(mock.patch.object(module, attribute, value))
+                    others = np.array([fitted_score(task, epsilon, seed, parameters) for seed in seeds])
+                lost = (whole - others).mean(axis=0) * [1, -1]
+                rows.append([part, name, epsilon, *np.append(whole.mean(axis=0), lost).round(4).tolist()])
+                score, _, gain, log_loss_gain = rows[-1][3:]
+                print(f"{part:27} {name:11} {epsilon:5g} {score:.3f} {gain:+.4f} {log_loss_gain:+.4f}", flush=True)
+    if arguments.csv:
+        with open(arguments.csv, "w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["part", "table", "epsilon", "score", "log_loss", "score_gain", "log_loss_gain"])
+            writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
