@@ -143,7 +143,8 @@ def _in_parts(validate: Callable[..., Any], estimator: Any, *data: PartedArray, 
     here = validate(estimator, *(array.meta for array in data), **options)
     metas = here if isinstance(here, tuple) else (here,)
     arrays = metas[: len(data)]
-    there = partial(validate, estimator._column_reader(), **{**options, "reset": False})
+    reader = estimator._column_reader(options.get("reset", True))
+    there = partial(validate, reader, **{**options, "reset": False})
     types = tuple(array.dtype for array in arrays)
     found = mapped(partial(_validated_part, there, types), data, arrays)
     # The results after the arrays do not depend on rows.

@@ -41,6 +41,9 @@ class TakesSchema:
     #: Whether the estimator computes with sparse rows.
     _takes_sparse: ClassVar[bool] = False
 
+    #: Whether rows that are read without a reset are those of a fit.
+    _reads_fit = False
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         # An estimator that computes with dense rows only makes sparse ones dense if they have few columns.
@@ -148,15 +151,15 @@ class TakesSchema:
         else:
             # The number of encoded columns is public.
             wide = encoding.form == "linear" and len(encoding.layout) > _WIDE
-            marked = reset and self._marks
+            marked = self._marks and (reset or self._reads_fit)
             encoded = encoding.encode(X, sparse_output=wide and self._takes_sparse, marked=marked)
         if reset:
             self._keep(encoding)
         return encoded
 
-    def _column_reader(self) -> ColumnReader:
+    def _column_reader(self, of_fit: bool) -> ColumnReader:
         """Return an object that validates rows elsewhere as this estimator does here, without its parameters."""
-        return ColumnReader(self)
+        return ColumnReader(self, of_fit)
 
     def _keep(self, encoding: Encoding | None) -> None:
         """Store the encoding, and the names of the schema's columns."""
@@ -237,10 +240,11 @@ def known_classes(classes: NDArray | None) -> NDArray:
 class ColumnReader(TakesSchema, BaseEstimator):
     """Number and names of the columns that an estimator has read, and their encoding: neither budget nor seed."""
 
-    def __init__(self, estimator: Any = None) -> None:
-        for name in ("n_features_in_", "feature_names_in_", "_table"):
+    def __init__(self, estimator: Any = None, of_fit: bool = False) -> None:
+        for name in ("n_features_in_", "feature_names_in_", "_table", "_counts_outside"):
             if hasattr(estimator, name):
                 setattr(self, name, getattr(estimator, name))
+        self._reads_fit = of_fit
 
 
 def groups_column(schema: Schema, X: Any) -> Any:
