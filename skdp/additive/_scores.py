@@ -127,5 +127,7 @@ class PowerChoice:
         errors = folded(errors_of_powers, arrays) if parted else errors_of_powers(*arrays)
         scale = getattr(self.release.mechanism, "scale", 0.0)
         beside = (POWERS != 1) * (_LEAST_GAIN * count + scale * (_DOUBT + _SLOPE * np.log(POWERS)))
+        # Then all scores are exact.
+        beside = np.rint(beside / _STEP) * _STEP
         (place,) = session.release(POWER, -(errors + beside)[None])
         return replace(link, power=float(POWERS[int(place)]))

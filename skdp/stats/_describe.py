@@ -365,8 +365,10 @@ def _describe_numbers(
         ranges = _ranges(numbers, drawn, n_present, noise)
         narrow = np.flatnonzero((ranges.lower > numbers.lower) | (ranges.upper < numbers.upper))
         of_beyond = _OF_BEYOND * len(narrow) / width * of_moments
-        design = moment_design(budget, of_moments - of_beyond, 4, width, 1, numbers.may_lack, rows)
-        releases, events = [Release(LABEL, design.mechanism, of_moments - of_beyond, THEOREM)], [design.event]
+        # Both parts are rounded down, so that their sum never exceeds the reserved part.
+        of_moments = (of_moments - of_beyond) * (1 - 2.0**-40)
+        design = moment_design(budget, of_moments, 4, width, 1, numbers.may_lack, rows)
+        releases, events = [Release(LABEL, design.mechanism, of_moments, THEOREM)], [design.event]
         n_beyond, law = np.zeros((width, 2)), Law()
         if len(narrow):
             # A value is beyond one end of the range of its column at most.

@@ -46,6 +46,14 @@ def test_one_record_raises_each_error_by_at_most_one(n_classes):
     assert 0.999 < np.max(moves) <= 1
 
 
+@pytest.mark.parametrize("epsilon", [0.1, math.inf])
+def test_scores_of_powers_are_exact(epsilon):
+    """With a rounded score, a record could move it by more than 1."""
+    session = Session()
+    PowerChoice.of(epsilon, 1e-6).chosen(session, Link(), *records(3), 1e6 / 3)
+    np.testing.assert_array_equal(session.scores * 2.0**20 % 1, 0)
+
+
 def loss_of_one_record(n_classes):
     """The largest difference between the changes of two log-probabilities of the choice, over its epsilon."""
     choice, session, worst = PowerChoice.of(1.0, 1e-6), Session(), 0.0

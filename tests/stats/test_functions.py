@@ -10,7 +10,10 @@ import pytest
 
 import skdp
 from skdp import BudgetAccountant, Category, Number, Schema, stats
+from skdp.accounting import PureEvent
 from skdp.exceptions import BudgetError
+from skdp.release.session import ReleaseSession
+from skdp.stats import _describe
 
 RNG = np.random.default_rng(0)
 X = np.column_stack([RNG.normal(50, 10, 2001), RNG.uniform(0, 100, 2001)])
@@ -242,6 +245,27 @@ def test_a_description_with_few_records_holds_fewer_statistics():
     pytest.importorskip("matplotlib").use("Agg")
     assert len(stats.DescribeDisplay.from_description(few).axes_) >= 6
     assert all(names <= {"50%"} for names in described(3)[1])
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_parts_of_a_description_leave_room_for_rounding(delta, monkeypatch):
+    """If one of many columns has a range, the numbers beyond it have a small part of the budget."""
+    parts = []
+
+    def note(session, label, releases, events):
+        every = (*events, session._planned(label).event)
+        sizes = [event.epsilon if isinstance(event, PureEvent) else event.noise_mu**2 for event in every]
+        parts.append(math.fsum(sizes[:-1]) / sizes[-1])
+        return refine(session, label, releases, events)
+
+    refine = ReleaseSession.refine
+    monkeypatch.setattr(ReleaseSession, "refine", note)
+    monkeypatch.setattr(_describe, "_OF_BEYOND", 1e-9)
+    table = {"narrow": np.linspace(40, 50, 4000)} | {f"wide {k}": np.linspace(0, 1000, 4000) for k in range(9)}
+    schema = Schema({name: Number(0, 1000) for name in table})
+    found = stats.describe(table, schema=schema, epsilon=5.0, delta=delta, random_state=0)
+    assert math.isfinite(found.numbers["narrow"]["mean"].standard_error)
+    assert parts[-1] < 1 - 2.0**-44
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
