@@ -751,8 +751,8 @@ def fits_of(estimator):
 
 
 def least_budget(estimator):
-    """The smallest budget: all data are nearly alike then. That of a search is divided among fits."""
-    return {"epsilon": 1e-3 if is_search(estimator) else 2.0**-20, "delta": 1e-12 if estimator.delta else 0.0}
+    """The smallest budget: all data are nearly alike then. That of a search, or after a first release, is divided."""
+    return {"epsilon": 1e-3 if is_search(estimator) else 2.0**-19, "delta": 1e-12 if estimator.delta else 0.0}
 
 
 def far_apart(estimator):

@@ -26,15 +26,13 @@ from ..schema.categories import read_entries
 from ..schema.columns import Codes, Columns, ColumnSpec, check_columns
 from ..schema.grid import Grid, check_n_bins
 from ..solvers.regularised import noise_multiplier
-from ._cells import CELLS_PER_BIN, bins_of
-from ._descent_noise import Moved
+from ._cells import CELLS_PER_BIN, ROUGHNESS, bins_of
 from ._engines import mechanism_of
 from ._explanations import AdditiveExplanations
-from ._groups import Centred, GroupedLayout
+from ._features import Centred, GroupedLayout
 from ._plans import COUNTS, Before, Cells, ReservedPart
-from ._shrinkage import pseudo_records
+from ._shrinkage import Moved, pseudo_records
 from ._stages import Curves
-from ._terms import ROUGHNESS
 
 Array = NDArray[np.float64]
 

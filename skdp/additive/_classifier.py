@@ -25,8 +25,7 @@ from ..solvers.losses import LogLoss, SoftmaxLogLoss
 from ._base import AdditiveModel, Parameters, positions
 from ._engines import AGAIN, Averaged, GradientEngine
 from ._plans import LEAST_REST, Before, Cells, Reserve, ReservedPart, release_cells
-from ._scores import POWER_SHARE, Link, PowerChoice
-from ._shrinkage import shrunk
+from ._shrinkage import POWER_SHARE, Link, PowerChoice, shrunk
 from ._stages import Curves, LabelLoss, Stage, StagePlan, planned, scores_of_stages
 
 Array = NDArray[np.float64]

@@ -25,8 +25,7 @@ from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..solvers.clipped_gradients import Gradients, gradients_over
 from ..solvers.linear_descent import GRADIENTS, MARGIN_WALK, Descent, Path, SamplingSchedule, Settings, eta, rule_of
 from ..solvers.losses import GradientLoss
-from ._gradients import CellGradients
-from ._groups import Centred, GroupedLayout, spectrum
+from ._features import CellGradients, Centred, GroupedLayout, spectrum
 
 Array = NDArray[np.float64]
 

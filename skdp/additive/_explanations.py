@@ -1,10 +1,10 @@
-"""Explanations, edits and exports of fitted additive models. All of them are post-processing."""
+"""Importances, explanations, edits and exports of fitted additive models. All of them are post-processing."""
 
 from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any, Self
@@ -16,10 +16,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..checks.params import real_numbers
 from ..schema.declared import MISSING_CELL
-from ._importances import term_importances
-from ._terms import Term
+from ._cells import Term
 
 Array = NDArray[np.float64]
+
+
+def term_importances(terms: Sequence[Term], tables: list[Array], counts: list[Array]) -> Array:
+    """Return the mean absolute value that each term adds, for records with independent columns."""
+    found = []
+    for term, values in zip(terms, tables, strict=True):
+        weights = np.ones(1)
+        for j, places in zip(term.columns, term.maps, strict=True):
+            own: Array = np.bincount(places[:-1], np.maximum(counts[j], 0.0), minlength=int(places[-1])).astype(float)
+            own = own if own.sum() > 0 else np.ones(len(own))
+            weights = np.outer(weights, own / own.sum()).ravel()
+        found.append(float(weights @ np.abs(values).reshape(len(weights), -1).mean(axis=1)))
+    return np.array(found)
+
 
 _FORMAT = "skdp.AdditiveModel"
 

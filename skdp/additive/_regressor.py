@@ -26,11 +26,11 @@ from ..solvers.losses import Huber
 from ..solvers.regularised import Scaling, noise_multiplier
 from ..solvers.target_range import TargetRange
 from ._base import AdditiveModel, Parameters, positions
-from ._descent_noise import without_noise
+from ._cells import sums_of_values
 from ._engines import AGAIN, Averaged, GradientEngine
 from ._plans import LEAST_REST, Before, Cells, Reserve, ReservedPart, release_cells
+from ._shrinkage import without_noise
 from ._stages import Curves, SquaredLoss, Stage, StagePlan, planned, scores_of_stages
-from ._terms import sums_of_values
 
 Array = NDArray[np.float64]
 

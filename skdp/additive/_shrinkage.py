@@ -1,26 +1,147 @@
-r"""Shrinkage of the curves of labels by what noise and sampling explain, from released numbers.
+r"""What follows released gradients: log-odds of clipped scores, shrinkage of curves, and the noise in them.
 
-The curve of a column is a sum of orthogonal functions, which have mean 0 by the released counts. Gradient steps reach a
-part :math:`r` of each coefficient, and add noise and a sampling error with a known variance :math:`v`. If coefficients
-per unit of features have the variance :math:`s^2`, the best linear estimate multiplies a coefficient by
+A last release chooses a power: the probabilities of a model are raised to it, and divided by their sum. Half of the sum
+of squared differences from the indicators of the labels measures the error of the probabilities.
+
+Shrinkage. The curve of a column is a sum of orthogonal functions, which have mean 0 by the released counts. Gradient
+steps reach a part :math:`r` of each coefficient, and add noise and a sampling error with a known variance :math:`v`. If
+coefficients per unit of features have the variance :math:`s^2`, the best linear estimate multiplies a coefficient by
 :math:`r s^2 / (r^2 s^2 + v)`. The logarithm of :math:`s` is estimated for each column from its released coefficients,
 with a normal prior that is common to all columns.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from ..accounting import PrivacyEvent
+from ..mechanisms import choice_mechanism
+from ..parts.arrays import PartedArray, folded
+from ..release.session import Release, ReleaseSession, Theorem
 from ..schema.columns import Codes
+from ..sensitivity import truncate
+from ..solvers.linear_descent import probabilities
 from ._engines import Averaged
-from ._groups import Centred
-from ._scores import Link
+from ._features import Centred, spectrum
+from ._plans import Cells
 
 Array = NDArray[np.float64]
+
+# A smaller mean curvature would claim that steps have moved nothing.
+_LEAST_CURVATURE = 0.01
+
+
+POWER = "power of probabilities"
+
+#: Share of the choice of a power in the budget.
+POWER_SHARE = 0.02
+
+#: The powers that a fit may choose.
+POWERS = 2.0 ** np.linspace(0, 1.25, 6)
+
+# Other powers than 1 count as if they had so much more error for each record, and the exponent of the choice is reduced
+# by the second number, and by the third times the logarithm of the power.
+_LEAST_GAIN, _DOUBT, _SLOPE = 0.002, 3.0, 3.0
+
+# Errors are rounded down to multiples of this number, so that their sums are exact.
+_STEP = 2.0**-20
+
+
+@dataclass(frozen=True)
+class Link:
+    r"""Log-odds as a function of scores.
+
+    If a share :math:`\pi_k` of the records of a cell has label :math:`k`, scores with the probabilities :math:`p`
+    minimise the sum of losses whose derivatives :math:`e_k - p` are clipped to `most` if :math:`\pi_k m_k` is
+    proportional to :math:`p_k`, for the factor :math:`m_k = \min(1, \text{most}/\|e_k - p\|)` of label :math:`k`.
+    """
+
+    most: float = math.inf
+    power: float = 1.0
+
+    def logits(self, scores: Array) -> Array:
+        """Return log-odds, or logarithms that are log-probabilities up to a constant for several classes."""
+        return self.power * self._logits(scores)
+
+    def _logits(self, scores: Array) -> Array:
+        if scores.ndim > 1:
+            p = probabilities(scores)
+            return np.log(np.maximum(p, 1e-300)) + np.log(np.maximum(1.0, self._lengths(p) / self.most))
+        first, second = (np.maximum(1.0, special.expit(sign * scores) / self.most) for sign in (-1, 1))
+        return scores + np.log(first) - np.log(second)
+
+    def slope(self, scores: Array) -> Array:
+        """Return the derivative of the log-odds of two classes."""
+        first, second = (special.expit(sign * scores) for sign in (-1, 1))
+        return 1.0 - np.where(first > self.most, second, 0.0) - np.where(second > self.most, first, 0.0)
+
+    @staticmethod
+    def _lengths(p: Array) -> Array:
+        squares = (p**2).sum(axis=1, keepdims=True) + 1 - 2 * p
+        return np.sqrt(np.maximum(squares, 0.0))
+
+    def clipped_moments(self, scores: Array) -> tuple[float, float]:
+        """Return the mean curvature of a record's clipped loss, and the mean square of its derivative."""
+        if scores.ndim == 1:
+            share = special.expit(self.logits(scores))
+            curvature, square = np.zeros(len(scores)), np.zeros(len(scores))
+            for part, length in ((share, special.expit(-scores)), (1 - share, special.expit(scores))):
+                curvature += part * np.where(length < self.most, length * (1 - length), 0.0)
+                square += part * np.minimum(length, self.most) ** 2
+            return max(float(curvature.mean()), _LEAST_CURVATURE), float(square.mean())
+        p, shares = probabilities(scores), probabilities(self.logits(scores))
+        lengths = self._lengths(p)
+        inside = (shares * np.minimum(1.0, self.most / np.maximum(lengths, 1e-30))).sum(axis=1, keepdims=True)
+        square = (shares * np.minimum(lengths, self.most) ** 2).sum(axis=1)
+        return max(float((inside * p * (1 - p)).mean()), _LEAST_CURVATURE), float(square.mean()) / p.shape[1]
+
+
+def errors_of_powers(logits: Array, labels: NDArray) -> Array:
+    r"""Return the sum of the errors of the probabilities of records, for each power.
+
+    The error of a record with label :math:`y` is :math:`\lVert e_y-p\rVert^2/2=(1-2p_y+\sum_kp_k^2)/2`. It is between 0
+    and 1, because :math:`p_y^2\le\sum_kp_k^2\le1`. It is rounded down to a multiple of :math:`2^{-20}`. The logits are
+    those of a released model. Therefore an added record raises each sum, by at most 1. A record attains this bound if
+    another label has the probability 1.
+    """
+    found = []
+    for power in POWERS:
+        p = probabilities(power * logits)
+        errors = (1 - 2 * p[np.arange(len(p)), labels] + (p**2).sum(axis=1)) / 2
+        found.append(truncate(np.clip(errors, 0.0, 1.0), _STEP).sum())
+    return np.array(found)
+
+
+@dataclass(frozen=True, eq=False)
+class PowerChoice:
+    """The public plan of the choice of a power."""
+
+    release: Release
+    event: PrivacyEvent
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float) -> PowerChoice:
+        mechanism, event = choice_mechanism(epsilon, delta, POWER_SHARE, 1.0)
+        return cls(Release(POWER, mechanism, POWER_SHARE, Theorem("Additive models", 5)), event)
+
+    def chosen(self, session: ReleaseSession, link: Link, logits: Any, labels: Any, count: float) -> Link:
+        """Return the link with a power, chosen by the errors that logits have, for a released number of records."""
+        arrays = [logits, labels]
+        parted = isinstance(labels, PartedArray)
+        errors = folded(errors_of_powers, arrays) if parted else errors_of_powers(*arrays)
+        scale = getattr(self.release.mechanism, "scale", 0.0)
+        beside = (POWERS != 1) * (_LEAST_GAIN * count + scale * (_DOUBT + _SLOPE * np.log(POWERS)))
+        # Then all scores are exact.
+        beside = np.rint(beside / _STEP) * _STEP
+        (place,) = session.release(POWER, -(errors + beside)[None])
+        return replace(link, power=float(POWERS[int(place)]))
+
 
 #: Number of pseudo-records.
 N_PSEUDO = 2048
@@ -129,3 +250,122 @@ def _primes(count: int) -> list[int]:
             found.append(number)
         number += 1
     return found
+
+
+# The variance of curves must exceed the variance of the noise by this number of standard deviations, and this factor.
+_SURE_BY, _TIMES = 3.0, 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """The effect of the noise on curves: a matrix for most columns, and one number for each bin of wide columns."""
+
+    features: Centred
+    rows: list[Array]  # For each column, the features of its bins in coordinates of the matrix, after shrinkage.
+    parts: list[Array]  # For each column, the effect on these features, and the effect on the intercept.
+    wide: dict[int, Array]  # For each column of many indicators, standard deviations of its values.
+
+    @classmethod
+    def of(
+        cls, engine: Averaged, features: Centred, codes: Codes, count: float, bend: float, kept: list[Array]
+    ) -> Moved:
+        """Return the effect for the bins of these records, if the loss has the curvature `bend`, which may be 0."""
+        layout = features.layout
+        wide, rows = {}, []
+        for t, own in enumerate(layout.sizes):
+            in_term, length = features.rows_of_bins(t)
+            if length:
+                shares = np.bincount(codes[t], minlength=own + 1)[:-1] / max(codes.shape[1], 1)
+                wide[t] = length * engine.sizes_along(length**2 * count * bend * shares, count)
+            rows.append(_reduced(in_term))
+        of_columns = (_with_none(own)[of_records] for own, of_records in zip(rows, codes, strict=True))
+        dense = np.column_stack([*of_columns, np.full(codes.shape[1], layout.constant)])
+        values, vectors = np.linalg.eigh((bend * count / len(dense)) * (dense.T @ dense))
+        matrix = vectors * engine.sizes_along(values, count)
+        parts = np.split(matrix, np.cumsum([own.shape[1] for own in rows]))
+        parts[-1] = layout.constant * parts[-1]
+        if kept:
+            for t, factor in enumerate(kept):
+                directions = Directions.of(features, t)
+                if t in wide:
+                    wide[t] = wide[t] * factor
+                else:
+                    rows[t] = directions.values(factor[:, None] * directions.coefficients(rows[t]))
+        return cls(features, rows, parts, wide)
+
+    def times(self, factor: float) -> Moved:
+        """Return the effect on curves that are multiplied by a factor."""
+        parts, wide = [factor * own for own in self.parts], {t: factor * own for t, own in self.wide.items()}
+        return replace(self, parts=parts, wide=wide)
+
+    def in_scores(self, codes: Codes) -> Array:
+        """Return standard deviations of the scores of rows, from their bins."""
+        moved = self.parts[-1]
+        for rows, part, own in zip(self.rows, self.parts, codes, strict=False):
+            moved = moved + _with_none(rows)[own] @ part
+        variance = (moved**2).sum(axis=-1)
+        for t, sizes in self.wide.items():
+            variance = variance + np.append(sizes, 0.0)[codes[t]] ** 2
+        return np.broadcast_to(np.sqrt(variance), codes.shape[1:]).copy()
+
+    def in_cells(self) -> list[Array]:
+        """Return standard deviations of the values of each column's cells, which are centred."""
+        out = []
+        for t, (rows, bins, weights) in enumerate(
+            zip(self.rows, self.features.layout.bins, self.features.probabilities, strict=True)
+        ):
+            matrix = rows @ self.parts[t]
+            variance = ((matrix - weights @ matrix) ** 2).sum(axis=1)
+            if t in self.wide:
+                variance = variance + self.wide[t] ** 2
+            out.append(np.sqrt(variance)[bins])
+        return out
+
+
+def _reduced(rows: Array) -> Array:
+    """Return rows with the same products, and no more features than rows."""
+    # The noise is the same in all directions. Therefore any rows with these products are equivalent.
+    if rows.shape[1] <= len(rows):
+        return rows
+    triangle: Array = np.asarray(np.linalg.qr(rows.T, mode="r"))
+    return triangle.T
+
+
+def _with_none(rows: Array) -> Array:
+    """Append a row for values in no cell."""
+    return np.vstack([rows, np.zeros((1, rows.shape[1]))])
+
+
+def without_noise(
+    engine: Averaged,
+    features: Centred,
+    cells: Cells,
+    tables: list[Array],
+    intercept: float,
+    lone_intercept: Array | None,
+) -> tuple[float, float]:
+    """Return the factor that removes the noise from all curves (1 if they clearly exceed it), and the intercept."""
+    # Columns are assumed to be independent, because the released counts do not contain correlations. Features of
+    # different terms are then uncorrelated, because their means are 0.
+    count, bends = cells.total, spectrum(features)
+    parts = bends * engine.sizes_along(count * bends, count) ** 2
+    noise, squares = float(parts.sum()), float(parts @ parts)
+    means = [float(weights @ own) for own, weights in zip(tables, features.probabilities, strict=True)]
+    variance = sum(
+        float(weights @ (own - mean) ** 2)
+        for own, weights, mean in zip(tables, features.probabilities, means, strict=True)
+    )
+    if variance > max(noise + _SURE_BY * math.sqrt(2 * squares), _TIMES * noise):
+        return 1.0, intercept
+    # The variance is 0 where all curves are zeros.
+    kept = max(0.0, 1.0 - noise / variance) if variance > 0 else 0.0
+    lone = intercept + sum(means)
+    if lone_intercept is not None:
+        # The mean of the curves is not known, because counts are noisy. The steps of the intercept alone also estimate
+        # the mean of the targets, with the noise of some steps. The two estimates are averaged by their variances.
+        by_counts = sum(float(own @ own) for own in tables) * (cells.noise / count) ** 2
+        first = engine.engines[0]
+        by_steps = (first.mechanism.scale / (count * features.layout.constant)) ** 2 / first.lone_steps
+        part = by_counts / (by_counts + by_steps) if by_counts > 0 else 0.0
+        lone += part * (float(lone_intercept[0]) - lone)
+    return kept, kept * intercept + (1 - kept) * lone

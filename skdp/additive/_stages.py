@@ -26,10 +26,9 @@ from ..release.session import Release, Theorem
 from ..schema.columns import Codes
 from ..sensitivity import truncate
 from ..solvers.linear_descent import probabilities
-from ._cells import Places, merged_evenly
+from ._cells import Places, Term, joint_cells, merged_evenly, of_columns
 from ._plans import Cells, Reserve
-from ._scores import Link
-from ._terms import Term, joint_cells, of_columns
+from ._shrinkage import Link
 
 Array = NDArray[np.float64]
 

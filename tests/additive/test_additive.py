@@ -16,7 +16,7 @@ from skdp import BudgetAccountant, DPAdditiveClassifier, DPAdditiveRegressor, Ob
 from skdp.accounting import bounded_range_mu, gaussian_mu
 from skdp.additive._engines import AGAIN, N_STEPS
 from skdp.additive._plans import COUNTS
-from skdp.additive._scores import POWER
+from skdp.additive._shrinkage import POWER
 from skdp.additive._stages import n_stages
 from skdp.solvers.calibration import SHARE
 from skdp.solvers.linear_descent import GRADIENTS

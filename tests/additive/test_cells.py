@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skdp.additive._cells import bins_of, merged, merged_evenly, smoothed_shares
-from skdp.additive._groups import GroupedLayout
+from skdp.additive._features import GroupedLayout
 from skdp.schema.categories import Categories
 from skdp.schema.columns import Columns
 from skdp.schema.grid import Grid

@@ -9,12 +9,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skdp.additive import _groups
+from skdp.additive import _features
 from skdp.additive._cells import bins_of
-from skdp.additive._descent_noise import Moved
 from skdp.additive._engines import GradientEngine
-from skdp.additive._gradients import CellGradients
-from skdp.additive._groups import Centred, GroupedLayout
+from skdp.additive._features import CellGradients, Centred, GroupedLayout
+from skdp.additive._shrinkage import Moved
 from skdp.schema.categories import Categories
 from skdp.schema.columns import Columns
 from skdp.schema.grid import Grid
@@ -251,7 +250,7 @@ def test_of_many_indicators_deviations_are_about_those_of_all_features(monkeypat
     engine = GradientEngine(1.0, 1e-5, 0.04, layout, Huber(2.0), 0.2, 0.2)
     whole = Moved.of(engine, features, codes, 3000.0, 1.0, [])
     assert not whole.wide
-    monkeypatch.setattr(_groups, "MOST_TOGETHER", 30)
+    monkeypatch.setattr(_features, "MOST_TOGETHER", 30)
     found = Moved.of(engine, features, codes, 3000.0, 1.0, [])
     assert set(found.wide) == {1}
     for one, expected in zip(found.in_cells(), whole.in_cells(), strict=True):

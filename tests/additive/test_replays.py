@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from skdp import BudgetAccountant, DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.additive import _base, _classifier, _engines, _plans, _regressor, _stages
-from skdp.additive._gradients import CellGradients
+from skdp.additive._features import CellGradients
 from skdp.mechanisms import BestChoices, GroupChoices
 from skdp.release.session import ReleaseSession
 from tests.trust.choices import choosing

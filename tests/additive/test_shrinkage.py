@@ -10,12 +10,11 @@ import pytest
 from scipy import optimize, special
 
 from skdp import DPAdditiveClassifier
-from skdp.additive import _groups
+from skdp.additive import _features
 from skdp.additive._cells import bins_of
 from skdp.additive._engines import GradientEngine
-from skdp.additive._groups import Centred, GroupedLayout
-from skdp.additive._scores import Link
-from skdp.additive._shrinkage import Directions, shrunk
+from skdp.additive._features import Centred, GroupedLayout
+from skdp.additive._shrinkage import Directions, Link, shrunk
 from skdp.schema.categories import Categories
 from skdp.schema.columns import Columns
 from skdp.schema.grid import Grid
@@ -150,7 +149,7 @@ def test_directions_are_orthogonal_functions_and_invert_their_coefficients():
 
 
 def test_many_indicators_are_their_own_directions(monkeypatch):
-    monkeypatch.setattr(_groups, "MOST_TOGETHER", 20)
+    monkeypatch.setattr(_features, "MOST_TOGETHER", 20)
     features = features_of([np.linspace(10, 90, 50), np.array([100.0, 200.0])], (0, 1))
     own = Directions.of(features, 0)
     assert own.functions is None

@@ -17,11 +17,10 @@ from sklearn.base import clone
 from skdp import BudgetAccountant, Category, DPAdditiveClassifier, DPAdditiveRegressor, Number, Schema
 from skdp.accounting import bounded_range_mu, gaussian_mu
 from skdp.additive import _plans, _stages
-from skdp.additive._cells import smoothed_shares
+from skdp.additive._cells import joint_cells, smoothed_shares
 from skdp.additive._engines import AGAIN
-from skdp.additive._scores import Link
+from skdp.additive._shrinkage import Link
 from skdp.additive._stages import Candidates, LabelLoss, SquaredLoss, n_stages, table_values
-from skdp.additive._terms import joint_cells
 from skdp.inspection import AdditiveTermsDisplay
 from skdp.mechanisms import GroupChoices
 from tests.trust.choices import choosing

@@ -7,8 +7,7 @@ import pytest
 
 from skdp.additive._cells import bins_of
 from skdp.additive._engines import LIMIT, LIMIT_OF_CLASSES, MEAN_CURVATURE, GradientEngine
-from skdp.additive._groups import Centred, GroupedLayout, spectrum
-from skdp.additive._joint import BLOCK, Bundles
+from skdp.additive._features import BLOCK, Bundles, Centred, GroupedLayout, spectrum
 from skdp.schema.categories import Categories
 from skdp.schema.columns import Columns, code_type
 from skdp.schema.grid import Grid

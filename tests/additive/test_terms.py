@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from skdp.additive import _plans, _terms
-from skdp.additive._terms import joint_cells
+from skdp.additive import _cells, _plans
+from skdp.additive._cells import joint_cells
 from skdp.schema.categories import Categories
 from skdp.schema.columns import Columns
 from skdp.schema.grid import Grid
@@ -39,7 +39,7 @@ def test_codes_of_joint_cells_exceed_the_type_of_columns():
 
 def test_a_penalty_on_steps_is_one_on_jumps():
     theta = np.random.default_rng(0).normal(size=5)
-    curve = _terms.steps(6) @ theta
+    curve = _cells.steps(6) @ theta
     np.testing.assert_allclose(np.diff(curve), 2 * theta / math.sqrt(5))
 
 

@@ -87,9 +87,12 @@ def test_a_pair_counts_half_for_each_column():
 
 
 def test_terms_are_weighed_by_released_counts():
-    model = DPAdditiveRegressor(bounds=(0, 1), bounds_y=(0, 1), n_bins=2, random_state=0).fit(X, X[:, 2])
-    model.terms_ = [np.array([1.0, -3.0])] + [np.zeros(2)] * 3
-    model.cell_counts_[0] = np.array([30.0, -5.0])
+    model = DPAdditiveRegressor(bounds=(0, 1), bounds_y=(0, 1), n_bins=2, interactions=None, delta=1e-6, random_state=0)
+    model.fit(X, X[:, 2])
+    model.terms_ = [np.zeros_like(values) for values in model.terms_]
+    model.terms_[0][:2] = 1.0, -3.0
+    model.cell_counts_[0][:] = 0.0
+    model.cell_counts_[0][:2] = 30.0, -5.0
     assert model.term_importances_.tolist() == [1.0, 0.0, 0.0, 0.0]
 
 

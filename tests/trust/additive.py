@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.additive import _classifier, _engines, _plans, _regressor, _stages
-from skdp.additive._gradients import CellGradients
+from skdp.additive._features import CellGradients
 from skdp.mechanisms import ExponentialMechanism, GroupChoices, PermuteAndFlip
 from skdp.solvers.target_range import RANGE
 from tests.trust.choices import choosing, epsilon_of_laws, log_law

@@ -26,7 +26,6 @@ from skdp.additive import (
     _cells,
     _classifier,
     _regressor,
-    _scores,
     _shrinkage,
 )
 
@@ -40,7 +39,7 @@ def unshrunk(engine, features, coef, intercept, count, link):
 
 def without_link(most=math.inf, power=1.0):
     """Return a link that takes scores for log-odds."""
-    return _scores.Link(math.inf, power)
+    return _shrinkage.Link(math.inf, power)
 
 
 #: Parts that fits of labels have, and those of numbers have not.
@@ -51,7 +50,7 @@ PARTS = {
     "bins of equal counts": ({}, [(_cells, "_EVIDENT", math.inf)]),
     "shrinkage of curves": ({}, [(_classifier, "shrunk", unshrunk)]),
     "link of clipped gradients": ({}, [(_classifier, "Link", without_link)]),
-    "power of probabilities": ({}, [(_scores, "_LEAST_GAIN", 1e6)]),
+    "power of probabilities": ({}, [(_shrinkage, "_LEAST_GAIN", 1e6)]),
     "stages": ({"interactions": None}, []),
     "second fit of curves": ({}, [(module, "LEAST_REST", math.inf) for module in (_classifier, _regressor)]),
 }
