@@ -166,8 +166,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
     def _rows(self, X: Any, has_categories: bool, *, reset: bool) -> NDArray:
         if has_categories:
             return read_entries(self, X, reset=reset)
-        rows: NDArray = validate_quietly(self, X, dtype=list(FLOATS), ensure_min_samples=0, reset=reset)
-        return rows
+        return validate_quietly(self, X, dtype=list(FLOATS), ensure_min_samples=0, reset=reset)
 
     def _form(self) -> str:
         return "cells"
@@ -277,8 +276,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
     def _cells(self, X: Any) -> Codes:
         """Return the cells of rows in the columns."""
         columns = self._fitted_columns()
-        found: Codes = columns.codes(columns.split(self._rows(X, not all(columns.ordered), reset=False)))
-        return found
+        return columns.codes(columns.split(self._rows(X, not all(columns.ordered), reset=False)))
 
     def _noise_in_cells(self, cells: Codes) -> tuple[list[Array], list[Array]]:
         """Return standard deviations of the noise of gradient steps in curves, with and without curvature."""

@@ -328,8 +328,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
     def _logits(self, X: Any) -> Array:
         scores = self.decision_function(X)
-        found: Array = self._link.logits(scores)
-        return found
+        return self._link.logits(scores)
 
 
 def _logits(link: Link, model: Curves, stages: list[Stage], codes: Codes) -> Array:

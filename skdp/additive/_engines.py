@@ -181,13 +181,11 @@ class GradientEngine:
     def sizes_along(self, bends: Array, count: float) -> Array:
         """Return standard deviations of the result along eigenvectors of the second derivative, for its eigenvalues."""
         shares = self._moves_along(bends, count)
-        sizes: Array = self.mechanism.scale * np.sqrt((shares**2).sum(axis=0))
-        return sizes
+        return self.mechanism.scale * np.sqrt((shares**2).sum(axis=0))
 
     def response_along(self, bends: Array, count: float) -> Array:
         """Return the effect of a gradient of 1 in all steps on the result along eigenvectors, for their eigenvalues."""
-        response: Array = np.abs(self._moves_along(bends, count).sum(axis=0))
-        return response
+        return np.abs(self._moves_along(bends, count).sum(axis=0))
 
     def _moves_along(self, bends: Array, count: float) -> Array:
         """Return the effect of a gradient of 1 in one step on the result, of shape (n_steps, n_eigenvalues)."""
@@ -205,8 +203,7 @@ class GradientEngine:
         total = np.array(sums)
         steps = np.arange(N_STEPS)
         shares = total[N_STEPS - steps] - total[np.maximum(first - steps, 0)]
-        out: Array = shares / (N_STEPS - first)
-        return out
+        return shares / (N_STEPS - first)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,8 +216,7 @@ class Averaged:
     def sizes_along(self, bends: Array, count: float) -> Array:
         """Return standard deviations of the result, as for one fit."""
         pairs = zip(self.weights, self.engines, strict=True)
-        sizes: Array = np.sqrt(sum((part * engine.sizes_along(bends, count)) ** 2 for part, engine in pairs))
-        return sizes
+        return np.sqrt(sum((part * engine.sizes_along(bends, count)) ** 2 for part, engine in pairs))
 
     def response_along(self, bends: Array, count: float) -> Array:
         """Return the effect of a gradient of 1 in all steps, as for one fit."""

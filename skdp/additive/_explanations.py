@@ -95,8 +95,7 @@ class AdditiveExplanations:
         for columns, own in zip(self.term_columns_, self.term_importances_, strict=True):
             for j in columns:
                 sizes[j] += own / len(columns)
-        found: Array = self._importances(sizes)  # type: ignore[attr-defined]
-        return found
+        return self._importances(sizes)  # type: ignore[attr-defined]
 
     def with_term(self, name: str, values: Any) -> Self:
         """Return a copy of the model in which a term has other values.

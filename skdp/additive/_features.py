@@ -236,13 +236,11 @@ class Bundles:
 
     def tables(self, values: Array) -> Array:
         """Return sums of the values of cells, of shape (n_cells, outputs), by output and joint cell."""
-        out: Array = np.ascontiguousarray((self._cells @ values).T)
-        return out
+        return np.ascontiguousarray((self._cells @ values).T)
 
     def by_cell(self, sums: Array) -> Array:
         """Return sums by cell of all terms, of shape (n_cells, outputs), from sums by output and joint cell."""
-        out: Array = self._joint @ sums.T
-        return out
+        return self._joint @ sums.T
 
 
 class CellGradients(ClippedGradients):
@@ -315,8 +313,7 @@ class CellGradients(ClippedGradients):
         for own, where, (scale, rows) in zip(self._of_group, self._layout.slices, self._parts, strict=True):
             coef = weights[:, where].T
             by_bin[own] = rows @ coef if scale is None else scale * coef - rows @ coef
-        values: Array = self._bins @ by_bin
-        return values
+        return self._bins @ by_bin
 
     def _of_cells(self, sums: Array) -> Array:
         by_bin = self._in_bins @ sums

@@ -90,8 +90,7 @@ def cell_sensitivity(n_columns: int, with_labels: bool = False) -> int:
 def records_in_cells(sizes: tuple[int, ...], codes: Any) -> Array:
     """Return the number of records, followed by the numbers of records in the cells of each column."""
     if isinstance(codes, PartedArray):
-        total: Array = folded(partial(records_in_cells, sizes), [codes])
-        return total
+        return folded(partial(records_in_cells, sizes), [codes])
     counts = [np.bincount(own, minlength=size)[:size] for own, size in zip(codes, sizes, strict=True)]
     return np.concatenate([[codes.shape[1]], *counts]).astype(np.float64)
 
@@ -99,8 +98,7 @@ def records_in_cells(sizes: tuple[int, ...], codes: Any) -> Array:
 def with_labels(n_labels: int, labels: Any) -> Array:
     """Return the number of records with each label."""
     if isinstance(labels, PartedArray):
-        total: Array = folded(partial(with_labels, n_labels), [labels])
-        return total
+        return folded(partial(with_labels, n_labels), [labels])
     return np.bincount(labels, minlength=n_labels).astype(np.float64)
 
 

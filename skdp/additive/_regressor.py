@@ -367,5 +367,4 @@ def _line(
 
 
 def _without_stages(stages: list[Stage], scaled: Array, codes: Codes) -> Array:
-    found: Array = scaled - scores_of_stages(stages, codes)[:, 0]
-    return found
+    return scaled - scores_of_stages(stages, codes)[:, 0]

@@ -177,15 +177,13 @@ class Directions:
         """Return the coefficients of values of bins, of shape (n_bins, n), per unit of features."""
         scaled = np.sqrt(self.shares)[:, None] * values
         own = scaled if self.functions is None else self.functions.T @ scaled
-        found: Array = own / np.sqrt(self.squares)[:, None]
-        return found
+        return own / np.sqrt(self.squares)[:, None]
 
     def values(self, coefficients: Array) -> Array:
         """Return the values of bins, the inverse of `coefficients`."""
         own = np.sqrt(self.squares)[:, None] * coefficients
         scaled = own if self.functions is None else self.functions @ own
-        found: Array = scaled / np.sqrt(self.shares)[:, None]
-        return found
+        return scaled / np.sqrt(self.shares)[:, None]
 
 
 def shrunk(
@@ -224,8 +222,7 @@ def _posterior(losses: Array) -> Array:
     """Return weights of the grid for each column, from negative log likelihoods of shape (n_columns, n_grid)."""
     prior = special.log_softmax(-0.5 * ((_GRID[:, None] - _GRID) / _PRIOR) ** 2, axis=0)
     centre = int(np.argmax(special.logsumexp(prior[None] - losses[:, :, None], axis=1).sum(axis=0)))
-    found: Array = special.softmax(prior[:, centre] - losses, axis=1)
-    return found
+    return special.softmax(prior[:, centre] - losses, axis=1)
 
 
 def pseudo_records(counts: list[Array]) -> Codes:

@@ -548,8 +548,7 @@ def _effect(values: Array, axis: int, term: Term, shares: list[Array]) -> Array:
         if k != axis:
             weights = np.bincount(term.maps[k][:-1], shares[term.columns[k]], int(term.maps[k][-1]))
             values = np.tensordot(weights, values, (0, k))
-    found: Array = values
-    return found
+    return values
 
 
 @dataclass(frozen=True)

@@ -296,15 +296,13 @@ def _kind_of(entry: Any) -> str | None:
 def read_entries(estimator: Any, X: Any, *, reset: bool) -> NDArray:
     """Validate rows of any entries. Missing entries, and those of another kind, are no categories."""
     if reads_table(estimator, reset):
-        codes: NDArray = validate_quietly(estimator, X, dtype=list(FLOATS), ensure_min_samples=0, reset=reset)
-        return codes
+        return validate_quietly(estimator, X, dtype=list(FLOATS), ensure_min_samples=0, reset=reset)
     X = entries_of(X)
     # NumPy converts a list to a type that holds all of its entries. Then one entry determines how the others are read.
     dtype = None if has_one_type(X) else object
-    rows: NDArray = validate_quietly(
+    return validate_quietly(
         estimator, X, dtype=dtype, ensure_all_finite=False, ensure_min_samples=0, reset=reset, times=True
     )
-    return rows
 
 
 def has_one_type(X: Any) -> bool:

@@ -92,8 +92,7 @@ class Grid:
             places *= self.n_cells / np.maximum(end - start, 1e-300)
         np.maximum(places, 0.0, out=places)
         np.minimum(places, self.n_cells - 1, out=places)
-        cells: NDArray[np.intp] = places.astype(np.intp)
-        return cells
+        return places.astype(np.intp)
 
     def counts(self, X: NDArray, columns: NDArray[np.intp] | None = None) -> Array:
         """Count the records in the cells of all columns of `X`, or of some, of shape (n_columns, n_cells)."""

@@ -438,8 +438,7 @@ class Cells:
     @property
     def flat(self) -> NDArray[np.int64]:
         """Return the number of each row's cell in the product of the columns."""
-        found: NDArray[np.int64] = rowwise(partial(_flat, self.shape), self.codes)
-        return found
+        return rowwise(partial(_flat, self.shape), self.codes)
 
 
 def _flat(shape: tuple[int, ...], codes: NDArray[np.int64]) -> NDArray[np.int64]:

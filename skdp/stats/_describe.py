@@ -438,8 +438,7 @@ class OfClipped:
         """Return both ends."""
         least, lower, upper, most = self.ends
         if (lower, upper) == (least, most):
-            found: tuple[float, float] = self.rule.interval(level, total)
-            return found
+            return self.rule.interval(level, total)
         # Half of the errors are left to the clipped values, and the other half to the upper ends of both counts.
         low, high = self.rule.interval((1 + level) / 2, total)
         below, above = np.minimum(self.beyond.interval((1 + level) / 2, total)[1] / self.count, 1.0).tolist()

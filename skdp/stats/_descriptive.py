@@ -73,10 +73,8 @@ def count(call: Call) -> Estimate:
 def _rows_to_count(call: Call) -> NDArray:
     """Return an entry for each row."""
     if call.schema is not None:
-        entries: NDArray = call.read(_zeros, [next(iter(call.schema))])
-        return entries
-    found: NDArray = rowwise(_zero_rows, call.table)
-    return found
+        return call.read(_zeros, [next(iter(call.schema))])
+    return rowwise(_zero_rows, call.table)
 
 
 def _zeros(column: Any, entries: Any) -> NDArray:
