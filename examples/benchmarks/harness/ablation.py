@@ -4,7 +4,8 @@
 
 A part is switched off by replacing a constant or a function of the package. Each fit is a default call with a schema
 and a budget. The splits and seeds are the same with and without the part, and differences are paired. Numbers are
-areas under the ROC curve for labels, and R2 for numbers. ``--csv FILE`` also writes them to a file.
+areas under the ROC curve for labels, and R2 for numbers. ``--csv FILE`` also writes them to a file, and ``--guide``
+writes the table of the guide from such a file.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import csv
 import math
 import warnings
 from contextlib import ExitStack
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -74,14 +76,41 @@ def fitted_score(task, epsilon, split, parameters):
     return found["auc"], found["log_loss"]
 
 
+def write_guide(path, rows):
+    """Write means over tables as a table of the guide, with the table that gains least."""
+    epsilons = sorted({float(row["epsilon"]) for row in rows})
+    lines = [".. list-table::", "   :header-rows: 1", "", "   * - part"]
+    for metric in ("area", "log loss", "R2"):
+        lines += [f"     - {metric}, epsilon {epsilon:g}" for epsilon in epsilons]
+    for part in PARTS:
+        lines.append(f"   * - {part}")
+        for column, of_labels in (("score_gain", True), ("log_loss_gain", True), ("score_gain", False)):
+            for epsilon in epsilons:
+                gains = {
+                    row["table"]: float(row[column])
+                    for row in rows
+                    if row["part"] == part
+                    and float(row["epsilon"]) == epsilon
+                    # Fits of numbers have no log loss.
+                    and math.isnan(float(row["log_loss"])) != of_labels
+                }
+                worst = min(gains, key=gains.get, default=None)
+                mean = np.mean([*gains.values()]) if gains else None
+                lines.append(f"     - {mean:+.3f} ({worst} {gains[worst]:+.3f})" if gains else "     -")
+    path.write_text("\n".join(lines) + "\n")
+
+
 def main():
     """Print a table for each part and epsilon."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", default=tables.names())
     parser.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 1.0, 10.0])
     parser.add_argument("--splits", type=int, default=2)
-    parser.add_argument("--csv")
+    parser.add_argument("--csv", type=Path)
+    parser.add_argument("--guide", type=Path)
     arguments = parser.parse_args()
+    if arguments.guide:
+        return write_guide(arguments.guide, [*csv.DictReader(arguments.csv.open())])
     warnings.simplefilter("ignore")
     rows = []
     for name in arguments.tables:
@@ -101,7 +130,7 @@ def main():
                 score, _, gain, log_loss_gain = rows[-1][3:]
                 print(f"{part:27} {name:11} {epsilon:5g} {score:.3f} {gain:+.4f} {log_loss_gain:+.4f}", flush=True)
     if arguments.csv:
-        with open(arguments.csv, "w", newline="") as file:
+        with arguments.csv.open("w", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["part", "table", "epsilon", "score", "log_loss", "score_gain", "log_loss_gain"])
             writer.writerows(rows)
