@@ -254,7 +254,11 @@ _ONLY_COLUMNS: dict[type, Callable[[dict[str, Any]], bool]] = {
     GaussianRandomProjection: lambda given: not isinstance(given["n_components"], str),
     SparseRandomProjection: lambda given: not isinstance(given["n_components"], str),
     MissingIndicator: lambda given: given["features"] == "all",
-    SplineTransformer: lambda given: not isinstance(given["knots"], str),
+    # Sparse rows get the splines of the smallest number of other rows where a number is missing.
+    SplineTransformer: lambda given: (
+        not isinstance(given["knots"], str)
+        and not (given["sparse_output"] and given.get("handle_missing", "error") != "error")
+    ),
     CountVectorizer: lambda given: given["vocabulary"] is not None,
     TfidfTransformer: lambda given: not given["use_idf"],
     TfidfVectorizer: lambda given: given["vocabulary"] is not None and not given["use_idf"],
@@ -278,7 +282,7 @@ _INSTEAD = {
     "GaussianRandomProjection": "set n_components to a number, because 'auto' counts the rows",
     "SparseRandomProjection": "set n_components to a number, because 'auto' counts the rows",
     "MissingIndicator": "set features='all'",
-    "SplineTransformer": "set knots to an array",
+    "SplineTransformer": "set knots to an array, and sparse_output=False with handle_missing='zeros'",
     "CountVectorizer": "set vocabulary, or use HashingVectorizer",
     "TfidfTransformer": "set use_idf=False",
     "TfidfVectorizer": "set vocabulary and use_idf=False, or use HashingVectorizer",

@@ -135,6 +135,20 @@ def test_pipelines_and_allocate_take_the_same_steps_that_learn_nothing(step, lea
         DPGridSearchCV(make_pipeline(step, classifier()), {}).fit(X, Y)
 
 
+@pytest.mark.skipif(
+    "handle_missing" not in SplineTransformer().get_params(), reason="needs scikit-learn with handle_missing"
+)
+def test_splines_of_missing_numbers_in_sparse_rows_are_refused():
+    step = SplineTransformer(knots=KNOTS, degree=1, extrapolation="continue", handle_missing="zeros")
+    missing = np.where(np.arange(len(X))[:, None] % 2 == 0, np.nan, X)
+    make_private_pipeline(clone(step), NormClipper(3.0), classifier()).fit(missing, Y)
+    step.set_params(sparse_output=True)
+    with pytest.warns(PrivacyAssumptionWarning, match="sparse_output=False"):
+        allocate(make_pipeline(clone(step), classifier()), 1.0)
+    with pytest.raises(ValueError, match=r"is not private.*Nothing was charged"):
+        make_private_pipeline(step, NormClipper(3.0), classifier()).fit(missing, Y)
+
+
 @pytest.mark.parametrize("options", [{"handle_unknown": "warn"}, {"handle_unknown": "ignore", "drop": "first"}])
 def test_encoders_that_warn_of_other_categories_are_refused(options):
     encoder = OneHotEncoder(categories=[["a", "b"]], sparse_output=False, **options)
