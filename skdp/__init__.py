@@ -141,6 +141,7 @@ _PACKAGES = {
     "tree": "DPGreedyTree DPRandomTree DPRandomTreeRegressor",
 }
 provide("largest_budget", f"{__name__}.model_selection._allocation")
+provide("learning_classes", f"{__name__}.model_selection._steps")
 _MODULES = {*_PACKAGES, "audit", "datasets", "exceptions", "mechanisms"}
 _HOME = {name: package for package, names in _PACKAGES.items() for name in names.split()}
 

@@ -112,6 +112,20 @@ def test_a_refusal_of_a_fit_has_one_number_of_what_remains(delta):
     assert ("for a charge without delta" in str(caught.value)) == (delta == 0)
 
 
+@pytest.mark.parametrize("delta", [1e-7, 1e-5])
+def test_a_refused_fit_names_no_epsilon_above_the_ceiling_and_no_tiny_one(delta):
+    budget = BudgetAccountant(3.0, 1e-5)
+    model = objective(epsilon=5.0, delta=delta, accountant=budget)
+    with pytest.raises(BudgetError, match=r"admitted with epsilon=3 or less"):
+        model.fit(X, Y)
+    model.set_params(epsilon=3.0).fit(X, Y)
+    budget = BudgetAccountant(3.0, 1e-5)
+    budget.spend(2.99999, 1e-5 - 1e-10)
+    with pytest.raises(BudgetError, match="Hardly anything is left for such a fit") as caught:
+        objective(epsilon=1.0, delta=1e-11, accountant=budget).fit(X, Y)
+    assert "admitted with" not in str(caught.value)
+
+
 def test_a_refused_fit_names_a_delta_with_which_it_is_admitted():
     budget = BudgetAccountant(2.0, 1e-6)
     objective(epsilon=1.5, delta=1e-6, accountant=budget).fit(X, Y)

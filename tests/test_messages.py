@@ -9,11 +9,14 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures, StandardScaler
 
 from skdp import (
     DPPCA,
@@ -260,7 +263,8 @@ def test_a_second_fit_with_a_budget_warns_of_both_charges():
     model = charged(bayes(), epsilon=2.0).fit(X, Y)
     model.set_params(epsilon=1.0)
     with pytest.warns(
-        BudgetWarning, match=r"DPNaiveBayes has been fitted.* \(epsilon=2, .* \(epsilon=1, .*in addition"
+        BudgetWarning,
+        match=r"DPNaiveBayes has been fitted.* \(epsilon=2, .* \(epsilon=1, .*in addition.*smaller afterwards",
     ):
         model.fit(X, Y)
     # Others, and fits without a budget, do not warn.
@@ -298,6 +302,12 @@ def test_steps_that_learn_before_a_charged_fit_warn():
     columns = ColumnTransformer([("scaled", StandardScaler(), [0])], remainder="passthrough")
     with pytest.warns(PrivacyAssumptionWarning, match="does not cover StandardScaler"):
         make_pipeline(columns, charged(bayes())).fit(X, Y)
+    one_hot = OneHotEncoder(sparse_output=False)
+    for step in (one_hot, OrdinalEncoder(), SimpleImputer(), KNNImputer(), SelectKBest(k=1), Nystroem(n_components=9)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            make_pipeline(step, charged(bayes())).fit(np.round(X), Y)
+        assert any(f"does not cover {type(step).__name__}," in str(one.message) for one in caught), step
     public = FrozenEstimator(StandardScaler().fit(rng.normal(size=(9, 2))))
     learners = make_pipeline(StandardScaler(), LogisticRegression())
     table = HistogramClassifier(learners, bounds=(-3, 3), classes=["no", "yes"])
@@ -305,6 +315,8 @@ def test_steps_that_learn_before_a_charged_fit_warn():
         (StandardScaler(), bayes()),
         (BoundsScaler(bounds=(-3, 3)), charged(bayes())),
         (public, charged(bayes())),
+        (SimpleImputer(strategy="constant", keep_empty_features=True), charged(bayes())),
+        (PolynomialFeatures(1, include_bias=False), charged(bayes())),
         (BoundsScaler(bounds=(-3, 3)), charged(table)),
     ):
         make_pipeline(*steps).fit(X, Y)

@@ -482,7 +482,8 @@ def _coded(kinds: tuple[str | None, ...], n_classes: int) -> str:
     return (
         " If it is inside another estimator: VotingClassifier, StackingClassifier, BaggingClassifier and "
         "cross_val_predict(method='predict_proba') of scikit-learn hand positions of labels to the estimators inside. "
-        f"Set classes={codes} on these. The whole still predicts text"
+        f"Set classes={codes} on these. OneVsRestClassifier and OneVsOneClassifier hand on 0 and 1: set classes=[0, 1] "
+        "on theirs. The whole still predicts text"
     )
 
 

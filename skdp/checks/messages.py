@@ -7,7 +7,6 @@ import numbers
 import sys
 import threading
 import warnings
-from collections.abc import Mapping
 from importlib import import_module
 from types import FrameType
 from typing import Any
@@ -56,13 +55,6 @@ _RESAMPLING = {
 }
 
 
-#: Steps of pipelines that always learn from the records.
-_LEARNING = {
-    *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "PowerTransformer", "QuantileTransformer"),
-    *("KBinsDiscretizer", "PCA"),
-}
-
-
 #: Calls of cross-validation that have been warned of.
 _WARNED: WeakSet[Any] = WeakSet()
 
@@ -89,7 +81,7 @@ def warn_of_callers(charged: bool) -> None:
                 PrivacyAssumptionWarning,
             )
         if charged and outer is not None and module == "sklearn.pipeline" and hasattr(outer, "get_params"):
-            learning = _learning_steps(outer.get_params())
+            learning = call_provided("learning_classes", outer)
             if learning:
                 return warn(
                     f"The guarantee does not cover {', '.join(learning)}, because a fit of such a step learns from the "
@@ -116,18 +108,6 @@ def _call_of_joblib(frame: FrameType) -> Any:
             call = outer.f_locals.get("self", call)
         outer = outer.f_back
     return call if type(call).__name__ == "Parallel" else threading.current_thread()
-
-
-def _learning_steps(steps: Mapping[str, Any]) -> list[str]:
-    """Return the names of classes of scikit-learn that learn from the records, by the parameters of a pipeline."""
-    # Steps inside a private estimator get what it releases or protects, and frozen steps do not learn.
-    closed = tuple(
-        f"{name}__"
-        for name, step in steps.items()
-        if type(step).__module__.startswith("skdp.") or type(step).__name__ == "FrozenEstimator"
-    )
-    types = {type(step) for name, step in steps.items() if not name.startswith(closed)}
-    return sorted(one.__name__ for one in types if one.__name__ in _LEARNING and one.__module__.startswith("sklearn."))
 
 
 def warn(message: str, category: type[Warning]) -> None:

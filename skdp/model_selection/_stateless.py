@@ -44,6 +44,8 @@ from ..schema.entries import Entries, Rows
 from ..schema.schema import as_schema
 from ._steps import (
     EXACT_IF_NOTHING_IS_LEARNED,
+    ONLY_COLUMNS,
+    advice,
     has_public_categories,
     is_private,
     is_shared,
@@ -112,9 +114,11 @@ def check_steps(estimator: Any, name: str = "", *, searched: bool = True, dense:
     ):
         return
     elif type(estimator) not in _STATELESS:
+        # A search takes no imputer, and a private pipeline no random features, whatever their parameters are.
+        refused = searched or (type(estimator) in ONLY_COLUMNS and type(estimator) not in EXACT_IF_NOTHING_IS_LEARNED)
         raise ValueError(
             f"{title} is not private, and not known to map each row by itself: it may learn from the data, choose by "
-            f"them, or fail on one record. {_taken(searched)}"
+            f"them, or fail on one record{'' if refused else advice([estimator])}. {_taken(searched)}"
         )
     elif dense and getattr(estimator, "sparse_output", False):
         raise ValueError(

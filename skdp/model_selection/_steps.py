@@ -222,10 +222,10 @@ def has_bins(estimator: Any) -> bool:
 def learns_nothing(estimator: Any, variants: Variants) -> bool:
     """Tell whether the step could learn from data, but its parameters exclude it in each of these settings."""
     kind = next((kind for kind in _OF_SUBCLASSES if isinstance(estimator, kind)), type(estimator))
-    if kind not in _ONLY_COLUMNS or variants is None:
+    if kind not in ONLY_COLUMNS or variants is None:
         return False
     parameters = estimator.get_params(deep=False)
-    return all(_ONLY_COLUMNS[kind]({**parameters, **variant}) for variant in variants)
+    return all(ONLY_COLUMNS[kind]({**parameters, **variant}) for variant in variants)
 
 
 def has_public_categories(given: dict[str, Any]) -> bool:
@@ -240,7 +240,7 @@ def has_public_categories(given: dict[str, Any]) -> bool:
 
 #: Steps that learn only the number and types of columns from rows, under a condition on their parameters. This was
 #: checked in the source of each `fit`. An imputer must keep all columns, also those without any value.
-_ONLY_COLUMNS: dict[type, Callable[[dict[str, Any]], bool]] = {
+ONLY_COLUMNS: dict[type, Callable[[dict[str, Any]], bool]] = {
     # With `drop`, the encoder warns of other values.
     OneHotEncoder: lambda given: has_public_categories(given) and given["drop"] is None,
     OrdinalEncoder: has_public_categories,
@@ -467,6 +467,14 @@ def counted_steps(
         yield from counted_steps(child, join(name, child_name), n_fits * times, below, around)
     for result in _by_products(estimator):
         yield CountedStep(join(name, result), estimator, n_fits, variants)
+
+
+def learning_classes(estimator: Any) -> list[str]:
+    """Return the names of classes of scikit-learn that learn from the records without privacy."""
+    steps = [step.estimator for step in counted_steps(estimator) if not is_private(step.estimator)]
+    # A meta-estimator around a private step is named elsewhere.
+    outer = {type(step) for step in steps if not holds_private(step)}
+    return sorted(kind.__name__ for kind in outer if kind.__module__.startswith("sklearn."))
 
 
 def inexact_before_bins(estimator: Any, name: str) -> Iterator[str]:

@@ -123,7 +123,8 @@ def _warn_of_refit(estimator: Any) -> None:
             f"{name} has been fitted, and its budget was charged (epsilon={earlier.epsilon:g}, "
             f"delta={earlier.delta:g}). Another fit is another release, and costs (epsilon="
             f"{estimator.epsilon:g}, delta={getattr(estimator, 'delta', 0.0):g}) in addition, even if the records are "
-            "the same. To fit without this warning, use a clone",
+            "the same. The budget is smaller afterwards, and the new model replaces this one. If you need the same "
+            "model again, save it, and do not fit it twice",
             BudgetWarning,
         )
 
@@ -184,6 +185,10 @@ def _put_back(estimator: Any, before: dict[str, Any]) -> None:
     vars(estimator).update(before)
 
 
+#: A smaller part of the ceiling is too little for any fit, and is not named.
+_LEAST_PORTION = 1e-3
+
+
 def _with_advice(message: str, estimator: Any) -> str:
     """Add the largest epsilon at which a refused fit would be admitted to a message, from public parameters only."""
     accountant, n_features = estimator.accountant, getattr(estimator, "n_features_in_", None)
@@ -205,8 +210,12 @@ def _with_advice(message: str, estimator: Any) -> str:
         estimator, delta = other, less
     most = largest_epsilon(portion, accountant.epsilon, accountant.remaining().epsilon)
     if most:
-        # What remains for other releases is another number.
-        message = message.partition("; ")[0] + f". This fit is admitted with epsilon={most:.6g} or less, and {delta=:g}"
+        # What remains for other releases is another number. A smaller delta than that of the budget may admit more.
+        most = min(most, estimator.epsilon, accountant.epsilon)
+        advice = f"This fit is admitted with epsilon={most:.6g} or less, and {delta=:g}"
+        if most < _LEAST_PORTION * accountant.epsilon:
+            advice = f"Hardly anything is left for such a fit with {delta=:g}"
+        message = f"{message.partition('; ')[0]}. {advice}"
     if delta == 0 < accountant.delta and other is not estimator:
         estimator = other
         if portion(estimator.epsilon) not in (None, math.inf):

@@ -12,12 +12,20 @@ from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassi
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import AdditiveChi2Sampler
 from sklearn.model_selection import GridSearchCV, PredefinedSplit
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
-from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
 
-from skdp import BudgetAccountant, DPGridSearchCV, DPSGDClassifier, ObjPertLogReg
+from skdp import BudgetAccountant, DPGridSearchCV, DPSGDClassifier, ObjPertLogReg, make_private_pipeline
 from skdp.cluster import DPKMeans, SampleAggKMeans
 from skdp.decomposition import DPPCA, ExpMechPCA
 from skdp.exceptions import CertificateError, NotEnoughDataError
@@ -71,6 +79,13 @@ class Subclass(Normalizer):
 )
 def test_other_classes_are_refused(make):
     refused(make(objective()), "not known to map each row by itself")
+
+
+def test_a_refused_step_is_named_with_its_alternative():
+    for step, hint in ((SimpleImputer(), "keep_empty_features=True"), (StandardScaler(), "use DPStandardScaler")):
+        with pytest.raises(ValueError, match=f"Instead: {type(step).__name__}: .*{hint}"):
+            make_private_pipeline(step, objective()).fit(*blobs())
+    refused(make_pipeline(SimpleImputer(), objective()), "or fail on one record. A search takes")
 
 
 CATEGORIES = [["a", "b"]]
