@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp import BudgetAccountant, ObjPertLogReg, allocate
-from skdp.additive import DPAdditiveRegressor
+from skdp.additive import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.checks.data import encode_labels
 from skdp.ensemble import SampleAggregate
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
@@ -609,8 +609,9 @@ def test_same_seed_same_noise_and_no_seed_new_noise(estimator):
         return released(declared(estimator, epsilon=epsilon, random_state=seed).fit(X, y))
 
     def differ(one, other):
-        # Parts may be public, or clipped to 0 in both.
-        return one.shape != other.shape or np.mean(one != other) > 0.25
+        # Parts may be public, such as the cells of additive models, or clipped to 0 in both.
+        least = 0.005 if isinstance(estimator, DPAdditiveClassifier | DPAdditiveRegressor) else 0.25
+        return one.shape != other.shape or np.mean(one != other) > least
 
     np.testing.assert_array_equal(fit(5), fit(5))
     assert differ(fit(5), fit(6))
