@@ -88,7 +88,7 @@ def test_unknown_arguments_are_refused_by_the_public_name(model):
     ],
 )
 def test_positions_of_labels_are_explained(fit):
-    with pytest.raises(TypeError, match=r"classes holds text labels, .*Set classes=\[0, 1\] on these"):
+    with pytest.raises(TypeError, match=r"classes holds text labels, .*Set classes=\[0, 1\] on these\. OneVsRest"):
         fit(objective(), bayes())
     fit(objective([0, 1]), bayes([0, 1]))
 

@@ -68,6 +68,27 @@ FEWEST = 25
 
 _MOST_NAMED = 10
 
+#: What released counts show of a label or a column.
+RARE = "too few records have the label"
+UNLISTED = "many entries are in no category in the column"
+LACKING = "most entries are missing or unreadable in the column"
+BEYOND = "most numbers are beyond the bounds in the column"
+NO_NUMBERS = f"fewer than {FEWEST} records have a number in the column"
+NOT_WITHIN = "most entries are beyond the bounds, missing or no numbers in the column"
+NOT_LISTED = "many entries are in no category or missing in the column"
+OTHERWISE = "most entries are not as declared, or missing, in the column"
+
+_SPELLED = "Check that the declared labels and categories are spelled as the data hold them."
+_UNITS = "Check that the bounds are in the units of the data."
+_READ = "Numbers must have no unit or other signs, and dates must be declared as days since a public date."
+_ADVICE = {
+    **dict.fromkeys((RARE, UNLISTED, NOT_LISTED), (_SPELLED,)),
+    **dict.fromkeys((LACKING, NO_NUMBERS), (_READ,)),
+    BEYOND: (_UNITS,),
+    NOT_WITHIN: (_UNITS, _READ),
+    OTHERWISE: (_SPELLED, _UNITS, _READ),
+}
+
 _C = np.linspace(0.5, 0.999, 100)
 
 
@@ -100,8 +121,9 @@ def excess_of(a: Count, b: Count, total: Count, share: float) -> tuple[float, fl
 
 @dataclass(frozen=True)
 class Part:
-    """Declared values, as a description, and a form that is positive if other values have too large a share."""
+    """A label or column, a form that is positive if other values have too large a share, and what this shows."""
 
+    name: Any
     what: str
     excess: float
     deviation: float
@@ -109,10 +131,10 @@ class Part:
     note: str = ""
 
     @classmethod
-    def of(cls, what: str, declared: Count, others: Count, total: Count, least: float) -> Part:
+    def of(cls, name: Any, what: str, declared: Count, others: Count, total: Count, least: float) -> Part:
         """Return declared values that are missing from the data if their share is below `least`."""
         present = excess_of(declared, others, total, 0.0)
-        return cls(what, *excess_of(others, declared, total, 1 - least), present)
+        return cls(name, what, *excess_of(others, declared, total, 1 - least), present)
 
     def shows(self, probability: float, gaussian: bool) -> bool:
         """Tell whether the form shows that the values do not fit."""
@@ -127,18 +149,13 @@ def label_parts(classes: NDArray, counts: NDArray, deviation: float) -> list[Par
     total, variance, parts = float(counts.sum()), deviation**2, []
     for label, n in zip(classes.tolist(), counts.tolist(), strict=True):
         others = total - n, variance * (len(counts) - 1)
-        parts.append(Part.of(f"the label {label!r}", (n, variance), others, NOT_RELEASED, LEAST_SHARE_OF_LABEL))
+        parts.append(Part.of(label, RARE, (n, variance), others, NOT_RELEASED, LEAST_SHARE_OF_LABEL))
     return parts
 
 
 def column_part(name: Any, known: Count, total: Count) -> Part:
     """Return the declared values of a column, by their number among all records."""
-    return Part.of(values_of(name), known, NOT_RELEASED, total, LEAST_SHARE)
-
-
-def values_of(name: Any) -> str:
-    """Describe the declared values of a column."""
-    return f"the declared values of the column {name!r}"
+    return Part.of(name, OTHERWISE, known, NOT_RELEASED, total, LEAST_SHARE)
 
 
 def declared_parts(name: Any, counts: NDArray, n_declared: int, total: Count, variance: float) -> list[Part]:
@@ -146,14 +163,15 @@ def declared_parts(name: Any, counts: NDArray, n_declared: int, total: Count, va
     # If only the others were counted, `n_declared` is 0. The noise of the total is independent of that of the counts.
     cells = counts[:n_declared], counts[n_declared:]
     known, others = ((float(own.sum()), variance * len(own)) if len(own) else NOT_RELEASED for own in cells)
-    parts = [Part.of(values_of(name), known, others, total, LEAST_SHARE)]
     # Most entries of a column may be missing. Of two other cells, the first is for entries in no category.
-    if len(counts) - n_declared >= 2:
+    two = len(counts) - n_declared >= 2
+    parts = [Part.of(name, LACKING if two else OTHERWISE, known, others, total, LEAST_SHARE)]
+    if two:
         own, every = float(counts[n_declared]), float(counts.sum())
         rest = (every - own, variance * (len(counts) - 1)) if n_declared else NOT_RELEASED
         excess = excess_of((own, variance), rest, total, LARGEST_SHARE)
         share = percent(own, total[0] if total[1] < math.inf else every)
-        parts.append(Part(values_of(name), *excess, note=f" ({share} of its entries are in no category)"))
+        parts.append(Part(name, UNLISTED, *excess, note=f" ({share})"))
     return parts
 
 
@@ -236,26 +254,32 @@ def warn_of_mismatch(
     probability = FALSE_ALARM / (n_totals * (len(parts) + 1))
     if labels is not None and warn_of_labels(labels, others, probability, gaussian):
         return
-    off = {part.what: part.note for part in parts if part.shows(probability, gaussian)}
-    warn_of_parts([what + note for what, note in off.items()])
+    # Of two parts of one column, the last one says more.
+    off = {(part.what == RARE, part.name): part for part in parts if part.shows(probability, gaussian)}
+    warn_of_parts([(part.what, f"{part.name!r}{part.note}") for part in off.values()])
 
 
 def warn_of_few(names: Sequence[str], counts: NDArray, variance: float) -> None:
-    """Warn of declared values that hardly any record has, if there is no count of all records."""
+    """Warn of columns in which hardly any record has a number, if there is no count of all records."""
     reach = margin(math.sqrt(variance), FALSE_ALARM / len(names))
-    warn_of_parts([name for name, n in zip(names, counts.tolist(), strict=True) if FEWEST - n > reach])
+    few = [name for name, n in zip(names, counts.tolist(), strict=True) if FEWEST - n > reach]
+    warn_of_parts([(NO_NUMBERS, repr(name)) for name in few])
 
 
-def warn_of_parts(off: Sequence[str]) -> None:
-    """Warn of declared parts that do not fit the data."""
-    if off:
-        more = "" if len(off) <= _MOST_NAMED else ", and others"
-        warn(
-            f"the released counts show too few records for {', '.join(off[:_MOST_NAMED])}{more}. Check that the "
-            "declared values are spelled as the data hold them, and that bounds are in their units. The budget was "
-            "charged",
-            SchemaMismatchWarning,
-        )
+def warn_of_parts(off: Sequence[tuple[str, str]]) -> None:
+    """Warn of labels and columns that do not fit the data, as pairs of what is shown and a name."""
+    if not off:
+        return
+    shown = []
+    for what in dict.fromkeys(what for what, _ in off):
+        names = [name for other, name in off if other == what]
+        more = "" if len(names) <= _MOST_NAMED else ", and others"
+        shown.append(f"{what}{'s' * (len(names) > 1)} {', '.join(names[:_MOST_NAMED])}{more}")
+    advice = dict.fromkeys(one for what, _ in off for one in _ADVICE[what])
+    warn(
+        f"the released counts show that {'; '.join(shown)}. {' '.join(advice)} The budget was charged",
+        SchemaMismatchWarning,
+    )
 
 
 ENTRIES = "entries outside of their declaration"
@@ -286,7 +310,15 @@ def check_entries(session: ReleaseSession, columns: Mapping[str, Outside], label
     if labels and off[-1]:
         warn_of_classes()
     else:
-        warn_of_parts([values_of(name) for name, is_off in zip(columns, off.tolist(), strict=False) if is_off])
+        named = [own for own, is_off in zip(columns.items(), off.tolist(), strict=False) if is_off]
+        warn_of_parts([(_shown_by(intervals), repr(name)) for name, (_, intervals) in named])
+
+
+def _shown_by(intervals: Sequence[tuple[int, float, float, float]]) -> str:
+    # Columns of numbers have an interval below their bounds, one above and one at the lower bound, and one for missing.
+    if intervals[0][1] > -math.inf:
+        return NOT_LISTED
+    return NOT_WITHIN if len(intervals) > 3 else BEYOND
 
 
 def _sums(columns: list[Outside], X: Any) -> NDArray[np.float64]:

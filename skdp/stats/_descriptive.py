@@ -16,7 +16,7 @@ from ..checks.params import check_integer
 from ..mechanisms import within_reach
 from ..parts.arrays import rowwise
 from ..release.estimates import Around, Counts, Each, Estimate, Quotient, combination
-from ..release.mismatch import values_of, warn_of_few
+from ..release.mismatch import warn_of_few
 from ..release.session import Theorem
 from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum, sum_over_rows
 from ._call import COUNTS, Call, Numbers, Sensitivity, numbers_of, statistic, with_and_without_delta
@@ -218,7 +218,7 @@ def _moments(call: Call, degree: int, power: float) -> Estimate:
     sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
     if numbers.may_lack:
         variance = combination(design.mechanism, design.powers[0]).variance
-        warn_of_few([values_of(name) for name in numbers.names], sums[:, 0], variance)
+        warn_of_few(numbers.names, sums[:, 0], variance)
     shape = () if numbers.single else (numbers.width,)
     found = in_units(means(design, sums), numbers.centre, numbers.half, shape)
     details: dict[str, Any] = {"count": sums[:, 0].reshape(shape)}

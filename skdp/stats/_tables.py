@@ -16,7 +16,7 @@ from ..checks.params import check_integer, increasing_edges, is_list
 from ..mechanisms import Mechanism, NoNoise, StabilityCounts
 from ..parts.arrays import rowwise
 from ..release.estimates import Counts, Estimate, Quotient, combination
-from ..release.mismatch import table_parts, values_of, warn_of_few, warn_of_mismatch
+from ..release.mismatch import table_parts, warn_of_few, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Theorem
 from ..schema.declared import Category, missing_cell, read_cells
 from ..schema.entries import read_column
@@ -121,7 +121,7 @@ def _histogram(call: Call, bins: Any, width: int | None = None) -> Estimate:
     counts, mechanism, plan = released_table(call, numbers.values, shape, cells, count)
     if numbers.may_lack and width == 1:
         variance = combination(mechanism, 1.0).variance * counts.size
-        warn_of_few([values_of(numbers.names[0])], counts.sum(keepdims=True), variance)
+        warn_of_few(numbers.names, counts.sum(keepdims=True), variance)
     return table_estimate(counts, mechanism, plan, (), {"bin_edges": edges[0] if width == 1 else edges})
 
 
