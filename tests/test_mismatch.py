@@ -656,6 +656,29 @@ def test_statistics_warn_by_what_they_release(epsilon, delta):
     assert stats.binom.sf(alarms - 1, runs, 0.01) > 1e-9
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_descriptions_warn_by_what_they_release(delta):
+    X, _ = patients(20_000)
+    schema = Schema({**SURGERY, "weight": (1, 300)})
+    X = X.assign(weight=50.0 + np.arange(len(X)) % 60, zeros=0.0)
+    words = {"epsilon": 2.0, "delta": delta, "random_state": 0}
+    assert said(partial(descriptive.describe, X, schema=schema, **words)) == []
+    wrong = X.assign(ward=X["ward"].str.title(), age=X["age"].map("{:.1f} years".format), weight=X["weight"] * 1000)
+    many, bounds = said(partial(descriptive.describe, wrong, schema=schema, **words))
+    assert "most entries are missing or unreadable in the column 'age'; " in many
+    assert "many entries are in no category in the column 'ward' (about 100 %). " in many
+    assert "most numbers are at a bound, or beyond it, in the column 'weight'. " in bounds
+    for bounds, values, found in (
+        ((1, 300), wrong["weight"], True),
+        ((1, 300), X["weight"] / 1000, True),
+        ((1, 300), X["weight"], False),
+        ((0, 300), X["zeros"], False),
+    ):
+        for statistic in (descriptive.mean, descriptive.std):
+            call = partial(statistic, values.to_numpy(), bounds=bounds, **words)
+            assert any("are at a bound" in message for message in said(call)) == found
+
+
 def test_tables_name_categories_in_the_wrong_case():
     X, y = patients(20_000)
     table = X[["ward"]]

@@ -74,6 +74,7 @@ UNLISTED = "many entries are in no category in the column"
 LACKING = "most entries are missing or unreadable in the column"
 BEYOND = "most numbers are beyond the bounds in the column"
 NO_NUMBERS = f"fewer than {FEWEST} records have a number in the column"
+AT_BOUND = "most numbers are at a bound, or beyond it, in the column"
 NOT_WITHIN = "most entries are beyond the bounds, missing or no numbers in the column"
 NOT_LISTED = "many entries are in no category or missing in the column"
 OTHERWISE = "most entries are not as declared, or missing, in the column"
@@ -84,7 +85,7 @@ _READ = "Numbers must have no unit or other signs, and dates must be declared as
 _ADVICE = {
     **dict.fromkeys((RARE, UNLISTED, NOT_LISTED), (_SPELLED,)),
     **dict.fromkeys((LACKING, NO_NUMBERS), (_READ,)),
-    BEYOND: (_UNITS,),
+    **dict.fromkeys((BEYOND, AT_BOUND), (_UNITS,)),
     NOT_WITHIN: (_UNITS, _READ),
     OTHERWISE: (_SPELLED, _UNITS, _READ),
 }
@@ -153,9 +154,9 @@ def label_parts(classes: NDArray, counts: NDArray, deviation: float) -> list[Par
     return parts
 
 
-def column_part(name: Any, known: Count, total: Count) -> Part:
+def column_part(name: Any, known: Count, total: Count, what: str = OTHERWISE) -> Part:
     """Return the declared values of a column, by their number among all records."""
-    return Part.of(name, OTHERWISE, known, NOT_RELEASED, total, LEAST_SHARE)
+    return Part.of(name, what, known, NOT_RELEASED, total, LEAST_SHARE)
 
 
 def declared_parts(name: Any, counts: NDArray, n_declared: int, total: Count, variance: float) -> list[Part]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..accounting import Budget
 from ..parts.arrays import column_of, count_rows
 from ..release.estimates import Around, Counts, Estimate, Law, combination
+from ..release.mismatch import LACKING, column_part, declared_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, Reserved
 from ..schema.declared import Category, Number
 from ..schema.schema import as_html, as_text
@@ -30,7 +31,7 @@ from ._call import (
     statistic,
     with_and_without_delta,
 )
-from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances
+from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances, warn_at_bounds
 from ._quantiles import WHOLE, counted, counts_between, enclosed_quantiles, quantile_parts, quantiles_at
 
 Array = NDArray[np.float64]
@@ -288,8 +289,9 @@ def describe(call: Call, y: Any = None) -> Description:
     # Most columns lack few values, and the number of records has less noise.
     lack = n_present[lacking] - counts[1 : 1 + len(lacking)]
     n_present[lacking] -= np.where(lack > _SURE_BY * math.sqrt(combination(mechanism, 1.0).variance), lack, 0.0)
-    counts = np.rint(np.delete(counts, range(1, 1 + len(lacking))) / weight).astype(np.int64)
     law = combination(mechanism, 1 / weight)
+    _warn_of_counts(numbers, cells, chosen, counts, lacking, weight, mechanism)
+    counts = np.rint(np.delete(counts, range(1, 1 + len(lacking))) / weight).astype(np.int64)
     n = _counted(counts[0], law, plan)
     categories, start = {}, 1
     for name, labels in zip(() if cells is None else cells.names, () if cells is None else cells.labels, strict=True):
@@ -299,6 +301,27 @@ def describe(call: Call, y: Any = None) -> Description:
     if numbers is not None:
         described = _describe_numbers(session, budget, share, rows, numbers, values, n, n_present, plan)
     return Description(described, categories, n, plan)
+
+
+def _warn_of_counts(
+    numbers: Numbers | None,
+    cells: Cells | None,
+    schema: Any,
+    counts: Array,
+    lacking: list[int],
+    weight: int,
+    mechanism: Any,
+) -> None:
+    """Warn of columns that are mostly missing or in no category, by the released counts."""
+    single, variance = combination(mechanism, 1.0).variance, combination(mechanism, 1 / weight).variance
+    n, parts, start = (float(counts[0]) / weight, variance), [], 1 + len(lacking)
+    for j, present in zip(lacking, counts[1:start].tolist(), strict=True):
+        parts.append(column_part(numbers.names[j], (present, single), n, LACKING))  # type: ignore[union-attr]
+    for name, labels in () if cells is None else zip(cells.names, cells.labels, strict=True):
+        own = counts[start : start + len(labels)] / weight
+        parts += declared_parts(name, own, len(schema[name].values), n, variance)
+        start += len(labels)
+    warn_of_mismatch(parts, labels=None)
 
 
 def _cell_counts(cells: Cells, codes: NDArray) -> list[Array]:
@@ -387,6 +410,9 @@ def _describe_numbers(
             sure = n_beyond.sum(axis=1) - _SURE_BY * math.sqrt(2 * law.variance)
             ranges = _within(numbers, ranges.lower, ranges.upper, sure <= _MOST_BEYOND * n_present)
         sums = design.power_sums(session.release(LABEL, design.sums(values, ranges)))[0]
+        # Moments of values within a range do not show whether values are at the bounds.
+        sums_of_all = np.where((ranges.lower == numbers.lower) & (ranges.upper == numbers.upper), sums.T, 0.0).T
+        warn_at_bounds(design, sums_of_all, numbers)
         of_count = combination(design.mechanism, design.powers[0])
         mean = in_units(means(design, sums), ranges.centre, ranges.half, (width,))[2].rules
         std = in_units(variances(design, sums, 0.5), np.zeros(1), ranges.half, (width,))[2].rules

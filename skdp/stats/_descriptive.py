@@ -20,7 +20,7 @@ from ..release.mismatch import warn_of_few
 from ..release.session import Theorem
 from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum, sum_over_rows
 from ._call import COUNTS, Call, Numbers, Sensitivity, numbers_of, statistic, with_and_without_delta
-from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances
+from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances, warn_at_bounds
 from ._quantiles import counted
 
 Array = NDArray[np.float64]
@@ -219,6 +219,7 @@ def _moments(call: Call, degree: int, power: float) -> Estimate:
     if numbers.may_lack:
         variance = combination(design.mechanism, design.powers[0]).variance
         warn_of_few(numbers.names, sums[:, 0], variance)
+    warn_at_bounds(design, sums, numbers)
     shape = () if numbers.single else (numbers.width,)
     found = in_units(means(design, sums), numbers.centre, numbers.half, shape)
     details: dict[str, Any] = {"count": sums[:, 0].reshape(shape)}

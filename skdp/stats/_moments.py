@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..accounting import Budget, PrivacyEvent
 from ..mechanisms import Mechanism, within_reach
 from ..release.estimates import Each, Estimate, Quotient, combination
+from ..release.mismatch import AT_BOUND, FALSE_ALARM, margin, warn_of_parts
 from ..release.session import PrivacyGuarantee, Theorem
 from ..schema.grid import scaled
 from ..sensitivity import (
@@ -466,6 +467,26 @@ def means(design: Design, sums: Array) -> tuple[Quotient, ...]:
         record = min(max(m[2] / max(m[0], 1.0) - mean**2, 0.0), 1 - mean**2)
         found.append(Quotient(m[1], m[0], design.mechanism, p[1], p[0], record, -1.0, 1.0))
     return tuple(found)
+
+
+#: A released mean that is nearer to a bound than this part of the width shows that most numbers are at the bound.
+_AT_BOUND = 1 / 128
+
+
+def warn_at_bounds(design: Design, sums: Array, numbers: Numbers) -> None:
+    """Warn of columns whose released mean is nearer to a bound than a small part of the width, beyond the noise."""
+    # Many columns are mostly 0. Therefore a bound of 0 is not named.
+    p, off = design.powers, []
+    probability = FALSE_ALARM / (2 * len(sums))
+    for name, m, ends in zip(numbers.names, sums, zip(numbers.lower, numbers.upper, strict=True), strict=True):
+        for sign, end in zip((-1, 1), ends, strict=True):
+            # The sum over records of this part of the width, less the distance from the bound.
+            form = np.zeros(len(m))
+            form[:2] = 2 * _AT_BOUND - 1, sign
+            deviation = math.sqrt(combination(design.mechanism, form @ p).variance)
+            if end and form @ m > margin(deviation, probability):
+                off.append((AT_BOUND, repr(name)))
+    warn_of_parts(off)
 
 
 def variances(design: Design, sums: Array, power: float = 1.0) -> tuple[Quotient, ...]:
