@@ -23,7 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import validate_data
 
 from ..accounting import (
     Budget,
@@ -38,7 +42,7 @@ from ..accounting import (
 from ..checks.data import check_quietly, encode_labels
 from ..checks.messages import warn
 from ..checks.params import check_classes, check_integer, check_n_jobs
-from ..checks.silence import discreet
+from ..checks.silence import discreet, silence
 from ..exceptions import BudgetWarning
 from ..mechanisms import (
     DiscreteLaplaceMechanism,
@@ -51,10 +55,12 @@ from ..mechanisms import (
 )
 from ..release.estimates import Estimate
 from ..release.mismatch import warn_of_beyond
+from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import Unit
 from ..schema.categories import entries_of
 from ..schema.mixin import declared_target, target_of, unit_of
+from ..schema.schema import columns_in_order
 from ..sensitivity import group_sensitivity
 from ._pricing import Prices, Sequence_, declared_classes, events_of, make_candidates, settle, within
 from ._scoring import (
@@ -67,7 +73,8 @@ from ._scoring import (
     spread_of,
 )
 from ._search import _numbers, encodes_tables, occurring_labels, rows_for_steps, takes_text, try_on_nothing
-from ._steps import bounds_of, labels_in, rows_of_table, schema_of, take, with_schema
+from ._stateless import columns_of
+from ._steps import bounds_of, children_of, labels_in, rows_of_table, schema_of, take, with_schema
 from ._strategies import SearchContext, Task
 
 #: Part of the budget of a cross-validation for the evaluation. The fits have the rest.
@@ -164,6 +171,30 @@ def _fact_of(estimator: Any, name: str) -> Any:
     if found is None and isinstance(estimator, Pipeline):
         return _fact_of(estimator.steps[-1][1], name)
     return found
+
+
+def _check_columns(estimator: Any, X: Any) -> None:
+    """Refuse a table whose names or number of columns do not fit the fitted model, from its columns alone."""
+    reader, nothing = estimator, take(X, np.arange(0))
+    while isinstance(reader, Pipeline | FrozenEstimator) or hasattr(reader, "best_estimator_"):
+        if isinstance(reader, Pipeline):
+            reader = next(step for _, step in reader.steps if not (step is None or isinstance(step, str)))
+        else:
+            reader = reader.estimator if isinstance(reader, FrozenEstimator) else reader.best_estimator_
+    if (schema := schema_of(reader)) is not None:
+        columns_in_order(schema, nothing)
+    elif isinstance(reader, ColumnTransformer) and hasattr(X, "columns") and hasattr(reader, "feature_names_in_"):
+        # It finds columns by name, and does not need those that it drops.
+        if hasattr(X, "iloc"):
+            named = nothing.reindex(columns=reader.feature_names_in_)
+            read = [columns_of(named, own) for _, step, own in reader.transformers_ if str(step) != "drop"]
+            if lacking := {name for frame in read for name in frame.columns} - set(X.columns):
+                raise ValueError(f"X lacks columns of the model: {', '.join(map(repr, sorted(lacking)))}")
+    elif isinstance(reader, DPEstimatorMixin | ColumnTransformer) or not (
+        children_of(reader) or get_tags(reader).no_validation
+    ):
+        with silence():
+            validate_data(reader, nothing, reset=False, skip_check_array=True)
 
 
 def _table_mechanism(whole: Budget, share: float, sensitivity: float, size: int) -> tuple[Mechanism, PrivacyEvent]:
@@ -313,6 +344,7 @@ def private_score(
     X = X.tocsr() if hasattr(X, "tocsr") else X
     if X.shape[0] != len(targets):
         raise ValueError("X and y must have the same number of rows")
+    _check_columns(estimator, X)
     # A row that is in no cell for any model must not replace another row of its group.
     in_some_cell = None if numbers is None else measure.possible(coded) > 0
     rows, coded, members = unit.members(numbers, np.arange(len(coded)), coded, in_some_cell)

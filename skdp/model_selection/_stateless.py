@@ -280,7 +280,7 @@ def _before_private(step: Any, X: Any) -> Any:
             _before_private(child, X)
         return None
     for _, child, columns in step.transformers:
-        _before_private(child, _columns_of(X, columns))
+        _before_private(child, columns_of(X, columns))
     return None
 
 
@@ -290,7 +290,7 @@ def _has_private(step: Any) -> bool:
     return is_private(step) or (type(step) in _COMPOSED and any(_has_private(child) for _, child in _children(step)))
 
 
-def _columns_of(X: Any, columns: Any) -> Any:
+def columns_of(X: Any, columns: Any) -> Any:
     """Return columns as a ColumnTransformer reads them."""
     columns = columns(X) if callable(columns) else columns
     if not hasattr(X, "iloc"):

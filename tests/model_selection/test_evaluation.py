@@ -10,6 +10,7 @@ from scipy import sparse, stats
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone, is_regressor
 from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
     accuracy_score,
@@ -23,7 +24,7 @@ from sklearn.metrics import (
     recall_score,
     roc_auc_score,
 )
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import skdp
@@ -32,6 +33,7 @@ from skdp import (
     BoundsScaler,
     BudgetAccountant,
     DPAdditiveClassifier,
+    DPAdditiveRegressor,
     DPGridSearchCV,
     FunctionalMechLinReg,
     ObjPertLogReg,
@@ -44,11 +46,12 @@ from skdp.exceptions import (
     SchemaMismatchWarning,
     SeededNoiseWarning,
 )
-from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, Mechanism
+from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism
 from skdp.model_selection import private_cross_val_score, private_score
 from skdp.model_selection._scoring import LEVELS, make_score, make_table
 from skdp.model_selection._stateless import _TREES, is_exact
-from skdp.preprocessing import private_quantiles
+from skdp.preprocessing import TableEncoder, private_quantiles
+from skdp.schema import Category, Number, Schema
 from skdp.synthetic import HistogramClassifier
 from tests.linear_model.data import blobs
 from tests.model_selection.stubs import NoisyCount, UnknownCost, records
@@ -266,9 +269,12 @@ def test_each_is_charged_and_close(model, metric, delta):
 @pytest.mark.sample(every=3)
 def test_one_record_changes_the_table_by_no_more_than_is_claimed(model, metric, monkeypatch):
     tables, claims = [], []
-    for kind in Mechanism.__subclasses__():
-        if kind.__name__ == "DiscreteLaplaceMechanism":
-            monkeypatch.setattr(kind, "release", lambda self, value, stream: tables.append(np.array(value)) or value)
+
+    def release(self, value, stream):
+        tables.append(np.array(value))
+        return value
+
+    monkeypatch.setattr(DiscreteLaplaceMechanism, "release", release)
     rng = np.random.default_rng(0)
     rows, labels = X[:30], np.concatenate([Y[:25], [7] * 5])
     extreme = [50.0 * model.coef_[0], -50.0 * model.coef_[0]]
@@ -588,6 +594,52 @@ def test_lists_of_text_are_refused_before_the_charge():
     with pytest.raises(ValueError, match="numeric"):
         private_score(public, [[0.0], ["1"]], [0, 1], accountant=accountant)
     assert len(accountant) == 0
+
+
+def judged():
+    """Fitted models of the columns a and b, with rows and targets, and whether they select from wider tables."""
+    frame = pd.DataFrame({"a": X[:100, 0], "b": np.where(X[:100, 1] > 0, "x", "y")})
+    numbers, columns = pd.DataFrame(X[:100, :2], columns=["a", "b"]), {"a": Number(-5, 5), "b": Category(["x", "y"])}
+    schema, of_numbers = Schema(columns, target=Category([0, 1])), Schema(columns, target=Number(-5, 5))
+    encoded, alone = ObjPertLogReg(data_norm=2.0, classes=[0, 1]), ObjPertLogReg(data_norm=3.0, classes=[0, 1])
+    named = ColumnTransformer([("a", "passthrough", ["a"]), ("b", "passthrough", slice("b", "b"))])
+    for estimator, rows, target in [
+        (DPAdditiveClassifier(schema=schema), frame, Y[:100]),
+        (ObjPertLogReg(schema=schema), frame, Y[:100]),
+        (make_pipeline(TableEncoder(schema), encoded), frame, Y[:100]),
+        (DPAdditiveRegressor(schema=of_numbers), frame, X[:100, 0]),
+        (DPGridSearchCV(ObjPertLogReg(schema=schema), {"C": [0.1, 1.0]}), frame, Y[:100]),
+        (alone, numbers, Y[:100]),
+        (make_pipeline("passthrough", BoundsScaler((-5, 5)), alone), numbers, Y[:100]),
+        (LogisticRegression(), numbers, Y[:100]),
+        (make_pipeline(named, LogisticRegression()), numbers, Y[:100]),
+    ]:
+        fitted = estimator.fit(rows, target)
+        selects = isinstance(fitted, Pipeline) and isinstance(fitted[0], ColumnTransformer)
+        yield fitted, rows, target, selects
+    yield FrozenEstimator(make_pipeline("passthrough", fitted)), rows, target, True
+
+
+def test_columns_that_do_not_fit_the_model_are_refused_before_the_charge():
+    for fitted, rows, target, selects in judged():
+        metric = "neg_mean_absolute_error" if is_regressor(fitted) else "accuracy"
+        words = {"metric": metric, "epsilon": 30.0, "random_state": 0, "bounds_y": (-5, 5)}
+        accountant = BudgetAccountant(100.0)
+        for wrong in (
+            rows.rename(columns={"a": "A"}),
+            rows[["a"]],
+            rows.to_numpy()[:, :1],
+            np.hstack([rows.to_numpy()] * 2),
+            rows.assign(c=1.0),
+        ):
+            if selects and "c" in getattr(wrong, "columns", []):
+                # It takes its columns from a wider table.
+                private_score(fitted, wrong, target, **words)
+                continue
+            with pytest.raises(ValueError, match=r"feature|column"):
+                private_score(fitted, wrong, target, accountant=accountant, **words)
+        assert len(accountant) == 0
+        assert private_score(fitted, rows, target, **words).value > (-1.5 if is_regressor(fitted) else 0.4)
 
 
 def test_refusals(model, regressor):
