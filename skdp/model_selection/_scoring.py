@@ -376,6 +376,11 @@ def check_metric(metric: object, estimator: Any) -> str:
     """Return the metric if it is one of the names, or refuse it with those that the estimator can have."""
     of_labels, of_numbers = (*CLASSIFICATION, *FROM_TABLES, *TABLES), REGRESSION
     if isinstance(metric, str) and metric in (*of_labels, *of_numbers):
+        if is_regressor(estimator) and metric in of_labels:
+            raise ValueError(
+                f"metric={metric!r} is for classifiers, and {type(estimator).__name__} is a regressor. Set metric to "
+                f"{' or '.join(map(repr, of_numbers))}. The budget was not charged"
+            )
         return metric
     kind = "classifier" if is_classifier(estimator) else "regressor" if is_regressor(estimator) else "model"
     names = {"classifier": of_labels, "regressor": of_numbers}.get(kind, (*of_labels, *of_numbers))
