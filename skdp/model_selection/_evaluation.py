@@ -27,7 +27,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..accounting import (
     Budget,
@@ -310,6 +310,8 @@ def private_score(
     >>> 0.8 < low < float(accuracy) < high
     True
     """
+    if isinstance(estimator, DPEstimatorMixin):
+        check_is_fitted(estimator)
     check_metric(metric, estimator)
     metric = _without_weights(metric, label_weights)
     check_accountant(accountant)

@@ -649,6 +649,7 @@ def test_refusals(model, regressor):
         (lambda: private_score(regressor, X, Y, metric="confusion_matrix"), "for classifiers"),
         (lambda: private_score(regressor, X, Y), "^metric='accuracy' is for classifiers, .*'neg_mean_squared_error'"),
         (lambda: private_score(model, X, Y[:-1]), "same number"),
+        (lambda: private_score(clone(model), X, Y), "is not fitted yet"),
         (lambda: private_score(model, X, Y, metric="histogram", n_bins=1), "n_bins"),
         (lambda: private_score(model, X, Y, metric="balanced_accuracy", label_weights={0: 1}), "label_weights"),
         (lambda: private_cross_val_score(model, X, Y, cv=1), "cv"),
