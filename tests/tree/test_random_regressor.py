@@ -168,7 +168,7 @@ def test_declared_codes_that_do_not_occur_are_noticed():
     X, y = numbers(3000)
     frame = pd.DataFrame(X, columns=list("abcd"))
     model = regressor(epsilon=3.0, delta=1e-5, max_features=1)
-    with pytest.warns(SchemaMismatchWarning, match="of the column 'b'"):
+    with pytest.warns(SchemaMismatchWarning, match="the column 'b'"):
         model.fit(frame.assign(b=9.0), y)
 
 

@@ -16,7 +16,6 @@ from scipy.optimize import brentq
 
 from skdp import ObjPertLogReg, ObjPertSVC, OutputPertLogReg, OutputPertSVC
 from skdp.accounting import binary_log_loss, gaussian_epsilon, huber_hinge, multinomial_log_loss
-from skdp.additive import _engines
 from skdp.linear_model import _output_perturbation
 from skdp.linear_model._objective_perturbation import ObjectivePerturbation
 from skdp.mechanisms import GammaMechanism
@@ -145,7 +144,7 @@ def problems(model, data):
 
         return minimizer
 
-    with replaced(regularised, "certified_minimizer", noted), replaced(_engines, "certified_minimizer", noted):
+    with replaced(regularised, "certified_minimizer", noted):
         model.fit(*data)
     return found
 
