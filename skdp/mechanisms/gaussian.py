@@ -8,7 +8,7 @@ lattice point and :math:`Z` is post-processing. Both integers are exact, and so 
 Gaussian mechanism. Theorem (Balle and Wang 2018, theorem 8; Dong, Roth and Su 2022, theorem 2.7). If neighbouring data
 sets change :math:`f \in \mathbb{R}^p` by at most :math:`\Delta` in L2 norm, then :math:`f + N(0, \sigma^2 I)` is
 exactly :math:`\mu`-GDP for :math:`\mu = \Delta/\sigma`, and :math:`(\varepsilon, \delta_G(\varepsilon; \mu))`-DP for
-every :math:`\varepsilon` (see :mod:`skdp.accounting`).
+every :math:`\varepsilon` (see ``skdp.accounting``).
 
 L2 mechanism, without delta. Theorem (Chaudhuri, Monteleoni and Sarwate 2011; Hardt and Talwar 2010). If neighbouring
 data sets change :math:`f \in \mathbb{R}^p` by at most :math:`\Delta` in L2 norm, then :math:`f + z` with density
