@@ -114,7 +114,7 @@ def check_steps(estimator: Any, name: str = "", *, searched: bool = True, dense:
     ):
         return
     elif type(estimator) not in _STATELESS:
-        # A search takes no imputer, and a private pipeline no random features, whatever their parameters are.
+        # No parameters make a search accept an imputer, or a private pipeline accept random features.
         refused = searched or (type(estimator) in ONLY_COLUMNS and type(estimator) not in EXACT_IF_NOTHING_IS_LEARNED)
         raise ValueError(
             f"{title} is not private, and not known to map each row by itself: it may learn from the data, choose by "
