@@ -20,23 +20,20 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 HARNESS = ROOT / "examples" / "benchmarks" / "harness"
 MODULES = (
-    *("bench", "bench_tables", "headline", "history", "methods", "report", "report_tables", "results", "scores"),
+    *(
+        "bench",
+        "bench_tables",
+        "headline",
+        "history",
+        "many_tables",
+        "methods",
+        "report",
+        "report_tables",
+        "results",
+        "scores",
+    ),
     *("speed_summary", "summary", "tables", "tasks", "worker"),
 )
-
-#: Rows of the table of README, and the figures that they quote.
-README_ROWS = {
-    "`DPAdditiveClassifier`, schema": "DPAdditiveClassifier (schema)/1e-5",
-    "`DPAdditiveClassifier`, bounds only": "DPAdditiveClassifier/1e-5",
-    "`DPRandomTree`": "DPRandomTree/1e-5",
-    "`DPNaiveBayes`": "DPNaiveBayes/1e-5",
-    "`DPNaiveBayes`, delta 0": "DPNaiveBayes/0",
-    "`ObjPertLogReg`": "ObjPertLogReg/1e-5",
-    "DP-SGD (Opacus), tuned": "opacus linear (tuned)/1e-5",
-    "DP-EBM (interpret)": "interpret DPExplainableBoostingClassifier/1e-5",
-    "diffprivlib naive Bayes, delta 0": "diffprivlib GaussianNB (ordinal)/0",
-    "diffprivlib logistic regression, delta 0": "diffprivlib LogisticRegression/0",
-}
 
 
 @pytest.fixture(scope="module")
@@ -192,49 +189,48 @@ def committed(harness):
 
 
 def test_the_picture_of_readme_shows_the_results(harness):
-    described = harness.headline.described(committed(harness)[0])
+    described = harness.many_tables.described(harness.many_tables.cells())
     for kind in ("light", "dark"):
-        picture = (harness.results.FOLDER.parent / "_static" / f"adult_{kind}.svg").read_text(encoding="utf-8")
-        found = re.search("<dc:description>(.*?)</dc:description>", picture, re.DOTALL).group(1)
-        assert html.unescape(found) == described, "make bench-report draws the picture anew"
+        picture = (harness.results.FOLDER.parent / "_static" / f"tables_{kind}.svg").read_text(encoding="utf-8")
+        description = re.search("<dc:description>(.*?)</dc:description>", picture, re.DOTALL).group(1)
+        assert html.unescape(description) == described, "make bench-report draws the picture anew"
 
 
 def test_readme_quotes_the_results(harness):
-    """Every figure of the table of README, and its number of cells, are those of the committed results."""
-    figures = harness.headline.figures(*committed(harness))
+    """The table of README and its counts are those of the committed results."""
+    cells = harness.many_tables.cells()
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = [[cell.strip() for cell in line.strip("| \n").split("|")] for line in text.splitlines()]
-    heads = [i for i, row in enumerate(rows) if row[0] == "Accuracy / AUC on Adult"]
-    assert len(heads) == 1, "the table is not found"
-    epsilons = [head.removeprefix("ε ") for head in rows[heads[0]][1:]]
-    seen = []
-    for label, *cells in rows[heads[0] + 2 :]:
-        if label not in README_ROWS:
-            assert not cells
-            break
-        seen.append(label)
-        place = f"adult/{README_ROWS[label]}"
-        for epsilon, cell in zip(epsilons, cells, strict=True):
-            quoted = (figures[f"{place}/{metric}/{epsilon}"] for metric in ("accuracy", "auc"))
-            assert cell == " / ".join(quoted), (label, epsilon)
-    assert seen == list(README_ROWS)
-    assert f"{figures['cells/first']} of {figures['cells']} cells" in " ".join(text.split())
+    table = [f"| {' | '.join(row)} |" for row in (harness.many_tables.HEADER, *harness.many_tables.rows(cells))]
+    lines = text.splitlines()
+    start = lines.index(table[0])
+    assert [lines[start], *lines[start + 2 : start + 1 + len(table)]] == table
+    counts = harness.many_tables.figures(cells)
+    words = " ".join(text.split())
+    assert f"ahead in {counts['tables/ahead']} of {counts['tables/cells']} cases" in words
+    assert f"clearly in {counts['tables/clear']}" in words
+
+
+def figures_of_pages(harness):
+    """All figures that pages may quote."""
+    table, _ = committed(harness)
+    scores = harness.headline.scores(table, harness.report.families_of_methods())
+    return harness.headline.figures(table, scores, harness.many_tables.cells())
 
 
 def test_pages_quote_figures_that_there_are(harness):
-    figures = harness.headline.figures(*committed(harness))
+    figures = figures_of_pages(harness)
     pages = [page for page in (ROOT / "docs").rglob("*.rst") if not {"_build", "generated"} & set(page.parts)]
     quoted = {key for page in pages for key in re.findall(r":figure:`(.*?)`", page.read_text(encoding="utf-8"))}
     assert len(quoted) > 4
     assert not quoted - set(figures)
 
 
-def test_a_score_counts_every_cell_once(harness, lost):
+def test_a_fit_is_one_contest(harness, lost):
     table = harness.summary.entries(harness.results.read(lost / "utility.csv"))
     families = harness.report.families_of_methods()
     (score,) = harness.headline.scores(table, families)
-    # Three metrics at two epsilons, on two splits only, so that nothing can be told apart.
-    assert (score.name, score.won, score.tied, score.lost) == ("diffprivlib", 0, 6, 0)
+    # One deciding score at two epsilons, on two splits only, so that nothing can be told apart.
+    assert (score.name, score.won, score.tied, score.lost) == ("diffprivlib", 0, 2, 0)
 
 
 def test_splits_that_one_side_lacks_do_not_decide(harness, tmp_path):

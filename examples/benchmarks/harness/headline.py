@@ -1,4 +1,4 @@
-"""The figures that the documentation quotes, the picture of its home page, and wins and losses by peer."""
+"""The figures that the documentation quotes, the picture of its home page, and contests won and lost by peer."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import dataclass
 
+import many_tables
 import summary
 from results import csv_table, delta_text, figure
 from tasks import DELTA, TASKS
@@ -27,34 +28,11 @@ METRICS = {
 }
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line of the picture: the best of some methods at each epsilon."""
-
-    label: str
-    library: str
-    methods: tuple[str, ...]  # empty for all of the library
-    delta: float
-    color: str
-    marker: str
-    dashes: str = "-"
+#: The score that decides a contest, so that a fit counts once. A scaler is no model, and has no contest.
+DECIDING = {"classification": "auc", "regression": "r2", "clustering": "inertia", "components": "captured"}
 
 
-LINES = (
-    Line("DPAdditiveClassifier, schema", "skdp", ("DPAdditiveClassifier (schema)",), DELTA, BLUE, "o"),
-    Line("DPAdditiveClassifier, bounds only", "skdp", ("DPAdditiveClassifier",), DELTA, BLUE, "o", "--"),
-    Line("DPNaiveBayes, δ = 0", "skdp", ("DPNaiveBayes",), 0.0, GREEN, "s"),
-    Line("tuned DP-SGD (Opacus)", "opacus", (), DELTA, ORANGE, "^"),
-    Line("DP-EBM (interpret)", "interpret", (), DELTA, PURPLE, "D"),
-    Line("best of diffprivlib, δ = 0", "diffprivlib", (), 0.0, VERMILION, "v"),
-)
-CEILINGS = (
-    ("boosted trees, not private", "HistGradientBoostingClassifier", ":"),
-    ("logistic regression, not private", "LogisticRegression (C=1)", "-."),
-)
-
-
-def figures(table, found):
+def figures(table, scores, of_tables=()):
     """All that the documentation may quote, by key: ``task/method/delta/metric/epsilon``."""
     quoted = {}
     for (task, metric), methods in table.items():
@@ -65,9 +43,9 @@ def figures(table, found):
                     place = "not private" if math.isinf(epsilon) else f"{delta_text(delta)}/{metric}/{epsilon:g}"
                     key = f"{task}/{name}/{place}" + ("" if math.isfinite(epsilon) else f"/{metric}")
                     quoted[key] = figure(entry.mean)
-    of_any = [c for c in found if c.family == summary.ANY]
-    quoted["cells"], quoted["cells/first"] = f"{len(of_any):,}", f"{sum(not c.lost for c in of_any):,}"
-    return quoted
+    for key in ("total", "won", "tied", "lost"):
+        quoted[f"contests/{key}"] = f"{sum(getattr(score, key) for score in scores):,}"
+    return {**quoted, **many_tables.figures(of_tables)}
 
 
 def table_of(table, name, titles):
@@ -84,25 +62,6 @@ def table_of(table, name, titles):
                 rows.append([title, delta_text(delta), *cells])
     header = ["", "δ", *(f"ε {e:g}" for e in epsilons)]
     return csv_table(f"{name} in the benchmark", header, rows)
-
-
-def points(table, line, metric="accuracy"):
-    """Epsilons, and the means of a line on Adult."""
-    found = {}
-    for (library, method, delta), by_epsilon in table["adult", metric].items():
-        if library == line.library and delta == line.delta and (not line.methods or method in line.methods):
-            for epsilon, entry in by_epsilon.items():
-                if entry.by_split:
-                    found[epsilon] = max(found.get(epsilon, 0.0), entry.mean)
-    return dict(sorted(found.items()))
-
-
-def described(table):
-    """What the picture shows, as a text in its file, so that a test can compare it with the results."""
-    shown = {line.label: {f"{e:g}": figure(v) for e, v in points(table, line).items()} for line in LINES}
-    for label, method, _ in CEILINGS:
-        shown[label] = figure(table["adult", "accuracy"]["scikit-learn", method, 0.0][math.inf].mean)
-    return json.dumps(shown, ensure_ascii=False)
 
 
 def style(dark):
@@ -137,26 +96,6 @@ def pair(draw, folder, name, description=""):
             pyplot.close(drawing)
 
 
-def accuracy_on_adult(table, dark):
-    """Accuracy against epsilon: the picture of the home page."""
-    from matplotlib import pyplot
-
-    drawing, axis = pyplot.subplots(figsize=(6, 4.6), layout="constrained")
-    for line in LINES:
-        known, color = points(table, line), shade(line.color, dark)
-        look = {"color": color, "marker": line.marker, "linestyle": line.dashes, "linewidth": 2}
-        axis.plot(list(known), list(known.values()), label=line.label, **look)
-    for label, method, dashes in CEILINGS:
-        mean = table["adult", "accuracy"]["scikit-learn", method, 0.0][math.inf].mean
-        axis.axhline(mean, color=shade("black", dark), linestyle=dashes, linewidth=1.2, label=label)
-    epsilons = [0.1, 0.5, 1, 3, 10]
-    axis.set(xscale="log", xlabel="ε (smaller is more private)", ylabel="test accuracy on Adult")
-    axis.set_xticks(epsilons, [f"{e:g}" for e in epsilons])
-    axis.minorticks_off()
-    drawing.legend(loc="outside lower center", ncols=2, fontsize=9.5, columnspacing=1.2, handlelength=2.2)
-    return drawing
-
-
 @dataclass(frozen=True)
 class Score:
     """Numbers of cells that are won, not told apart, and lost against one peer."""
@@ -180,15 +119,19 @@ PEERS = (
 
 
 def scores(table, families):
-    """The best of skdp against the best of each peer, at the delta of the peer."""
-    found = []
+    """The best of skdp against the best of each peer, at the delta of the peer: one contest a data set and epsilon."""
+    by_peer = []
     for name, library, delta in PEERS:
-        own = {place: {m: by for m, by in of.items() if m[0] in ("skdp", library)} for place, of in table.items()}
-        cells = [c for c in summary.contests(own, families) if c.family == summary.ANY and c.delta == delta]
+        decisive = {
+            (task, metric): {m: by_epsilon for m, by_epsilon in methods.items() if m[0] in ("skdp", library)}
+            for (task, metric), methods in table.items()
+            if metric == DECIDING.get(TASKS[task].kind)
+        }
+        cells = [c for c in summary.contests(decisive, families) if c.family == summary.ANY and c.delta == delta]
         clear = [c for c in cells if c.clear]
         lost = sum(c.lost for c in clear)
-        found.append(Score(name, len(clear) - lost, len(cells) - len(clear), lost))
-    return [score for score in found if score.total]
+        by_peer.append(Score(name, len(clear) - lost, len(cells) - len(clear), lost))
+    return [score for score in by_peer if score.total]
 
 
 def wins_and_losses(found, dark):
@@ -209,7 +152,7 @@ def wins_and_losses(found, dark):
     for i, score in enumerate(found):
         text = f"{score.name}: {score.won} better, {score.tied} not told apart, {score.lost} worse"
         axis.text(0, i - 0.32, text, va="bottom", fontsize=10)
-    axis.set(ylim=(len(found) - 0.6, -0.75), xlim=(0, 100), xlabel="% of the cells of the benchmark")
+    axis.set(ylim=(len(found) - 0.6, -0.75), xlim=(0, 100), xlabel="% of the contests with this peer")
     axis.set_yticks([])
     axis.grid(False)
     axis.spines["left"].set_visible(False)
@@ -217,14 +160,21 @@ def wins_and_losses(found, dark):
     return drawing
 
 
-def write(table, found, families, titles, output, static=None):
+def write(table, families, titles, output, static=None):
     """Write the figures and the pictures of wins and losses; the committed picture too, if its folder is given."""
     output.mkdir(parents=True, exist_ok=True)
-    (output / "figures.json").write_text(json.dumps(figures(table, found), indent=0, ensure_ascii=False))
+    by_peer, of_tables = scores(table, families), many_tables.cells()
+    quoted = figures(table, by_peer, of_tables)
+    (output / "figures.json").write_text(json.dumps(quoted, indent=0, ensure_ascii=False))
+    (output / "tables.inc").write_text(many_tables.for_page(of_tables))
     for name in {method.split(" (")[0] for of in table.values() for library, method, _ in of if library == "skdp"}:
         (output / f"{name}.inc").write_text(table_of(table, name, titles))
-    by_peer = scores(table, families)
     if by_peer:
         pair(lambda dark: wins_and_losses(by_peer, dark), output, "wins")
     if static is not None:
-        pair(lambda dark: accuracy_on_adult(table, dark), static, "adult", described(table))
+        colors = (BLUE, VERMILION, "black")
+
+        def draw(dark):
+            return many_tables.picture(of_tables, [shade(color, dark) for color in colors])
+
+        pair(draw, static, "tables", many_tables.described(of_tables))

@@ -225,10 +225,8 @@ def short_list(found, reasons):
         lost = [c for c in cells if c.lost]
         clear = sum(c.clear for c in lost if c.ours is not None)
         none = sum(c.ours is None for c in lost)
-        text = (
-            f"**{title}.** In {len(cells)} cells a peer has a figure. skdp is first in {len(cells) - len(lost)}, and "
-        )
-        text += f"not in {len(lost)}: clearly in {clear}"
+        text = f"**{title}.** In {len(cells)} cells a peer has a figure. The mean of skdp is first in "
+        text += f"{len(cells) - len(lost)}, and not in {len(lost)}: clearly in {clear}"
         text += f", because it has no such method in {none}.\n" if none else ".\n"
         parts.append(text)
         if lost:
@@ -330,7 +328,7 @@ def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS, static=
     epsilons = epsilons_of(table)
     found = summary.contests(table, families)
     known = summary.read_reasons(reasons)
-    headline.write(table, found, families, NAMES, output, static)
+    headline.write(table, families, NAMES, output, static)
     (output / "lost.inc").write_text(short_list(found, known))
     for kind, title in KINDS.items():
         if any(TASKS[task].kind == kind for task, _ in table):

@@ -90,7 +90,7 @@ class Contest:
     task: str
     metric: str
     family: str
-    delta: float  # methods with this delta, or less
+    delta: float  # of the peer; methods of skdp with this delta, or less
     epsilon: float
     ours: tuple | None  # (library, method, delta), None if there is none
     our_mean: float | None
@@ -133,7 +133,7 @@ def best(candidates, metric):
 
 
 def contests(table, families):
-    """Return every cell with a figure of a peer. `families` maps (library, method) to a family."""
+    """Return every cell with a figure of a peer of its delta. `families` maps (library, method) to a family."""
     found = []
     for (task, metric), methods in table.items():
         private = {m: by_epsilon for m, by_epsilon in methods.items() if m[0] != "scikit-learn"}
@@ -141,11 +141,11 @@ def contests(table, families):
         kinds = list(dict.fromkeys(families[m[:2]] for m in private if m[0] != "skdp"))
         for family in [ANY, *kinds]:
             for delta in (0.0, DELTA):
-                members = {m: v for m, v in private.items() if m[2] <= delta and family in (ANY, families[m[:2]])}
+                members = {m: v for m, v in private.items() if family in (ANY, families[m[:2]])}
                 for epsilon in epsilons:
                     at = [(m, v[epsilon]) for m, v in members.items() if epsilon in v]
-                    ours = best([pair for pair in at if pair[0][0] == "skdp"], metric)
-                    peer = best([pair for pair in at if pair[0][0] != "skdp"], metric)
+                    ours = best([(m, entry) for m, entry in at if m[0] == "skdp" and m[2] <= delta], metric)
+                    peer = best([(m, entry) for m, entry in at if m[0] != "skdp" and m[2] == delta], metric)
                     if peer is not None:
                         found.append(contest(task, metric, family, delta, epsilon, ours, peer))
     return found
