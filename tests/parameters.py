@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from skdp.schema.mixin import TakesSchema
+from skdp.schema.encoding import TakesSchema
 
 
 class Parameters(TakesSchema, SimpleNamespace):

@@ -30,9 +30,9 @@ from skdp.exceptions import BudgetError
 from skdp.inspection import CoefficientUncertaintyDisplay
 from skdp.linear_model import ExpMechERM, OutputPertLogReg
 from skdp.mechanisms import DiscreteLaplaceMechanism, NoNoise
-from skdp.release import balance
 from skdp.release import estimator as _estimator
-from skdp.release.balance import COUNTS, LARGEST_RATIO, SHARE, balanced_weights
+from skdp.release import units
+from skdp.release.units import COUNTS, LARGEST_RATIO, SHARE, balanced_weights
 from tests.estimators import BY_GROUP, data_for, declared
 from tests.neighbours import COMPARED, MOVED, inputs, records
 from tests.test_weights import BY_LABEL, data_of, named
@@ -155,8 +155,8 @@ def test_a_record_moves_one_count_by_one(estimator):
     found = []
 
     def noted(session, source, X, y, n_classes):
-        with patch.object(balance, "balanced_weights", lambda counts, mechanism: out.min() / out):
-            found.append(balance.balance(session, source, X, y, n_classes))
+        with patch.object(units, "balanced_weights", lambda counts, mechanism: out.min() / out):
+            found.append(units.balance(session, source, X, y, n_classes))
         return found[-1]
 
     with patch.object(_estimator, "balance", noted):

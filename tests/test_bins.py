@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skdp.schema.grid import Bins
+from skdp.schema.declared import Bins
 
 RNG = np.random.default_rng(0)
 

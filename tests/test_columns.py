@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from skdp.schema.categories import Categories
 from skdp.schema.columns import Encoder, check_columns
-from skdp.schema.grid import Grid
+from skdp.schema.declared import Grid
+from skdp.schema.entries import Categories
 from tests.parameters import Parameters
 
 VALUES = [0, 4, 2, 5, -1, 2.5, np.nan, np.inf, -np.inf, 1e300, 1]

@@ -27,7 +27,7 @@ from skdp.accounting import PrivacyCost, Relation, _sqlite
 from skdp.exceptions import BudgetError, LedgerError
 from skdp.linear_model import _functional
 from skdp.mechanisms import NoiseSource
-from skdp.release import class_sums as _class_sums
+from skdp.release import counts as _counts
 from skdp.release import units as _groups
 from skdp.release.session import ReleaseSession
 from skdp.release.units import Unit, drawn_rows, group_numbers
@@ -269,7 +269,7 @@ def count_all_rows(monkeypatch):
 
 
 def noise_for_one_row(monkeypatch):
-    for module in (_class_sums, _functional, moments):
+    for module in (_counts, _functional, moments):
         monkeypatch.setattr(module, "group_sensitivity", lambda sensitivity, rows: sensitivity)
 
 

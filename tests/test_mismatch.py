@@ -43,7 +43,7 @@ from skdp.linear_model import (
 )
 from skdp.mechanisms import NoiseSource
 from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
-from skdp.release.mismatch import (
+from skdp.release.counts import (
     ENTRIES,
     ENTRIES_SHARE,
     FALSE_ALARM,

@@ -24,8 +24,7 @@ from skdp import (
 )
 from skdp.exceptions import BudgetError
 from skdp.model_selection import _strategies
-from skdp.release.progress import Progress
-from skdp.release.session import ReleaseSession
+from skdp.release.session import Progress, ReleaseSession
 from tests.ensemble.data import public_rows
 from tests.estimators import ONE_EACH, VARIANTS, data_for, declared, is_search, name_of, released
 from tests.linear_model.data import blobs

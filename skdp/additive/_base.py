@@ -20,11 +20,10 @@ from ..checks.params import check_bounds
 from ..mechanisms import coordinate_variance
 from ..parts.arrays import rowwise
 from ..release.estimator import PrivateEstimator
-from ..release.progress import CallbackSupportMixin
-from ..release.session import PrivacyGuarantee
-from ..schema.categories import read_entries
+from ..release.session import CallbackSupportMixin, PrivacyGuarantee
 from ..schema.columns import Codes, Columns, ColumnSpec, check_columns
-from ..schema.grid import Grid, check_n_bins
+from ..schema.declared import Grid, check_n_bins
+from ..schema.entries import read_entries
 from ..solvers.regularised import noise_multiplier
 from ._cells import CELLS_PER_BIN, ROUGHNESS, bins_of
 from ._engines import mechanism_of

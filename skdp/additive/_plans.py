@@ -26,7 +26,7 @@ from ..mechanisms import (
     within_reach,
 )
 from ..parts.arrays import PartedArray, folded, rowwise
-from ..release.mismatch import declared_parts, left_out, warn_of_mismatch
+from ..release.counts import declared_parts, left_out, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved, Theorem
 from ..schema.columns import Columns
 from ._cells import smoothed_shares

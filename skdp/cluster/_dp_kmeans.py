@@ -18,8 +18,7 @@ from ..checks.data import validate_quietly
 from ..checks.params import Checked, Integer, Rules, columns_of
 from ..checks.silence import DiscreetMethods
 from ..release.estimator import Records, RowsMixin, Shape
-from ..release.progress import CallbackSupportMixin
-from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..release.session import CallbackSupportMixin, PrivacyGuarantee, ReleaseSession
 from ..sensitivity import RowLattice, nearest, row_products, squared_norms
 from ._refinement import plan, refine, stages
 

@@ -26,8 +26,7 @@ from ..parts.arrays import count_rows
 from ..release import blocks as _blocks
 from ..release.blocks import attempt, block_labels, block_seeds, check_inner, over_blocks, prepared
 from ..release.estimator import Records, RowsMixin, Shape
-from ..release.progress import CallbackSupportMixin, Phases, Progress
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
+from ..release.session import CallbackSupportMixin, Phases, PrivacyGuarantee, Progress, Release, ReleaseSession, Theorem
 from ..sensitivity import SUM_BITS, RowLattice, blocks_l1, blocks_l2
 from ._dp_kmeans import DIRECTIONS, NearestCentre
 from ._refinement import deviation, noisy, plan, refine, stages, within_diagonal

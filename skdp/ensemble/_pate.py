@@ -44,8 +44,7 @@ from ..release.blocks import (
     tried,
 )
 from ..release.estimator import LabelsMixin, Records, Shape
-from ..release.progress import CallbackSupportMixin, Phases
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
+from ..release.session import CallbackSupportMixin, Phases, PrivacyGuarantee, Release, ReleaseSession, Theorem
 
 Array = NDArray[np.float64]
 

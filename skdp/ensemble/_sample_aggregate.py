@@ -52,8 +52,7 @@ from ..release.blocks import (
     tried,
 )
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
-from ..release.progress import CallbackSupportMixin, Phases
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
+from ..release.session import CallbackSupportMixin, Phases, PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import SUM_BITS
 from ._results import (
     Region,

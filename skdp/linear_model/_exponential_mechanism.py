@@ -23,8 +23,7 @@ from ..checks.params import Checked, OneOf, Or, Real, Rules, anything, check_boo
 from ..checks.silence import available_if
 from ..mechanisms import MOST_PARAMETERS, Mechanism, NoNoise, TangentPlaneMechanism, pure_share
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, Shape, TargetsMixin
-from ..release.progress import CallbackSupportMixin
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
+from ..release.session import CallbackSupportMixin, PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import augmented_norm, clip_rows
 from ..solvers.linear_descent import LinearRule, LogOdds, linear_scores
 from ..solvers.losses import (

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from ..accounting import PureEvent
 from ..checks.params import Checked
-from ..release.balance import label_counts
-from ..release.class_sums import class_sums_mechanism
+from ..release.counts import class_sums_mechanism
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
+from ..release.units import label_counts
 from ..solvers.losses import MultinomialLogLoss
 from ..solvers.objective_perturbation import effective_weight, plan, release_minimiser, shrunk
 from ..solvers.regularised import Array, Geometry, Rows, solve

@@ -22,8 +22,7 @@ from ..checks.params import By, Checked, OneOf, Or, Real, Rules, check_boolean, 
 from ..mechanisms import SampledGaussianMechanism
 from ..parts.arrays import rowwise
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, Shape
-from ..release.progress import CallbackSupportMixin
-from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..release.session import CallbackSupportMixin, PrivacyGuarantee, ReleaseSession
 from ..sensitivity import exact_row_products
 from ..solvers.calibration import Window
 from ..solvers.clipped_gradients import gradients_of

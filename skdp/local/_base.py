@@ -20,7 +20,7 @@ from ..checks.params import By, Checked, Rules, anything, check_integer, check_p
 from ..mechanisms import CategoryChannel, LocalMechanism, NoiseSource
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
-from ..schema.categories import has_one_type
+from ..schema.entries import has_one_type
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

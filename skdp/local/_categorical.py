@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..checks.params import OneOf, Rules, anything, check_boolean
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, UnaryChannel
-from ..schema.categories import Categories, check_categories, read_entries
+from ..schema.entries import Categories, check_categories, read_entries
 from ..solvers.tables import onto_simplex
 from ._base import Integers, LocalTransformer, mechanism_for
 

@@ -20,9 +20,9 @@ from ..checks.params import Checked, Integer, Real, Rules, anything, check_class
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, NoiseSource
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
-from ..schema.categories import encode_labels
 from ..schema.columns import COLUMN_RULES, Columns, Encoder, check_columns
-from ..schema.grid import MOST_CELLS
+from ..schema.declared import MOST_CELLS
+from ..schema.entries import encode_labels
 from ..solvers.tables import (
     NaiveBayesPrediction,
     by_column,

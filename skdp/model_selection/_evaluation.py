@@ -53,13 +53,13 @@ from ..mechanisms import (
     l2_mechanism,
     quantile_mechanism,
 )
+from ..release.counts import warn_of_beyond
 from ..release.estimates import Estimate
-from ..release.mismatch import warn_of_beyond
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import Unit
-from ..schema.categories import entries_of
-from ..schema.mixin import declared_target, target_of, unit_of
+from ..schema.encoding import declared_target, target_of, unit_of
+from ..schema.entries import entries_of
 from ..schema.schema import columns_in_order
 from ..sensitivity import group_sensitivity
 from ._pricing import Prices, Sequence_, declared_classes, events_of, make_candidates, settle, within

@@ -27,11 +27,17 @@ from ..checks.silence import available_if, silence
 from ..exceptions import NotEnoughDataError, PrivacyAssumptionWarning
 from ..mechanisms import NoiseSource
 from ..release.mixin import DPEstimatorMixin
-from ..release.progress import CallbackSupportMixin, Progress, with_callbacks
-from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
+from ..release.session import (
+    CallbackSupportMixin,
+    PrivacyGuarantee,
+    Progress,
+    ReleaseSession,
+    check_accountant,
+    with_callbacks,
+)
 from ..release.units import Unit
-from ..schema.categories import entries_of
-from ..schema.mixin import target_of, unit_of
+from ..schema.encoding import target_of, unit_of
+from ..schema.entries import entries_of
 from ..sensitivity import group_sensitivity
 from ._pipeline import private_again
 from ._pricing import Candidate, Prices, declared_classes, events_of, make_candidates

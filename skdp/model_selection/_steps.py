@@ -40,8 +40,8 @@ from sklearn.utils import get_tags
 from ..accounting import GROUP_SUPPORT_HINT, BudgetAccountant, check_same_unit
 from ..checks.data import is_sparse, labels_of, refuse_lazy
 from ..schema import Schema
+from ..schema.encoding import declared_target, known_classes
 from ..schema.entries import labels_by
-from ..schema.mixin import declared_target, known_classes
 from ..schema.schema import as_schema, read_rows
 
 

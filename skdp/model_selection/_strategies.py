@@ -20,8 +20,7 @@ from ..checks.silence import silence
 from ..exceptions import CertificateError, NotEnoughDataError
 from ..mechanisms import BestOfRuns, NoiseSource, draw_parts, number_of_runs
 from ..release.blocks import results_of
-from ..release.progress import Phases
-from ..release.session import Release, ReleaseSession, Theorem
+from ..release.session import Phases, Release, ReleaseSession, Theorem
 from ..release.units import ONE_RECORD, Unit
 from ._allocation import largest_admitted
 from ._pricing import Parts, Prices, Repetition, Sequence_, settle, within

@@ -21,19 +21,22 @@ from scipy.sparse import issparse
 
 from ..checks.params import Checked
 from ..mechanisms import Mechanism, is_gaussian
-from ..release.class_sums import (
+from ..release.counts import (
+    NOT_RELEASED,
     class_sums_mechanism,
+    declared_parts,
     in_real_units,
+    label_parts,
     largest_value,
     moment_bits,
     noise_scale,
     record_moments,
+    warn_of_mismatch,
 )
-from ..release.mismatch import NOT_RELEASED, declared_parts, label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, Theorem
 from ..release.units import ONE_RECORD, Unit
 from ..schema.columns import Columns, Encoder, SparseEncoder
-from ..schema.grid import scaled
+from ..schema.declared import scaled
 from ..sensitivity import by_entry, sum_over_rows, with_data
 from ..solvers.tables import exponent, table_information, table_probabilities
 

@@ -16,12 +16,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from ..accounting import GaussianEvent, PrivacyCost, PureEvent, gaussian_mu
 from ..checks.data import NUMBERS
 from ..checks.params import Checked, Integer, OneOf, Real, Rules, anything
-from ..release.class_sums import moment_weight, noise_scale
+from ..release.counts import moment_weight, noise_scale
 from ..release.estimator import GroupsMixin, LabelsMixin, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..release.units import Unit
 from ..schema.columns import COLUMN_RULES, Columns, check_columns
-from ..schema.grid import MOST_CELLS
+from ..schema.declared import MOST_CELLS
 from ..solvers.tables import NaiveBayesPrediction, by_column, check_priors
 from ._model import (
     SUMS,

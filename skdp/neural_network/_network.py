@@ -27,8 +27,7 @@ from ..checks.params import By, Checked, OneOf, Or, Real, Rules, check_integer, 
 from ..mechanisms import BitStream, SampledGaussianMechanism, rounded_normal
 from ..parts.arrays import rowwise
 from ..release.estimator import PrivateEstimator, Shape
-from ..release.progress import CallbackSupportMixin
-from ..release.session import PrivacyGuarantee, ReleaseSession, Theorem
+from ..release.session import CallbackSupportMixin, PrivacyGuarantee, ReleaseSession, Theorem
 from ..sensitivity import clip_rows, step_of, truncate
 from ..solvers.calibration import Calibration, Line
 from ..solvers.linear_descent import GRADIENTS, SCHEDULE_RULES, SamplingSchedule, positive_delta

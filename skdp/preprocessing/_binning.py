@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..checks.params import Checked, Integer, OneOf, Real, Rules, anything, check_parameters, increasing_edges, is_list
 from ..release.estimator import Records, RowsMixin, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..schema.declared import SCALES, Bins, Grid, check_grid
 from ..schema.encoding import norm_of_entries
-from ..schema.grid import SCALES, Bins, Grid, check_grid
 from ._bounds import Array, NumericTransformer, PublicTransformer, by_rows
 from ._quantiles import MOST_CELLS, QUANTILE_SCALES, QUANTILES, quantile_plan, warn_of_one_cell
 

@@ -19,8 +19,7 @@ from ..checks.messages import shown
 from ..checks.params import Bounds, By, Rules, anything, check_data_norm, check_parameters, columns_of, real_numbers
 from ..checks.silence import DiscreetMethods
 from ..release.mixin import all_or_nothing
-from ..schema.encoding import norm_of_entries
-from ..schema.mixin import TakesSchema
+from ..schema.encoding import TakesSchema, norm_of_entries
 from ..sensitivity import clip_rows, short_blocks
 
 Array = NDArray[np.float64]

@@ -18,9 +18,8 @@ from ..parts.arrays import rowwise, unchecked
 from ..parts.objects import in_parts
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import ONE_RECORD, Unit
-from ..schema.encoding import Encoding
-from ..schema.grid import SCALES, check_grid
-from ..schema.mixin import unit_of
+from ..schema.declared import SCALES, check_grid
+from ..schema.encoding import Encoding, unit_of
 from ..schema.schema import as_schema
 from ..sensitivity import cell_counts
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..checks.params import Checked, Real, Rules, check_positive, columns_of
 from ..mechanisms import Mechanism
-from ..release.class_sums import (
+from ..release.counts import (
     class_sums_mechanism,
     in_real_units,
     largest_value,
@@ -29,8 +29,8 @@ from ..release.class_sums import (
 from ..release.estimator import Records, RowsMixin, Shape
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..release.units import Unit
+from ..schema.declared import scaled
 from ..schema.encoding import norm_of_entries
-from ..schema.grid import scaled
 from ..sensitivity import sum_over_rows
 from ._bounds import Array, NumericTransformer, by_rows, inner_range
 

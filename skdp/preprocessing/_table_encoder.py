@@ -12,9 +12,8 @@ from ..checks.data import check_quietly
 from ..checks.params import check_boolean, check_choice
 from ..checks.silence import DiscreetMethods
 from ..release.mixin import all_or_nothing
-from ..schema.encoding import Encoding
+from ..schema.encoding import Encoding, declared_target
 from ..schema.entries import table_columns
-from ..schema.mixin import declared_target
 from ..schema.schema import as_frame, as_schema, columns_in_order
 
 FORMS = ("linear", "codes")

@@ -29,7 +29,7 @@ from ..checks.messages import shown
 from ..checks.silence import parts_of, quieten, silence
 from ..mechanisms import BitStream, global_generators
 from ..parts.arrays import PartedArray, divided, dumps, folded
-from .progress import Progress
+from .session import Progress
 
 #: Computes a result from rows, targets and a seed. The targets may be None.
 Computation = Callable[[NDArray, NDArray | None, int], Any]

@@ -49,12 +49,32 @@ from ..checks.params import (
 from ..exceptions import BudgetWarning
 from ..mechanisms import NoiseSource
 from ..parts.arrays import PartedArray, unchecked
-from .balance import balance, divide, first_releases, is_balanced, with_counts
-from .mismatch import check_entries
+from .counts import check_entries
 from .mixin import DPEstimatorMixin
-from .progress import Phases, Progress, with_callbacks
-from .session import PrivacyGuarantee, ReleaseSession, Reserved, check_accountant, phases_of
-from .units import MOST_ROWS_PER_GROUP, Unit, chances, check_class_weight, class_weights, relative_weights, rows_at
+from .session import (
+    Phases,
+    PrivacyGuarantee,
+    Progress,
+    ReleaseSession,
+    Reserved,
+    check_accountant,
+    phases_of,
+    with_callbacks,
+)
+from .units import (
+    MOST_ROWS_PER_GROUP,
+    Unit,
+    balance,
+    chances,
+    check_class_weight,
+    class_weights,
+    divide,
+    first_releases,
+    is_balanced,
+    relative_weights,
+    rows_at,
+    with_counts,
+)
 
 #: Classes that were remarked on because of delta=0, and the ratio of noise scales from which they are.
 _REMARKED: set[type] = set()

@@ -24,7 +24,7 @@ from ..checks.params import check_integer
 from ..checks.silence import DiscreetMethods
 from ..exceptions import BudgetError, BudgetWarning, NotEnoughDataError
 from ..parts.objects import is_collection, lowered
-from ..schema.mixin import TakesSchema
+from ..schema.encoding import TakesSchema
 from .session import PrivacyGuarantee
 
 #: Reasons why an argument or a parameter does not exist.

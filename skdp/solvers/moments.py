@@ -29,7 +29,7 @@ from ..mechanisms import (
     pure_share,
     within_reach,
 )
-from ..release.mismatch import encoded_parts, warn_of_mismatch
+from ..release.counts import encoded_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..release.units import ONE_RECORD, Unit
 from ..sensitivity import (

@@ -18,7 +18,7 @@ from ..checks.data import NUMBERS, validate_quietly
 from ..checks.params import real_numbers
 from ..checks.silence import DiscreetMethods
 from ..schema.columns import Columns, Encoder, SparseEncoder
-from ..schema.mixin import TakesSchema
+from ..schema.encoding import TakesSchema
 from ..sensitivity import with_data
 
 Array = NDArray[np.float64]

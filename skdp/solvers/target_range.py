@@ -30,7 +30,7 @@ from ..mechanisms import (
     weight_penalties,
     within_reach,
 )
-from ..release.mismatch import FALSE_ALARM, warn_of_beyond
+from ..release.counts import FALSE_ALARM, warn_of_beyond
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import group_sensitivity, sum_over_rows
 from .regularised import Scaling

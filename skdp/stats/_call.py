@@ -33,8 +33,8 @@ from ..release.estimates import combination
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import Unit
 from ..schema.declared import Category, Column, Number, cells_of, read_cells, read_numbers
+from ..schema.encoding import unit_of
 from ..schema.entries import read_column, table_columns
-from ..schema.mixin import unit_of
 from ..schema.schema import Schema, as_schema, columns_in_order
 from ..sensitivity import group_sensitivity
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget
 from ..parts.arrays import column_of, count_rows
+from ..release.counts import LACKING, column_part, declared_parts, warn_of_mismatch
 from ..release.estimates import Around, Counts, Estimate, Law, combination
-from ..release.mismatch import LACKING, column_part, declared_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, Reserved
 from ..schema.declared import Category, Number
 from ..schema.schema import as_html, as_text

@@ -15,8 +15,8 @@ from ..accounting import Budget
 from ..checks.params import check_integer
 from ..mechanisms import within_reach
 from ..parts.arrays import rowwise
+from ..release.counts import warn_of_few
 from ..release.estimates import Around, Counts, Each, Estimate, Quotient, combination
-from ..release.mismatch import warn_of_few
 from ..release.session import Theorem
 from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum, sum_over_rows
 from ._call import COUNTS, Call, Numbers, Sensitivity, numbers_of, statistic, with_and_without_delta

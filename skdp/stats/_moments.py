@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget, PrivacyEvent
 from ..mechanisms import Mechanism, within_reach
+from ..release.counts import AT_BOUND, FALSE_ALARM, margin, warn_of_parts
 from ..release.estimates import Each, Estimate, Quotient, combination
-from ..release.mismatch import AT_BOUND, FALSE_ALARM, margin, warn_of_parts
 from ..release.session import PrivacyGuarantee, Theorem
-from ..schema.grid import scaled
+from ..schema.declared import scaled
 from ..sensitivity import (
     POLYNOMIAL_BITS,
     POLYNOMIAL_ROWS,

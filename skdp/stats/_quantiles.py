@@ -16,8 +16,7 @@ from ..mechanisms import Mechanism, quantile_mechanism
 from ..parts.arrays import count_rows
 from ..release.estimates import Estimate, check_level, combination
 from ..release.session import Release, ReleaseSession, Reserved, Theorem
-from ..schema.declared import Number
-from ..schema.grid import SCALES, check_grid
+from ..schema.declared import SCALES, Number, check_grid
 from ..sensitivity import PARTS, spread_counts, sum_over_rows
 from ._call import COUNTS, Call, Numbers, Sensitivity, numbers_of, quietest, statistic, with_and_without_delta
 

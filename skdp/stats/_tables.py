@@ -15,8 +15,8 @@ from ..checks.messages import shown
 from ..checks.params import check_integer, increasing_edges, is_list
 from ..mechanisms import Mechanism, NoNoise, StabilityCounts
 from ..parts.arrays import rowwise
+from ..release.counts import table_parts, warn_of_few, warn_of_mismatch
 from ..release.estimates import Counts, Estimate, Quotient, combination
-from ..release.mismatch import table_parts, warn_of_few, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Theorem
 from ..schema.declared import Category, missing_cell, read_cells
 from ..schema.entries import read_column

@@ -24,8 +24,8 @@ from ..accounting import PrivacyCost
 from ..checks.params import Checked, Integer, OneOf, Or, Rules
 from ..mechanisms import NoiseSource, coordinate_variance, is_gaussian, within_reach
 from ..parts.arrays import in_memory, many_rows
+from ..release.counts import column_part, label_parts, warn_of_mismatch
 from ..release.estimator import PrivateEstimator, Records, Shape
-from ..release.mismatch import column_part, label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.columns import COLUMN_RULES, Columns, check_columns
 from ._base import MOST_CATEGORIES, TreeModel

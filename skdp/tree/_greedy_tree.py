@@ -21,11 +21,11 @@ from ..accounting import PrivacyCost, PrivacyEvent
 from ..checks.params import Checked, Integer, OneOf, Or, Rules, check_boolean
 from ..mechanisms import choice_mechanism, coordinate_variance, is_gaussian
 from ..parts.arrays import in_memory
+from ..release.counts import label_parts, warn_of_mismatch
 from ..release.estimator import LabelsMixin, Records, Shape
-from ..release.mismatch import label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..schema.columns import COLUMN_RULES, Columns, check_columns
-from ..schema.grid import Bins
+from ..schema.declared import Bins
 from ..sensitivity import sum_over_rows
 from ._base import MOST_CATEGORIES, TreeClassifier
 from ._outcomes import count_mechanism, leaf_counts

@@ -34,7 +34,7 @@ from ..mechanisms import (
     within_reach,
 )
 from ..parts.arrays import PartedArray, many_rows, rowwise
-from ..release.mismatch import warn_of_labels
+from ..release.counts import warn_of_labels
 from ..release.session import ReleaseSession
 from ..release.units import rows_at
 from ..sensitivity import sum_over_rows

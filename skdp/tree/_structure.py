@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..mechanisms import BitStream
-from ..schema.categories import cells_of_codes
 from ..schema.columns import Columns
-from ..schema.grid import Bins
+from ..schema.declared import Bins
+from ..schema.entries import cells_of_codes
 
 Array = NDArray[np.float64]
 

@@ -8,9 +8,9 @@ import pytest
 
 from skdp.additive._cells import bins_of, merged, merged_evenly, smoothed_shares
 from skdp.additive._features import GroupedLayout
-from skdp.schema.categories import Categories
 from skdp.schema.columns import Columns
-from skdp.schema.grid import Grid
+from skdp.schema.declared import Grid
+from skdp.schema.entries import Categories
 
 
 def columns(*sizes, declared=None):

@@ -14,9 +14,9 @@ from skdp.additive._cells import bins_of
 from skdp.additive._engines import GradientEngine
 from skdp.additive._features import CellGradients, Centred, GroupedLayout
 from skdp.additive._shrinkage import Moved
-from skdp.schema.categories import Categories
 from skdp.schema.columns import Columns
-from skdp.schema.grid import Grid
+from skdp.schema.declared import Grid
+from skdp.schema.entries import Categories
 from skdp.sensitivity import ClippedRows
 from skdp.solvers.clipped_gradients import EXACT_ROWS, ClippedGradients
 from skdp.solvers.losses import Huber, LogLoss, SoftmaxLogLoss

@@ -15,9 +15,9 @@ from skdp.additive._cells import bins_of
 from skdp.additive._engines import GradientEngine
 from skdp.additive._features import Centred, GroupedLayout
 from skdp.additive._shrinkage import Directions, Link, shrunk
-from skdp.schema.categories import Categories
 from skdp.schema.columns import Columns
-from skdp.schema.grid import Grid
+from skdp.schema.declared import Grid
+from skdp.schema.entries import Categories
 from skdp.solvers.linear_descent import probabilities
 from skdp.solvers.losses import LogLoss, SoftmaxLogLoss
 

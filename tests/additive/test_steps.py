@@ -8,9 +8,9 @@ import pytest
 from skdp.additive._cells import bins_of
 from skdp.additive._engines import LIMIT, LIMIT_OF_CLASSES, MEAN_CURVATURE, GradientEngine
 from skdp.additive._features import BLOCK, Bundles, Centred, GroupedLayout, spectrum
-from skdp.schema.categories import Categories
 from skdp.schema.columns import Columns, code_type
-from skdp.schema.grid import Grid
+from skdp.schema.declared import Grid
+from skdp.schema.entries import Categories
 from skdp.solvers.losses import LogLoss, SoftmaxLogLoss
 
 COUNTS = [np.linspace(0, 400, 16), np.array([900.0, -3.0, 2300.0]), np.full(16, 200.0), np.eye(16)[3] * 3200]

@@ -7,9 +7,9 @@ import pytest
 
 from skdp.additive import _cells, _plans
 from skdp.additive._cells import joint_cells
-from skdp.schema.categories import Categories
 from skdp.schema.columns import Columns
-from skdp.schema.grid import Grid
+from skdp.schema.declared import Grid
+from skdp.schema.entries import Categories
 
 SIZES = (2, 5, 3)
 

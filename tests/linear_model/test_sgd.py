@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from skdp import BudgetAccountant, DPSGDClassifier, DPSGDRegressor
 from skdp.accounting import GaussianEvent, SampledGaussianEvent
 from skdp.release.estimator import Records
-from skdp.release.progress import Progress
+from skdp.release.session import Progress
 from skdp.sensitivity import ExactTotal, clip_rows
 from skdp.solvers import clipped_gradients
 from skdp.solvers.clipped_gradients import ClippedGradients

@@ -14,7 +14,7 @@ from skdp.exceptions import BudgetError, ResolutionWarning, SeededNoiseWarning
 from skdp.mechanisms import NoiseSource
 from skdp.preprocessing import private_bounds, private_quantiles
 from skdp.preprocessing._quantiles import QUANTILE_SCALES
-from skdp.schema.grid import check_grid
+from skdp.schema.declared import check_grid
 
 RNG = np.random.default_rng(0)
 SKEWED = np.exp(RNG.normal(8, 2, size=(20_000, 2)))

@@ -11,7 +11,7 @@ from skdp.accounting import gaussian_mu
 from skdp.mechanisms import GaussianMechanism, NoNoise
 from skdp.preprocessing import _standard_scaler
 from skdp.preprocessing._standard_scaler import _expected_variances, _postprocess_sums, record_sums
-from skdp.release.class_sums import class_sums_mechanism, moment_weight, noise_scale
+from skdp.release.counts import class_sums_mechanism, moment_weight, noise_scale
 from tests.linear_model.data import blobs
 
 BOUNDS = ([-4.0, -6, -4, -5, -9], [4.0, 5, 6, 5, 7])

@@ -15,7 +15,7 @@ from skdp import (
     NoisyHistogram,
 )
 from skdp.linear_model import _functional
-from skdp.release import class_sums as _class_sums
+from skdp.release import counts as _counts
 from skdp.release import units as _groups
 from skdp.solvers import moments, target_range
 from tests.trust.subjects import PURE, Subject
@@ -61,7 +61,7 @@ class NoiseForOneRow:
     def __enter__(self):
         self.patches = [
             patch.object(module, "group_sensitivity", lambda sensitivity, rows: sensitivity)
-            for module in (_class_sums, _functional, moments, target_range)
+            for module in (_counts, _functional, moments, target_range)
         ]
         for one in self.patches:
             one.start()

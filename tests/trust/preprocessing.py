@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from skdp import DPQuantileBinner, DPStandardScaler, PrivateLabelSet
 from skdp.mechanisms import StabilityThreshold, stability
 from skdp.preprocessing import _quantiles, _standard_scaler, private_bounds, private_quantiles
-from skdp.release import class_sums as _class_sums
+from skdp.release import counts as _counts
 from tests.trust.choices import choices, half_noise, less_noise
 from tests.trust.groups import MOST, all_rows_count, one_row_more
 from tests.trust.subjects import ERROR, FIRST_SEED, PURE, RUNS_AT_3, Reading, Subject, recorded_epsilon, replaced
@@ -45,9 +45,9 @@ def class_sums(change):
     def breakage():
         broken = with_arguments(change)
         return patch.multiple(
-            _class_sums,
-            class_sums_l1=broken(_class_sums.class_sums_l1),
-            class_sums_l2=broken(_class_sums.class_sums_l2),
+            _counts,
+            class_sums_l1=broken(_counts.class_sums_l1),
+            class_sums_l2=broken(_counts.class_sums_l2),
         )
 
     return breakage
