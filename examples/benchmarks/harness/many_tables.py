@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 from report_tables import DECIDING, gains, is_public, is_variant, read
@@ -12,6 +14,7 @@ from results import FOLDER, csv_table, figure
 from results import read as read_rows
 from summary import best, half_width
 from tables import DELTA
+from tasks import TRAIN_SHARE
 
 PATH = FOLDER / "tables.csv"
 
@@ -37,6 +40,9 @@ RECORDS = {
 }
 PEERS = {"interpret": "DP-EBM", "opacus": "DP-SGD", "diffprivlib": "diffprivlib"}
 METRICS = {"auc": "AUC", "r2": "R²"}
+
+#: An estimator is useful if it gains this share of what it gains with the largest epsilon.
+SHARE = 0.9
 
 #: The epsilons with figures of peers, and the one of the picture.
 EPSILONS = (0.1, 1.0, 10.0)
@@ -90,7 +96,7 @@ def cells_of(task, metric, methods):
         yield Cell(task, metric, epsilon, *values)
 
 
-def figures(found):
+def figures(found, path=PATH):
     """Figures that the documentation may quote."""
     counts = {
         "": len({cell.task for cell in found}),
@@ -98,7 +104,27 @@ def figures(found):
         "/ahead": sum(cell.difference > 0 for cell in found),
         "/clear": sum(cell.difference > 0 and cell.clear for cell in found),
     }
-    return {f"tables{key}": str(count) for key, count in counts.items()}
+    quoted = {f"tables{key}": str(count) for key, count in counts.items()}
+    return quoted | {f"records/{name}": f"{n:,}" for name, n in records_needed(path).items()}
+
+
+def records_needed(path=PATH):
+    """Return, for each estimator of skdp, from how many records times epsilon on it is useful, with two digits.
+
+    That is the median over the tables of the smallest number from which on it gains nine tenths of what it gains at the
+    largest epsilon, compared with a guess.
+    """
+    numbers = defaultdict(list)
+    for (task, metric), methods in read(read_rows(path)).items():
+        for (library, name, _), by_epsilon in methods.items():
+            if library != "skdp" or metric not in DECIDING:
+                continue
+            guess = 0.5 if metric == "auc" else 0.0
+            gained = {e: by_epsilon[e].mean - guess for e in sorted(by_epsilon) if by_epsilon[e].by_split}
+            most = gained[max(gained)]
+            enough = [e for e in gained if all(gained[f] >= SHARE * most for f in gained if f >= e)]
+            numbers[name].append(TRAIN_SHARE * RECORDS[task] * enough[0])
+    return {name: round(round(median(of), 1 - math.floor(math.log10(median(of))))) for name, of in numbers.items()}
 
 
 def rows(found):
