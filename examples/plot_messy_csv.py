@@ -49,7 +49,7 @@ print(table.head(4).to_string(index=False))
 # ----------------------
 # The schema states the columns that the model may use, with bounds and categories from the form. Nothing in it is read
 # from the file. The amounts spread over several orders of magnitude, so that ratios count more than differences:
-# ``scale="log"``. The column ``number`` is not declared, because no model shall use it.
+# ``scale="log"``. The column ``number`` is not declared, because no model should use it.
 
 schema = Schema(
     {

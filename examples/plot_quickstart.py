@@ -148,7 +148,7 @@ readable = DPAdditiveClassifier(
 )
 readable.fit(train, train["income"])
 print(f"\n[4/5] A model to look at, with an accuracy of {readable.score(test, test['income']):.3f}.")
-print("      How far each column moves the score, on the average:\n")
+print("      How far each column moves the score, on average:\n")
 importances = readable.feature_importances_
 for j in np.argsort(importances)[:-8:-1]:
     print(f"  {readable.term_names_[j]:16}{importances[j]:.2f}  {'#' * round(40 * importances[j])}")

@@ -11,7 +11,7 @@ measures how many calls are needed.
 # Calls from a town
 # -----------------
 # The records are simulated: one call for each person, from a town of 10 by 10 km with six quarters. The bounds are the
-# limits of the town, which are on every map. There is money for six stations. Therefore the number of clusters is
+# limits of the town, which are on every map. The budget pays for six stations. Therefore the number of clusters is
 # public, too. Do not choose it by looking at private records. Both coordinates are in kilometres. If columns have
 # different units, scale them first by public numbers.
 
