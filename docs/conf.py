@@ -159,7 +159,7 @@ html_theme_options = {
     "logo": {"text": "skdp", "alt_text": "skdp, home"},
 }
 # Pages without others below them have the width for their tables.
-html_sidebars = {"index": [], "benchmarks": [], "getting_started": [], "which_estimator": []}
+html_sidebars = {page: [] for page in ("index", "benchmarks", "getting_started", "skdp_and_others", "which_estimator")}
 html_static_path = ["_static", str(MATHJAX)]
 html_css_files = ["skdp.css"]
 html_show_sourcelink = False
