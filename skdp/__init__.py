@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .checks.messages import provide
-
 if TYPE_CHECKING:
     from .accounting import BudgetAccountant
     from .additive import DPAdditiveClassifier, DPAdditiveRegressor
@@ -140,8 +138,6 @@ _PACKAGES = {
     "synthetic": "HistogramClassifier HistogramRegressor NoisyHistogram",
     "tree": "DPGreedyTree DPRandomTree DPRandomTreeRegressor",
 }
-provide("largest_budget", f"{__name__}.model_selection._allocation")
-provide("learning_classes", f"{__name__}.model_selection._steps")
 _MODULES = {*_PACKAGES, "audit", "datasets", "exceptions", "mechanisms"}
 _HOME = {name: package for package, names in _PACKAGES.items() for name in names.split()}
 

@@ -1,6 +1,6 @@
 """Seed the noise of every test, so that no test fails by chance.
 
-Where the library asks the operating system for random bits (`skdp.mechanisms._bits`), a test run hands it bits that
+Where the library asks the operating system for random bits (`skdp.mechanisms._base`), a test run hands it bits that
 depend on the name of the test and on SKDP_NOISE_SEED, also in place of OpenSSL's. SKDP_NOISE_SEED=fresh leaves the
 operating system's and OpenSSL's, as does the mark ``system_noise`` for a test that is about them. Child processes
 have the operating system's in any case.
@@ -18,7 +18,7 @@ import types
 import numpy as np
 import pytest
 
-from skdp.mechanisms import _bits
+from skdp.mechanisms import _base
 
 #: The variable of the environment with the seed; any text.
 VARIABLE = "SKDP_NOISE_SEED"
@@ -35,8 +35,8 @@ class Plugin:
         # A module, since the searches for leaks leave modules alone.
         seam = types.ModuleType("os")
         seam.urandom = self.urandom
-        _bits.os = seam
-        _bits.ssl = None
+        _base.os = seam
+        _base.ssl = None
         self.start("collection")
 
     def start(self, name):
@@ -57,7 +57,7 @@ class Plugin:
         if self.seed != "fresh":
             self.start(item.nodeid)
             system = item.get_closest_marker("system_noise")
-            _bits.ssl = ssl if system else None
+            _base.ssl = ssl if system else None
             if system:
                 self.generator = None
         return (yield)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from skdp.base import DPEstimatorMixin
 from skdp.release.estimator import PrivateEstimator
+from skdp.release.mixin import DPEstimatorMixin
 from tests.estimators import ONE_EACH, is_local
 
 SKDP = Path(__file__).parents[1] / "skdp"

@@ -23,8 +23,8 @@ from skdp.mechanisms import (
     LocalMechanism,
     SampledGaussianMechanism,
     TangentPlaneMechanism,
-    _normals,
     bingham,
+    gaussian,
     tangent_planes,
 )
 from skdp.mechanisms._base import from_lattice, lattice_step, to_lattice
@@ -82,9 +82,9 @@ def words_for(mechanism, steps):
         prefix = math.floor(normal * 2.0**53)
         strip, within = divmod(prefix, 2**47)
         # Of the pieces of a strip, the lowest; where the curve passes through, a height of 0 is below it.
-        head = np.flatnonzero((max(strip, ~strip) << 47 == _normals._SHIFTED_STRIP) & (_normals._RANK == 0))[0]
+        head = np.flatnonzero((max(strip, ~strip) << 47 == gaussian._SHIFTED_STRIP) & (gaussian._RANK == 0))[0]
         words.append(int(head) | within << 16 | (prefix < 0) << 63)
-        heights += [0] * int(head >= _normals._BELOW)
+        heights += [0] * int(head >= gaussian._BELOW)
     return words + heights
 
 

@@ -5,21 +5,28 @@ from ._budget import (
     GROUP_SUPPORT_HINT,
     Budget,
     Relation,
+    bounded_range_epsilon,
+    bounded_range_mu,
     check_delta,
     check_epsilon,
     check_same_unit,
-    largest_epsilon,
-    warn_of_delta,
-)
-from ._curves import (
-    bounded_range_epsilon,
-    bounded_range_mu,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
     gaussian_noise_multiplier,
+    largest_epsilon,
     pure_dp_mu,
     renyi_budget,
+    warn_of_delta,
+)
+from ._composition import largest_share
+from ._compound import (
+    ParallelEvent,
+    RepeatedSelectionEvent,
+    SampledGaussianEvent,
+    renyi_epsilon,
+    runs_parameter,
+    sampled_gaussian_mu,
 )
 from ._events import (
     ApproximateEvent,
@@ -31,7 +38,6 @@ from ._events import (
     PureEvent,
 )
 from ._loss_distribution import PrivacyLossDistribution
-from ._nested import ParallelEvent, RepeatedSelectionEvent, renyi_epsilon, runs_parameter
 from ._objective import (
     GAUSSIAN_RATIO,
     ObjectiveCurve,
@@ -41,9 +47,8 @@ from ._objective import (
     multinomial_log_loss,
     multinomial_price,
 )
+from ._parts import Part, Parts
 from ._record import Record, RecordedRelease
-from ._sampled import SampledGaussianEvent, sampled_gaussian_mu
-from ._state import Part, Parts, largest_share
 from ._view import running_totals
 
 __all__ = [

@@ -13,15 +13,15 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..checks.messages import call_provided, shown, warn
+from ..checks.params import call_above, shown, warn
 from ..checks.silence import discreet
 from ..exceptions import BudgetError, BudgetWarning, LedgerError, passing
 from ._budget import UNITS, Budget, Relation, check_delta, check_epsilon, check_same_unit, warn_of_delta
-from ._composition import RULES, Composition, DeclaredPlan, as_costs
+from ._composition import RULES, Composition, DeclaredPlan, PartKey, State, as_costs
 from ._events import PrivacyCost
+from ._parts import Parts, assign, check_names
 from ._record import Ledger, MemoryLedger, Record, RecordedRelease, check_record, rule_from_json, rule_to_json
 from ._sqlite import Seen, SQLiteLedger, open_or_create, resolve, temporary
-from ._state import PartKey, Parts, State, assign, check_names
 from ._view import LedgerView, Rule
 
 
@@ -419,7 +419,7 @@ class BudgetAccountant(LedgerView):
         if like is None:
             return self._rule.remaining(self._store.state(), int(k), self._part)
         # A package above this one handles pipelines.
-        largest: Budget = call_provided("largest_budget", self, like, int(k), n_features)
+        largest: Budget = call_above("largest_budget", self, like, int(k), n_features)
         if largest.epsilon > self.epsilon:
             warn(
                 f"epsilon={largest.epsilon:.6g} of one fit is above the ceiling of {self.epsilon:g}, because it is "

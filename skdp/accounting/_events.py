@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.messages import shown
-from ._curves import bounded_range_mu, gaussian_delta, pure_dp_mu, renyi_budget
+from ..checks.params import shown
+from ._budget import bounded_range_mu, gaussian_delta, pure_dp_mu, renyi_budget
 from ._loss_distribution import PrivacyLossDistribution, Profiles
 from ._objective import ObjectiveCurve
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from ._curves import NEGLIGIBLE_DELTA, SAFETY, gaussian_delta, gaussian_mu
+from ._budget import NEGLIGIBLE_DELTA, SAFETY, gaussian_delta, gaussian_mu
 
 #: Up to this ratio of kappa to mu, the binary log loss is mu-GDP (theorem 6 of the user guide).
 GAUSSIAN_RATIO = 3.7

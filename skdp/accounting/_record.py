@@ -19,7 +19,8 @@ from typing import Any, Protocol
 
 from ..exceptions import BudgetError, LedgerError
 from ._budget import Budget, Relation
-from ._composition import Composition, DeclaredPlan
+from ._composition import Composition, DeclaredPlan, Division, Exact, Rest, State, Sums
+from ._compound import ParallelEvent, RepeatedSelectionEvent, SampledGaussianEvent
 from ._events import (
     ApproximateEvent,
     BoundedRangeEvent,
@@ -29,10 +30,7 @@ from ._events import (
     PrivacyEvent,
     PureEvent,
 )
-from ._nested import ParallelEvent, RepeatedSelectionEvent
 from ._objective import ObjectiveCurve
-from ._sampled import SampledGaussianEvent
-from ._state import Division, Exact, Rest, State, Sums
 
 
 @dataclass(frozen=True)

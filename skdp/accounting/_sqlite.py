@@ -39,8 +39,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..checks.messages import shown
+from ..checks.params import shown
 from ..exceptions import LedgerError
+from ._composition import State
 from ._record import (
     COLUMNS,
     Record,
@@ -51,7 +52,6 @@ from ._record import (
     state_to_json,
     uninterrupted,
 )
-from ._state import State
 
 try:
     import fcntl

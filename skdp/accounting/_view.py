@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from ..exceptions import LedgerError
 from ._budget import Budget, Relation
-from ._composition import Composition, DeclaredPlan
+from ._composition import Composition, DeclaredPlan, PartKey
 from ._events import PrivacyCost
 from ._record import Ledger, Record, record_to_data, to_json
 from ._sqlite import SQLiteLedger
-from ._state import PartKey
 
 if TYPE_CHECKING:
     import pandas

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks.messages import shown
-from ..checks.params import check_boolean, check_integer
+from ..checks.params import check_boolean, check_integer, shown
 from ..mechanisms import NoiseSource
 from ._fits import as_data_set, number_of_records, take
 

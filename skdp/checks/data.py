@@ -20,9 +20,8 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from ..exceptions import PrivacyAssumptionWarning
-from ..parts.arrays import PartedArray, mapped, rowwise
-from ..parts.objects import is_collection
-from .messages import shown, warn
+from ..parts.arrays import PartedArray, is_collection, mapped, rowwise
+from .params import shown, warn
 from .silence import silence
 
 #: Types of rows for estimators that compute with them.

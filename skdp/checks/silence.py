@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if as _available_if
 
-from ..parts.objects import is_collection
+from ..parts.arrays import is_collection
 
 # Threads that silence warnings at the same time may leave them silenced. A thread may do so within its own silence.
 _LOCK = threading.RLock()

@@ -20,8 +20,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
 
 from ..accounting import PrivacyCost
-from ..checks.messages import shown
-from ..checks.params import Checked, Integer, Or, Real, Rules, anything, columns_of, real_numbers
+from ..checks.params import Checked, Integer, Or, Real, Rules, anything, columns_of, real_numbers, shown
 from ..parts.arrays import count_rows
 from ..release import blocks as _blocks
 from ..release.blocks import attempt, block_labels, block_seeds, check_inner, over_blocks, prepared

@@ -14,8 +14,7 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import check_quietly, validate_quietly
-from ..checks.messages import shown
-from ..checks.params import Checked, Integer, Or, Real, Rules, check_boolean, real_numbers
+from ..checks.params import Checked, Integer, Or, Real, Rules, check_boolean, real_numbers, shown
 from ..checks.silence import available_if
 from ..release.estimator import RowsMixin
 from ..sensitivity import (

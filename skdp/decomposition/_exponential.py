@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..accounting import BoundedRangeEvent, PrivacyCost, PrivacyEvent, PureEvent, gaussian_mu, renyi_budget
-from ..checks.messages import shown
-from ..checks.params import Checked, Real, Rules
+from ..checks.params import Checked, Real, Rules, shown
 from ..mechanisms import (
     BinghamMechanism,
     GaussianMechanism,

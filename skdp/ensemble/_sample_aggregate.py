@@ -22,7 +22,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
 from ..checks.data import validate_quietly
-from ..checks.messages import shown
 from ..checks.params import (
     By,
     Checked,
@@ -37,6 +36,7 @@ from ..checks.params import (
     check_n_jobs,
     columns_of,
     real_numbers,
+    shown,
 )
 from ..checks.silence import available_if
 from ..mechanisms import GroupChoices, Mechanism, NoNoise, l2_mechanism, pure_share

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.messages import warn
-from ..checks.params import check_integer, check_positive
+from ..checks.params import check_integer, check_positive, warn
 from ..schema import Category, Number
 from ..schema.declared import MISSING_CELL as MISSING
 from ..schema.declared import grid_of

@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PureEvent, Relation, check_epsilon
 from ..checks.data import check_quietly
-from ..checks.messages import shown
-from ..checks.params import By, Checked, Rules, anything, check_integer, check_parameters
+from ..checks.params import By, Checked, Rules, anything, check_integer, check_parameters, shown
 from ..mechanisms import CategoryChannel, LocalMechanism, NoiseSource
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant

@@ -1,7 +1,6 @@
 """Private mechanisms, each in the file of its theorem. This is the only package that draws noise."""
 
-from ._base import Mechanism, NoNoise
-from ._bits import GENERATORS, BitStream, NoiseSource, OneStream, global_generators
+from ._base import GENERATORS, BitStream, Mechanism, NoiseSource, NoNoise, OneStream, global_generators
 from ._calibrated import (
     TOTAL_BITS,
     choice_mechanism,
@@ -21,18 +20,24 @@ from .channels import (
     HadamardChannel,
     KaryChannel,
     LatticeLaplaceChannel,
+    LocalMechanism,
     NumberChannel,
     UnaryChannel,
     WindowChannel,
 )
-from .discrete import DiscreteLaplaceMechanism, discrete_gaussian, discrete_laplace
+from .discrete import DiscreteLaplaceMechanism, StabilityCounts, StabilityThreshold, discrete_gaussian, discrete_laplace
 from .gaussian import GammaMechanism, GaussianMechanism, rounded_gamma_vector, rounded_normal
-from .local import LocalMechanism
 from .quantiles import ExactQuantiles, GridQuantiles, even_levels, quantile_depth, quantile_scores, weight_penalties
-from .runs import BestOfRuns, draw_parts, number_of_runs
 from .sampled_gaussian import LEAST_RATE, PoissonSampler, SampledGaussianMechanism
-from .selection import BestChoices, ExponentialMechanism, GroupChoices, PermuteAndFlip
-from .stability import StabilityCounts, StabilityThreshold
+from .selection import (
+    BestChoices,
+    BestOfRuns,
+    ExponentialMechanism,
+    GroupChoices,
+    PermuteAndFlip,
+    draw_parts,
+    number_of_runs,
+)
 from .tangent_planes import MOST_PARAMETERS, TangentPlaneMechanism
 
 __all__ = [

@@ -22,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from ._bits import BitStream
+from ._base import BitStream
 
 #: Assumed relative error of a double-precision exp or log.
 ELEMENTARY = 2.0**-46

@@ -19,7 +19,7 @@ has :math:`\mathrm{tr}\,Q^{-1} = 1`.
 
 Doubles. The law of the accepted direction depends on the matrix :math:`M` only, which is defined as the computed matrix
 of doubles. All later steps are exact: the normals are ideal and can be computed to any precision, acceptance is decided
-exactly, and :math:`v` is rounded to a lattice exactly (see :mod:`skdp.mechanisms._normals`). The remaining error is
+exactly, and :math:`v` is rounded to a lattice exactly (see :mod:`skdp.mechanisms.gaussian`). The remaining error is
 that :math:`-\frac12 v^\top (M M^\top)^{-1} v` differs from the exponent for the exact :math:`S`, by at most about
 :math:`10\, m\, 2^{-52} \|A\|`. One part in 1024 of the exponent is left unused to cover this error.
 """
@@ -34,10 +34,9 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._base import Mechanism, from_lattice
-from ._bits import BitStream
+from ._base import BitStream, Mechanism, from_lattice
 from ._exact import ELEMENTARY, digits_for, extend, filtered_bernoulli_exp
-from ._normals import Interval, LazyNormals, pad, product, squared
+from .gaussian import Interval, LazyNormals, pad, product, squared
 
 #: Directions are rounded to multiples of ``2**-LATTICE_BITS``.
 LATTICE_BITS = 24

@@ -36,8 +36,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._base import Mechanism, NoNoise
-from ._bits import BitStream
+from ._base import BitStream, Mechanism, NoNoise
 from .selection import ExponentialMechanism
 
 Levels = tuple[int, ...]

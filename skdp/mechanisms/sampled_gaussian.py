@@ -32,7 +32,7 @@ from itertools import pairwise, repeat
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._bits import BitStream
+from ._base import BitStream
 from ._exact import ELEMENTARY, digits_for, extend
 from .gaussian import RoundedMechanism
 

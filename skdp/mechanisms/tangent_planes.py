@@ -47,8 +47,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ._base import Mechanism, from_lattice
-from ._bits import BitStream
+from ._base import BitStream, Mechanism, from_lattice
 from ._exact import bernoulli_exp, uniform_below
 
 Array = NDArray[np.float64]

@@ -29,7 +29,7 @@ from ..accounting import (
     largest_epsilon,
     largest_share,
 )
-from ..checks.messages import shown
+from ..checks.params import shown
 from ..exceptions import BudgetError, PrivacyAssumptionWarning
 from ..release.session import check_accountant
 from ._steps import (

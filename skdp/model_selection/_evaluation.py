@@ -40,8 +40,7 @@ from ..accounting import (
     check_epsilon,
 )
 from ..checks.data import check_quietly, encode_labels
-from ..checks.messages import warn
-from ..checks.params import check_classes, check_integer, check_n_jobs
+from ..checks.params import check_classes, check_integer, check_n_jobs, warn
 from ..checks.silence import discreet, silence
 from ..exceptions import BudgetWarning
 from ..mechanisms import (

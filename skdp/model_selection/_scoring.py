@@ -36,8 +36,7 @@ from scipy.special import expit
 from sklearn.base import is_classifier, is_regressor
 
 from ..checks.data import encode_labels
-from ..checks.messages import shown
-from ..checks.params import check_bounds, check_integer, check_positive
+from ..checks.params import check_bounds, check_integer, check_positive, shown
 from ..checks.silence import silence
 from ..mechanisms import Mechanism
 from ..release.estimates import Around, Law, Quotient, combination

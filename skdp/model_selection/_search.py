@@ -21,8 +21,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..accounting import Budget, PrivacyCost, check_delta, check_epsilon
 from ..checks.data import FLOATS, array_quietly, check_quietly, encode_labels, label_array, validate_quietly
-from ..checks.messages import shown, warn
-from ..checks.params import check_boolean, check_choice, check_integer, check_n_jobs, check_positive
+from ..checks.params import check_boolean, check_choice, check_integer, check_n_jobs, check_positive, shown, warn
 from ..checks.silence import available_if, silence
 from ..exceptions import NotEnoughDataError, PrivacyAssumptionWarning
 from ..mechanisms import NoiseSource

@@ -39,8 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..parts.arrays import PartedArray
-from ..parts.objects import KeptObjects
+from ..parts.arrays import KeptObjects, PartedArray
 from ..sensitivity import BITS, ExactTotal, bits_left, row_products, short_blocks, step_of
 from ..solvers.losses import NetworkLoss
 

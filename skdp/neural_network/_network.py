@@ -22,8 +22,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import validate_quietly
-from ..checks.messages import shown
-from ..checks.params import By, Checked, OneOf, Or, Real, Rules, check_integer, is_list
+from ..checks.params import By, Checked, OneOf, Or, Real, Rules, check_integer, is_list, shown
 from ..mechanisms import BitStream, SampledGaussianMechanism, rounded_normal
 from ..parts.arrays import rowwise
 from ..release.estimator import PrivateEstimator, Shape

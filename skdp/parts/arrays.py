@@ -9,6 +9,7 @@ A job that holds a secret, or an object that could draw noise or charge a budget
 from __future__ import annotations
 
 import io
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -164,6 +165,13 @@ def kept(arrays: Sequence[PartedArray]) -> tuple[PartedArray, ...]:
     return tuple(PartedArray(parts, Node(i), array.meta) for i, array in enumerate(arrays))
 
 
+def is_collection(data: Any) -> bool:
+    """Return whether data are a Dask collection."""
+    dask = sys.modules.get("dask")
+    # The type is asked, because other data may raise errors that count their rows.
+    return dask is not None and hasattr(type(data), "__dask_graph__") and bool(dask.is_dask_collection(data))
+
+
 def many_rows(X: Any) -> int:
     """Return the number of rows, or a large number for arrays in parts. No result may depend on it."""
     return 2**30 if isinstance(X, PartedArray) else len(X)
@@ -259,6 +267,36 @@ def _parts_of(arrays: Sequence[Any]) -> Parts:
     if not all(isinstance(array, PartedArray) and array.parts is parts for array in arrays):
         raise TypeError("all arrays must have the same partitions")
     return parts
+
+
+class KeptObjects:
+    """One object for each part, made from its arrays; `n_rows_of` returns the number of rows of an object."""
+
+    def __init__(self, make: Callable[..., Any], arrays: tuple[PartedArray, ...], n_rows_of: Callable[[Any], int]):
+        (self._objects,) = kept((rowwise(make, *arrays),))
+        parts = self._objects.parts.n_parts
+        numbered = folded(partial(_numbered_rows, n_rows_of), [self._objects], [{"part": i} for i in range(parts)])
+        # The positions of rows and the numbers of rows are private.
+        self._ends = np.cumsum([0, *(n for _, n in sorted(numbered))])
+
+    @property
+    def without_rows(self) -> Any:
+        """The object for no rows."""
+        return self._objects.meta
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all parts."""
+        return int(self._ends[-1])
+
+    def sum(self, task: Callable[..., Any], rows: NDArray[np.intp] | None = None) -> Any:
+        """Apply a task to the object and the rows (of increasing positions) of each part, and return the sum."""
+        by_part = [None] * (len(self._ends) - 1) if rows is None else positions_by_part(rows, self._ends)
+        return folded(task, [self._objects], [{"rows": positions} for positions in by_part])
+
+
+def _numbered_rows(n_rows_of: Callable[[Any], int], made: Any, part: int) -> list[tuple[int, int]]:
+    return [(part, n_rows_of(made))]
 
 
 # Classes of noise, seeds, budgets and sessions are in these packages.

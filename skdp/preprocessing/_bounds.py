@@ -15,8 +15,17 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import FLOATS, check_quietly, validate_quietly
-from ..checks.messages import shown
-from ..checks.params import Bounds, By, Rules, anything, check_data_norm, check_parameters, columns_of, real_numbers
+from ..checks.params import (
+    Bounds,
+    By,
+    Rules,
+    anything,
+    check_data_norm,
+    check_parameters,
+    columns_of,
+    real_numbers,
+    shown,
+)
 from ..checks.silence import DiscreetMethods
 from ..release.mixin import all_or_nothing
 from ..schema.encoding import TakesSchema, norm_of_entries

@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from ..accounting import check_delta, check_epsilon
 from ..checks.data import FLOATS, check_quietly
-from ..checks.messages import shown, warn
-from ..checks.params import check_integer
+from ..checks.params import check_integer, shown, warn
 from ..checks.silence import discreet
 from ..exceptions import ResolutionWarning
 from ..mechanisms import NoiseSource, quantile_mechanism
+from ..parts import in_parts
 from ..parts.arrays import rowwise, unchecked
-from ..parts.objects import in_parts
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import ONE_RECORD, Unit
 from ..schema.declared import SCALES, check_grid

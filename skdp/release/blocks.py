@@ -25,7 +25,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..checks.messages import shown
+from ..checks.params import shown
 from ..checks.silence import parts_of, quieten, silence
 from ..mechanisms import BitStream, global_generators
 from ..parts.arrays import PartedArray, divided, dumps, folded

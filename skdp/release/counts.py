@@ -53,7 +53,7 @@ from scipy import special
 from scipy.sparse import issparse
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
-from ..checks.messages import warn
+from ..checks.params import warn
 from ..exceptions import SchemaMismatchWarning
 from ..mechanisms import (
     DiscreteLaplaceMechanism,

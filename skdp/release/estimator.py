@@ -30,7 +30,6 @@ from sklearn.base import is_regressor
 
 from ..accounting import PrivacyCost, check_delta, check_epsilon
 from ..checks.data import FLOATS, known_labels, labelled_data, regression_data, single_target, validate_quietly
-from ..checks.messages import warn
 from ..checks.params import (
     Bounds,
     By,
@@ -45,6 +44,7 @@ from ..checks.params import (
     check_data_norm,
     check_integer,
     check_parameters,
+    warn,
 )
 from ..exceptions import BudgetWarning
 from ..mechanisms import NoiseSource

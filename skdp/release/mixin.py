@@ -19,11 +19,11 @@ from sklearn.base import clone, is_classifier, is_regressor
 
 from ..accounting import BudgetAccountant, PrivacyCost, largest_epsilon
 from ..checks.data import FLOATS, check_quietly, is_sparse, refuse_wide
-from ..checks.messages import warn
-from ..checks.params import check_integer
+from ..checks.params import check_integer, warn
 from ..checks.silence import DiscreetMethods
 from ..exceptions import BudgetError, BudgetWarning, NotEnoughDataError
-from ..parts.objects import is_collection, lowered
+from ..parts import lowered
+from ..parts.arrays import is_collection
 from ..schema.encoding import TakesSchema
 from .session import PrivacyGuarantee
 

@@ -37,8 +37,7 @@ from ..accounting import (
     Relation,
     warn_of_delta,
 )
-from ..checks.messages import warn, warn_of_callers
-from ..checks.params import check_integer
+from ..checks.params import check_integer, warn, warn_of_callers
 from ..exceptions import ReleaseError, SeededNoiseWarning
 from ..mechanisms import BitStream, Mechanism, NoiseSource, SampledGaussianMechanism
 

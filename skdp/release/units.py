@@ -63,8 +63,7 @@ from ..accounting import (
     gaussian_mu,
 )
 from ..checks.data import check_quietly, is_sequence, label_key
-from ..checks.messages import shown
-from ..checks.params import check_classes, check_integer, check_positive
+from ..checks.params import check_classes, check_integer, check_positive, shown
 from ..mechanisms import BitStream, Mechanism, NoiseSource, coordinate_variance, pure_share
 from ..parts.arrays import PartedArray, chosen, folded, rowwise
 from .counts import ENTRIES, ENTRIES_SHARE, TARGET_SHARE, class_sums_mechanism, entries_mechanism

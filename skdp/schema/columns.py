@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks.data import FLOATS, check_quietly
-from ..checks.messages import shown
-from ..checks.params import anything, check_bounds, check_integer, columns_of, increasing_edges, is_list
+from ..checks.params import anything, check_bounds, check_integer, columns_of, increasing_edges, is_list, shown
 from .declared import MOST_CELLS, Bins, Grid, bin_names, scaled
 from .entries import (
     Categories,

@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.messages import shown
 from ..checks.params import (
     check_boolean,
     check_bounds,
@@ -22,6 +21,7 @@ from ..checks.params import (
     check_positive,
     columns_of,
     is_list,
+    shown,
 )
 from ..mechanisms import UNKNOWN
 from ..sensitivity import PARTS, cell_counts, spread_counts

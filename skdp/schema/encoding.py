@@ -15,8 +15,7 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.params import check_classes
-from ..parts.arrays import rowwise
-from ..parts.objects import is_collection
+from ..parts.arrays import is_collection, rowwise
 from .columns import check_edges
 from .declared import (
     MISSING_CELL,

@@ -30,8 +30,7 @@ from ..checks.data import (
     refuse_lazy,
     validate_quietly,
 )
-from ..checks.messages import as_float, shown
-from ..checks.params import check_classes, check_integer
+from ..checks.params import as_float, check_classes, check_integer, shown
 from ..mechanisms import UNKNOWN
 
 Array = NDArray[np.float64]

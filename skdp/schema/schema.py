@@ -14,8 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..checks.messages import shown
-from ..checks.params import check_integer
+from ..checks.params import check_integer, shown
 from ..mechanisms import NoiseSource
 from .declared import Category, Column, Number, as_column, count_outside, described, made_up
 from .entries import Entries, Rows, meaning_of, read_column, table_columns

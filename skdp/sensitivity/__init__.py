@@ -17,11 +17,19 @@ from ._cells import (
     nearest,
     spread_counts,
 )
-from ._clipping import ClippedRows, augmented_norm, clip_rows, squared_norms
-from ._fixed_point import BITS, ExactTotal, bits_left, round_to, step_of, truncate
-from ._general import group_sensitivity, minimizer_sensitivity, solver_slack_sensitivity
+from ._clipping import (
+    ClippedRows,
+    augmented_norm,
+    clip_rows,
+    minimizer_sensitivity,
+    solver_slack_sensitivity,
+    squared_norms,
+)
 from ._moments import (
+    BITS,
     PRODUCT_BLOCKS,
+    ExactTotal,
+    bits_left,
     centred_moments_l2,
     energies_l1,
     energies_l2,
@@ -32,8 +40,11 @@ from ._moments import (
     moments_l2,
     pack_symmetric,
     plain_moments,
+    round_to,
     rounded_norm,
     row_sum_l2,
+    step_of,
+    truncate,
     unpack_symmetric,
 )
 from ._polynomials import (
@@ -52,6 +63,7 @@ from ._rows import (
     EXACT_ROWS,
     by_entry,
     exact_row_products,
+    group_sensitivity,
     row_products,
     short_blocks,
     sparse_gram,

@@ -3,7 +3,7 @@ r"""Exact sums of clipped gradients of linear predictors.
 The gradient of a record in the weights is :math:`r x^\top`, of Frobenius norm :math:`\|r\|\|x\|`, for its derivatives
 :math:`r` in the predictors. To clip it to :math:`C` is to clip :math:`r` to :math:`C/\|x\|`, so that no gradient of a
 single record is computed. All factors are integers of few bits times powers of two (see
-:mod:`skdp.sensitivity._fixed_point`): entries of rows, weights, and derivatives, which are truncated towards zero after
+:mod:`skdp.sensitivity._moments`): entries of rows, weights, and derivatives, which are truncated towards zero after
 they are clipped. Therefore the predictors and the sum are exact in any order, and the contribution of a record to the
 sum does not depend on other records.
 
@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from ..parts.arrays import PartedArray, in_memory
-from ..parts.objects import KeptObjects
+from ..parts.arrays import KeptObjects, PartedArray, in_memory
 from ..sensitivity import EXACT_ROWS as INTEGER_ROWS
 from ..sensitivity import (
     ClippedRows,

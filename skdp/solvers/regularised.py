@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from ..accounting import gaussian_noise_multiplier
-from ..checks.messages import shown
-from ..checks.params import Checked, check_bounds, check_positive, columns_of
+from ..checks.params import Checked, check_bounds, check_positive, columns_of, shown
 from ..parts.arrays import PartedArray
 from ..sensitivity import ClippedRows, augmented_norm, clip_rows, with_data
 from .certified import Objective, certified_minimizer

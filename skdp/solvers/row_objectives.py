@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..parts.arrays import PartedArray
-from ..parts.objects import KeptObjects
+from ..parts.arrays import KeptObjects, PartedArray
 from ..sensitivity import ClippedRows, by_entry, clip_rows, sparse_gram, sum_over_rows, with_data
 from .certified import Bends, Objective, two_product, two_sum
 from .losses import SmoothLoss

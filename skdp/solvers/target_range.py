@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
-from ..checks.messages import warn
+from ..checks.params import warn
 from ..exceptions import SchemaMismatchWarning
 from ..mechanisms import (
     BestChoices,

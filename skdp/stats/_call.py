@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget, BudgetAccountant, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..checks.data import FLOATS, check_quietly, label_key, labels_of
-from ..checks.messages import shown
-from ..checks.params import check_bounds, columns_of, is_list
+from ..checks.params import check_bounds, columns_of, is_list, shown
 from ..checks.silence import discreet
 from ..mechanisms import (
     DiscreteLaplaceMechanism,
@@ -27,8 +26,8 @@ from ..mechanisms import (
     l2_mechanism,
     pure_share,
 )
+from ..parts import in_parts
 from ..parts.arrays import PartedArray, rowwise, unchecked
-from ..parts.objects import in_parts
 from ..release.estimates import combination
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import Unit

@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Budget
-from ..checks.messages import shown
-from ..checks.params import check_choice, is_list
+from ..checks.params import check_choice, is_list, shown
 from ..checks.silence import discreet
-from ..parts.arrays import PartedArray, rowwise
-from ..parts.objects import is_collection
+from ..parts.arrays import PartedArray, is_collection, rowwise
 from ..release.estimates import Counts, Estimate, combination
 from ..release.session import PrivacyGuarantee, Release, Reserved, Theorem
 from ..schema.declared import Number

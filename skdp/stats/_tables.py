@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import ApproximateEvent, Budget, PrivacyEvent, PureEvent
-from ..checks.messages import shown
-from ..checks.params import check_integer, increasing_edges, is_list
+from ..checks.params import check_integer, increasing_edges, is_list, shown
 from ..mechanisms import Mechanism, NoNoise, StabilityCounts
 from ..parts.arrays import rowwise
 from ..release.counts import table_parts, warn_of_few, warn_of_mismatch

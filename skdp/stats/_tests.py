@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from ..checks.messages import shown
-from ..checks.params import check_integer, check_positive
+from ..checks.params import check_integer, check_positive, shown
 from ..mechanisms import rounded_normal
 from ..parts.arrays import rowwise
 from ..release.estimates import Law, combination, drawn_noise

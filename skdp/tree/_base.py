@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import validate_quietly
-from ..checks.messages import shown
-from ..checks.params import check_integer
+from ..checks.params import check_integer, shown
 from ..checks.silence import DiscreetMethods
 from ._structure import ROUTED
 

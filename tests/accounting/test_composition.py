@@ -23,9 +23,8 @@ from skdp.accounting import (
     gaussian_mu,
     pure_dp_mu,
 )
-from skdp.accounting._composition import Composition
-from skdp.accounting._curves import renyi_budget, renyi_limit
-from skdp.accounting._state import Rest
+from skdp.accounting._budget import renyi_budget, renyi_limit
+from skdp.accounting._composition import Composition, Rest
 from skdp.exceptions import BudgetError
 from tests.accounting.adversary import two_step_delta
 from tests.accounting.costs import approximate_cost, gaussian_cost, objective_cost, pure_cost

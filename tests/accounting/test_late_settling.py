@@ -22,8 +22,7 @@ from skdp.accounting import (
     gaussian_mu,
     renyi_budget,
 )
-from skdp.accounting._composition import Composition
-from skdp.accounting._state import Rest
+from skdp.accounting._composition import Composition, Rest
 from skdp.exceptions import BudgetError, BudgetWarning
 from tests.accounting.adversary import conditional_delta, two_step_delta
 from tests.accounting.costs import approximate_cost, gaussian_cost, objective_cost, pure_cost

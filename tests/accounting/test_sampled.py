@@ -19,9 +19,9 @@ from skdp.accounting import (
     gaussian_mu,
     sampled_gaussian_mu,
 )
+from skdp.accounting._compound import MOST_MU
 from skdp.accounting._events import compose_events
 from skdp.accounting._record import record_from_row, record_to_row
-from skdp.accounting._sampled import MOST_MU
 from tests.accounting.contour import contour_delta
 
 

@@ -87,7 +87,7 @@ def test_every_transform_is_charged_and_fit_is_not(transformer):
 
 @every
 def test_nothing_is_drawn_when_the_budget_is_too_small(transformer, monkeypatch):
-    monkeypatch.setattr("skdp.mechanisms._bits.os.urandom", lambda n: pytest.fail("noise was drawn"))
+    monkeypatch.setattr("skdp.mechanisms._base.os.urandom", lambda n: pytest.fail("noise was drawn"))
     one = clone(transformer).set_params(accountant=BudgetAccountant(0.5)).fit(CODES)
     with pytest.raises(BudgetError):
         one.transform(CODES)

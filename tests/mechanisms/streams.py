@@ -3,7 +3,7 @@
 import numpy as np
 
 from skdp.mechanisms import NoiseSource
-from skdp.mechanisms._normals import LazyNormals
+from skdp.mechanisms.gaussian import LazyNormals
 
 ONES = 2**64 - 1
 

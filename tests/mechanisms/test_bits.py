@@ -19,10 +19,10 @@ from skdp.mechanisms import (
     GaussianMechanism,
     NoiseSource,
     PermuteAndFlip,
-    _bits,
+    _base,
     discrete_gaussian,
 )
-from skdp.mechanisms._bits import _MANY_WORDS
+from skdp.mechanisms._base import _MANY_WORDS
 from tests.statistics import FALSE_ALARM, accept, binomial, chi_square, reject
 
 SEEDS = [0, 7, np.int64(7), 2**70]
@@ -133,8 +133,8 @@ def test_each_request_depends_on_fresh_bits_of_the_system(size, openssl, monkeyp
     fake = types.ModuleType("ssl")
     fake.RAND_add = lambda octets, entropy: calls.append(("seed", octets, entropy))
     fake.RAND_bytes = lambda n: calls.append(("drawn", n)) or b"d" * n
-    monkeypatch.setattr(_bits, "os", types.SimpleNamespace(urandom=urandom))
-    monkeypatch.setattr(_bits, "ssl", fake if openssl else None)
+    monkeypatch.setattr(_base, "os", types.SimpleNamespace(urandom=urandom))
+    monkeypatch.setattr(_base, "ssl", fake if openssl else None)
     stream = NoiseSource().stream("a")
     for _ in range(3):
         calls.clear()
@@ -151,7 +151,7 @@ def test_each_request_depends_on_fresh_bits_of_the_system(size, openssl, monkeyp
 @pytest.mark.system_noise
 def test_openssl_is_used():
     pytest.importorskip("ssl")
-    assert _bits.ssl is sys.modules["ssl"]
+    assert _base.ssl is sys.modules["ssl"]
 
 
 @pytest.mark.parametrize("seed", [True, 1.0, "1", [1], np.random.SeedSequence(1), np.array([1, 2]), 1j])

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp.mechanisms import GammaMechanism, _normals, rounded_gamma_vector
-from skdp.mechanisms._normals import LazyGamma, LazyNormals, _round_scalar, round_to_integers
+from skdp.mechanisms import GammaMechanism, gaussian, rounded_gamma_vector
+from skdp.mechanisms.gaussian import LazyGamma, LazyNormals, _round_scalar, round_to_integers
 from tests.mechanisms.streams import ONES, Counted, Replay, stream, without_doubles
 from tests.statistics import accept, chi_square_integers, independence, reject
 
@@ -90,9 +90,9 @@ def test_in_one_dimension_it_is_rounded_laplace_noise(scale):
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.sample(every=4)
 def test_law_when_the_filter_decides_nothing(p, monkeypatch):
-    monkeypatch.setattr(_normals, "LazyNormals", without_doubles)
+    monkeypatch.setattr(gaussian, "LazyNormals", without_doubles)
     counted = Counted(_round_scalar)
-    monkeypatch.setattr(_normals, "_round_scalar", counted)
+    monkeypatch.setattr(gaussian, "_round_scalar", counted)
     n = 4000 if p == 1 else 2000
     z = vectors(p, n, f"decimal {p}", 100.0) / 100.0
     assert counted.calls == n * p

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from skdp.mechanisms import GaussianMechanism, _normals, rounded_normal
-from skdp.mechanisms._normals import LazyNormals, _round_scalar
+from skdp.mechanisms import GaussianMechanism, gaussian, rounded_normal
+from skdp.mechanisms.gaussian import LazyNormals, _round_scalar
 from tests.mechanisms.streams import Counted, stream, without_doubles
 from tests.statistics import accept, chi_square_buckets, chi_square_integers, independence, reject
 
@@ -65,9 +65,9 @@ def test_neighbouring_normals_are_independent():
 
 def no_float(monkeypatch):
     """Make every double of a lazy normal say nothing; returns the counter of decimal decisions."""
-    monkeypatch.setattr(_normals, "LazyNormals", without_doubles)
+    monkeypatch.setattr(gaussian, "LazyNormals", without_doubles)
     counted = Counted(_round_scalar)
-    monkeypatch.setattr(_normals, "_round_scalar", counted)
+    monkeypatch.setattr(gaussian, "_round_scalar", counted)
     return counted
 
 
@@ -111,7 +111,7 @@ def test_rounding_is_decided_on_the_right_side_of_a_half():
                 scale = math.nextafter(scale, math.inf if ulps > 0 else 0.0)
             middle = abs(sum(normals.interval(0, 309)) / 2) * Decimal(scale)
             assert abs(middle - Decimal("0.5")) < Decimal("1e-14")
-            rounded = _normals.round_to_integers(scale, normals)[0]
+            rounded = gaussian.round_to_integers(scale, normals)[0]
             assert abs(rounded) == (middle > Decimal("0.5"))
 
 

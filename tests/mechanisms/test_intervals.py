@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from skdp.mechanisms._normals import pad, product, squared
+from skdp.mechanisms.gaussian import pad, product, squared
 
 INTERVALS = [(Decimal(a), Decimal(b)) for a, b in itertools.combinations_with_replacement(range(-3, 4), 2)]
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from skdp.mechanisms import _normals
-from skdp.mechanisms._normals import _BELOW, _PEAK, _RANK, _SHIFTED_STRIP, _STRIPS, _TAIL, LazyNormals
+from skdp.mechanisms import gaussian
+from skdp.mechanisms.gaussian import _BELOW, _PEAK, _RANK, _SHIFTED_STRIP, _STRIPS, _TAIL, LazyNormals
 from tests.mechanisms.streams import ONES, Counted, Replay, stream
 from tests.statistics import accept, binomial, reject
 
@@ -163,11 +163,11 @@ def test_the_height_in_doubles_is_far_better_than_the_slack():
     height = _PEAK * np.exp(-0.5 * x * x)
     with decimal.localcontext(decimal.Context(prec=60)):
         off = [abs(float(Decimal(h) - curve(Fraction(v)))) for h, v in zip(height.tolist(), x.tolist(), strict=True)]
-    assert max(off) < _normals._SLACK / 2**6
+    assert max(off) < gaussian._SLACK / 2**6
 
 
 def test_law_when_doubles_decide_nothing(monkeypatch):
-    monkeypatch.setattr(_normals, "_SLACK", np.inf)
+    monkeypatch.setattr(gaussian, "_SLACK", np.inf)
     exactly = Counted(LazyNormals._lies_under)
     monkeypatch.setattr(LazyNormals, "_lies_under", lambda *args: exactly(*args))
     sample = LazyNormals(50_000, stream("decimal")).value

@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skdp.accounting import GaussianEvent, PureEvent, gaussian_mu
-from skdp.base import DPEstimatorMixin
 from skdp.exceptions import NotEnoughDataError
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, NoiseSource, NoNoise
+from skdp.release.mixin import DPEstimatorMixin
 from skdp.release.session import PrivacyGuarantee, Release, ReleaseSession
 
 

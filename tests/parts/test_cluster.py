@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPMLPClassifier, DPNaiveBayes, DPSGDClassifier, ObjPertLogReg, stats
-from skdp.parts.objects import KeptObjects
+from skdp.parts.arrays import KeptObjects
 from tests.accounting.faults_harness import environment
 from tests.collections_of_parts import CERTIFIED, IN_PARTS, TOLERANCE, frames, rows_of
 from tests.estimators import data_for, released

@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import skdp
 from skdp import BudgetAccountant, Category, DPNaiveBayes, DPStandardScaler, Number, Schema
-from skdp.base import DPEstimatorMixin
 from skdp.exceptions import BudgetError
+from skdp.release.mixin import DPEstimatorMixin
 from skdp.solvers import certified
 from tests.collections_of_parts import (
     BLOCKS,

@@ -16,7 +16,7 @@ from skdp import BudgetAccountant, DPGreedyTree, DPNaiveBayes, DPSGDClassifier, 
 from skdp.exceptions import PartitionError
 from skdp.mechanisms import GaussianMechanism, NoiseSource
 from skdp.parts import arrays, tasks
-from skdp.parts.objects import is_collection
+from skdp.parts.arrays import is_collection
 from tests.collections_of_parts import BLOCKS, CERTIFIED, IN_PARTS, MANY_PASSES, frames, rows_of
 from tests.estimators import data_for, name_of
 
@@ -73,7 +73,7 @@ def test_secrets_are_not_pickled(secret):
 
 
 def test_an_array_in_parts_is_neither_read_nor_sent():
-    from skdp.parts.objects import lowered
+    from skdp.parts import lowered
 
     X, _ = lowered(*frames(*data_for(model())))
     for attempt in (lambda: len(X), lambda: np.asarray(X), lambda: X + 1, lambda: list(X)):

@@ -10,7 +10,7 @@ from scipy import special
 from sklearn.base import BaseEstimator
 
 from skdp import DPQuantileBinner, DPStandardScaler, PrivateLabelSet
-from skdp.mechanisms import StabilityThreshold, stability
+from skdp.mechanisms import StabilityThreshold, discrete
 from skdp.preprocessing import _quantiles, _standard_scaler, private_bounds, private_quantiles
 from skdp.release import counts as _counts
 from tests.trust.choices import choices, half_noise, less_noise
@@ -352,7 +352,7 @@ def narrower():
     def half(original):
         return lambda scale, size, stream: original(scale / 2, size, stream)
 
-    return replaced(stability, "discrete_laplace", half)
+    return replaced(discrete, "discrete_laplace", half)
 
 
 def delta_forgotten(original):
