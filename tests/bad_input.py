@@ -76,9 +76,10 @@ def integer(*values, optional=False, least=1):
     return Bad((*NO_NUMBERS, *nothing, 1.0, 2.5, NAN, INF), (-1, -(10**400), least - 1, *values))
 
 
-def choice(*values):
+def choice(*values, optional=False):
     """Names. What is no name is as wrong as another name."""
-    return Bad((None, 1, b"x", ["x"], Hostile(), 10**5000), ("x", "", "z" * 10**4, *values), ValueError)
+    none = () if optional else (None,)
+    return Bad((*none, 1, b"x", ["x"], Hostile(), 10**5000), ("x", "", "z" * 10**4, *values), ValueError)
 
 
 BOOLEAN = Bad((None, "yes", 1, 0.0, [True], np.array([True]), Hostile(), 10**5000), ())
@@ -347,7 +348,7 @@ PARAMETERS = {
         ("census.toml", 3, b"x", True, ["age"], {"age"}, {0: (0, 1)}, {"age": "0"}, Schema, object(), Hostile()),
         ({}, {"age": (1, 0)}, {"age": []}, {"age": ["a", "a"]}),
     ),
-    "scoring": choice("confusion_matrix", "r2"),
+    "scoring": choice("confusion_matrix", "r2", optional=True),
     "solver": choice("lbfgs"),
     "strategy": choice("grid"),
     "structure_seed": integer(least=0),

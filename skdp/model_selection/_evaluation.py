@@ -1,12 +1,14 @@
 r"""Evaluation of a model by private records, with noisy counts.
 
-Theorem. Let each record add 1 to one cell of a table, or add its gain to one cell and the rest of the largest gain to
-another. A target beyond its bounds adds :math:`G/16` to a third cell. Adding a record changes the table by at most 1 in
-L1 norm, or by the largest gain :math:`G`, or by :math:`17G/16` for targets with bounds. For this bound L, the table
-with discrete Laplace noise of scale :math:`L/\varepsilon`, or with Gaussian noise, has the stated guarantee. All
-results are computed from it. Proof: the cells of the record depend on the record and on the model. The model does not
-depend on the record, or was charged. For an area under a curve, the edges of the bins are quantiles among public edges,
-which are released first (preprocessing, theorem 2). Given these edges, each record is in one cell.
+Theorem. Let each record add 1 to one cell of a table, or add its gain to one cell and the rest of its largest gain, of
+at most :math:`G`, to another. A record whose label or target is not declared, or that the model refuses, is counted
+apart. In a table, it adds 1 to a further cell in place of the others. For a score, it adds :math:`G/16` to a further
+cell. Adding a record changes a table by at most 1 in L1 norm, and the cells of a score by at most :math:`17G/16`. For
+this bound L, the cells with discrete Laplace noise of scale :math:`L/\varepsilon`, or with Gaussian noise, have the
+stated guarantee. All results and warnings are computed from them. Proof: the cells of the record depend on the record
+and on the model. The model does not depend on the record, or was charged. For an area under a curve, the edges of the
+bins are quantiles among public edges, which are released first (preprocessing, theorem 2). Given these edges, each
+record is in one cell.
 
 If groups count, at most :math:`m` records of each count, and all records of a group change the table by at most
 :math:`mL` (user guide, "Units", theorem 1).
@@ -42,17 +44,18 @@ from ..accounting import (
 from ..checks.data import check_quietly, encode_labels
 from ..checks.params import check_classes, check_integer, check_n_jobs, warn
 from ..checks.silence import discreet, silence
-from ..exceptions import BudgetWarning
+from ..exceptions import BudgetWarning, SchemaMismatchWarning
 from ..mechanisms import (
     DiscreteLaplaceMechanism,
     Mechanism,
     NoiseSource,
     NoNoise,
     coordinate_variance,
+    is_gaussian,
     l2_mechanism,
     quantile_mechanism,
 )
-from ..release.counts import warn_of_beyond
+from ..release.counts import FALSE_ALARM, LARGEST_SHARE, margin, percent
 from ..release.estimates import Estimate
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
@@ -63,15 +66,21 @@ from ..schema.schema import columns_in_order
 from ..sensitivity import group_sensitivity
 from ._pricing import Prices, Sequence_, declared_classes, events_of, make_candidates, settle, within
 from ._scoring import (
-    FROM_TABLES,
-    TABLES,
     Score,
     Table,
     check_metric,
     make_measure,
     spread_of,
 )
-from ._search import _numbers, encodes_tables, occurring_labels, rows_for_steps, takes_text, try_on_nothing
+from ._search import (
+    _numbers,
+    encodes_tables,
+    occurring_labels,
+    rows_for_steps,
+    takes_text,
+    try_on_nothing,
+    with_one_other_label,
+)
 from ._stateless import columns_of
 from ._steps import bounds_of, children_of, labels_in, rows_of_table, schema_of, take, with_schema
 from ._strategies import SearchContext, Task
@@ -102,8 +111,9 @@ class Evaluation(Estimate):
     spread : object
         Object that computes the intervals.
     counts : ndarray
-        Noisy table from which the value was computed. For F1 and recall, it is a confusion matrix with one more column,
-        for records without a predicted label.
+        Noisy table from which the value was computed. For a score that is a mean over records, it has the sum of their
+        relative gains, between 0 and 1, and the sum of the gains that they lack. For F1 and recall, it is a confusion
+        matrix with one more column, for records without a predicted label.
     classes : ndarray or None
         Label set.
     edges : ndarray or None
@@ -133,30 +143,63 @@ def _planned(
         events.append(event)
         # This is less by more than the rounding of parts.
         share *= (1 - _EDGES_PORTION) * (1 - 2.0**-40)
-    most = group_sensitivity(float(measure.moved), rows)
-    table, event = _table_mechanism(whole, share, most, math.prod(measure.shape) * n_tables)
+    most = group_sensitivity(float(measure.released().moved), rows)
+    table, event = _table_mechanism(whole, share, most, math.prod(measure.shape) * n_tables + 2)
     return [*releases, Release(_TABLE, table, share, Theorem("Model selection", 4))], (*events, event)
 
 
 def _released(
-    session: ReleaseSession, measure: Score | Table, exact: NDArray[np.float64]
+    session: ReleaseSession, measure: Score | Table, tallies: NDArray[np.int64]
 ) -> tuple[Score | Table, NDArray[np.int64]]:
-    """Release one or more tables, and return them with the measure in bins between released edges for an area."""
+    """Release one or more tallies. Return tables, with the measure in bins between released edges for an area."""
+    tables = tallies[:, :-2].reshape(-1, *measure.shape)
     if isinstance(measure, Table) and measure.is_area:
         # Each record is in one cell of all tables together.
-        counts = exact.sum(axis=-1).reshape(-1, measure.shape[0]).sum(axis=0)
+        counts = tables.sum(axis=(0, -1)).astype(np.float64)
         positions = session.release(_EDGES, counts[None])[0].astype(np.intp)
-        measure, exact = measure.merged(exact, positions)
+        measure, tables = measure.merged(tables, positions)
+    exact = np.append(tables, tallies[:, -2:].sum(axis=0)).astype(np.float64)
     mechanism = session.mechanism(_TABLE)
-    counts = np.rint(session.release(_TABLE, exact)).astype(np.int64)
-    if isinstance(measure, Score) and measure.beyond:
-        # The targets of all tables are compared together.
-        variance = coordinate_variance(mechanism) * counts.size / 3
-        gained, missed, beyond = counts.reshape(-1, 3).sum(axis=0).tolist()
-        total = (gained + missed) / measure.most, 2 * variance / measure.most**2
-        warn_of_beyond((beyond / measure.beyond, variance / measure.beyond**2), total)
-        counts = counts[..., :2]
-    return measure, counts
+    noisy = np.rint(session.release(_TABLE, exact)).astype(np.int64)
+    _warn_of_records_apart(measure, noisy, mechanism)
+    return measure, noisy[:-2].reshape(tables.shape)
+
+
+def _warn_of_records_apart(measure: Score | Table, noisy: NDArray[np.int64], mechanism: Mechanism) -> None:
+    """Warn if more than a tenth of the records have no declared target, or no valid prediction, by released sums."""
+    # The number of records in the tables is at most their sum over the least contribution of a record.
+    scales = np.array([measure.least, measure.apart, measure.apart], dtype=np.float64)
+    numbers = np.array([noisy[:-2].sum(), *noisy[-2:]]) / scales
+    variances = coordinate_variance(mechanism) * np.array([noisy.size - 2, 1, 1]) / scales**2
+    every = np.array([True, *measure.elsewhere])
+    for kind in (1, 2):
+        form = -LARGEST_SHARE * every
+        form[kind] += 1
+        deviation = math.sqrt(form**2 @ variances)
+        if form @ numbers > margin(deviation, FALSE_ALARM, is_gaussian(mechanism)):
+            warn(
+                f"the released counts show that {percent(numbers[kind], numbers[every].sum())} of the "
+                f"{_described(measure, kind)}. The budget was charged",
+                SchemaMismatchWarning,
+            )
+
+
+def _described(measure: Score | Table, kind: int) -> str:
+    """Describe records apart, and what to check."""
+    if kind == 1 and isinstance(measure, Score) and measure.bounds is not None:
+        return (
+            "targets are beyond bounds_y. They count as the bounds. Check the units of y, and the bounds of the target"
+        )
+    effect = "They are left out" if measure.elsewhere[kind - 1] else "They count as wrong"
+    if kind == 1:
+        return (
+            f"records have a label that is not in classes. {effect}. Check that the labels in y are spelled as in "
+            "classes (case, numbers for text)"
+        )
+    return (
+        f"records get no valid prediction from the model. {effect}. Check that the columns of X, their types and "
+        "their entries are as in the fit of the model"
+    )
 
 
 def _without_weights(metric: str, label_weights: Any) -> str:
@@ -172,6 +215,17 @@ def _fact_of(estimator: Any, name: str) -> Any:
     return found
 
 
+def _check_fitted(estimator: Any) -> None:
+    """Refuse a model of this library or of scikit-learn that is not fitted, or a pipeline with such a step."""
+    if isinstance(estimator, FrozenEstimator):
+        _check_fitted(estimator.estimator)
+    elif isinstance(estimator, Pipeline):
+        for _, step in estimator.steps:
+            _check_fitted(step)
+    elif type(estimator).__module__.partition(".")[0] in ("skdp", "sklearn"):
+        check_is_fitted(estimator)
+
+
 def _check_columns(estimator: Any, X: Any) -> None:
     """Refuse a table whose names or number of columns do not fit the fitted model, from its columns alone."""
     reader, nothing = estimator, take(X, np.arange(0))
@@ -182,9 +236,15 @@ def _check_columns(estimator: Any, X: Any) -> None:
             reader = reader.estimator if isinstance(reader, FrozenEstimator) else reader.best_estimator_
     if (schema := schema_of(reader)) is not None:
         columns_in_order(schema, nothing)
-    elif isinstance(reader, ColumnTransformer) and hasattr(X, "columns") and hasattr(reader, "feature_names_in_"):
+    elif isinstance(reader, ColumnTransformer) and hasattr(reader, "feature_names_in_"):
         # It finds columns by name, and does not need those that it drops.
-        if hasattr(X, "iloc"):
+        if not hasattr(X, "columns"):
+            if any(_is_named(columns) for _, step, columns in reader.transformers_ if str(step) != "drop"):
+                raise ValueError(
+                    "X has no names of columns, and the ColumnTransformer of the model finds columns by name: pass a "
+                    "DataFrame with the columns of the fit. The budget was not charged"
+                )
+        elif hasattr(X, "iloc"):
             named = nothing.reindex(columns=reader.feature_names_in_)
             read = [columns_of(named, own) for _, step, own in reader.transformers_ if str(step) != "drop"]
             if lacking := {name for frame in read for name in frame.columns} - set(X.columns):
@@ -194,6 +254,12 @@ def _check_columns(estimator: Any, X: Any) -> None:
     ):
         with silence():
             validate_data(reader, nothing, reset=False, skip_check_array=True)
+
+
+def _is_named(columns: Any) -> bool:
+    """Tell whether a ColumnTransformer finds some of these columns by name."""
+    keys = [columns.start, columns.stop] if isinstance(columns, slice) else np.ravel(np.asarray(columns, dtype=object))
+    return any(isinstance(key, str) for key in keys)
 
 
 def _table_mechanism(whole: Budget, share: float, sensitivity: float, size: int) -> tuple[Mechanism, PrivacyEvent]:
@@ -212,7 +278,7 @@ def private_score(
     X: Any,
     y: Any = None,
     *,
-    metric: str = "accuracy",
+    metric: str | None = None,
     epsilon: float = 1.0,
     delta: float | None = None,
     classes: Any = None,
@@ -236,8 +302,9 @@ def private_score(
         Private features. A dict of columns or a Table of PyArrow needs a schema in the estimator or its first step.
     y : array-like of shape (n_samples,), default=None
         Private labels or targets. If None, they are the column of X that the schema declares as the target.
-    metric : str, default="accuracy"
-        Name of the metric. It can be a score of a search (``"accuracy"``, ``"balanced_accuracy"``, ``"neg_log_loss"``,
+    metric : str, default=None
+        Name of the metric. If None, it is ``"accuracy"`` for classifiers and ``"neg_mean_absolute_error"`` for
+        regressors. It can be a score of a search (``"accuracy"``, ``"balanced_accuracy"``, ``"neg_log_loss"``,
         ``"neg_mean_absolute_error"``, ``"neg_mean_squared_error"``), ``"confusion_matrix"``, or ``"histogram"``, which
         counts how often the second of two labels occurs in each of `n_bins` bins of its estimated probability. The area
         under the ROC curve (``"roc_auc"``) and ``"average_precision"`` are computed from such counts in bins between
@@ -309,10 +376,8 @@ def private_score(
     >>> 0.8 < low < float(accuracy) < high
     True
     """
-    if isinstance(estimator, DPEstimatorMixin):
-        check_is_fitted(estimator)
-    check_metric(metric, estimator)
-    metric = _without_weights(metric, label_weights)
+    _check_fitted(estimator)
+    metric = _without_weights(check_metric(metric, estimator), label_weights)
     check_accountant(accountant)
     whole = Budget(
         check_epsilon(epsilon),
@@ -328,8 +393,13 @@ def private_score(
             declared_target(declared, "classes", estimator)
         labels = check_classes(estimator.classes_ if classes is None else classes)
         assert labels is not None
+        if set(labels.tolist()).isdisjoint(np.ravel(getattr(estimator, "classes_", labels)).tolist()):
+            raise ValueError(
+                "classes holds no label that the model knows (classes_): set classes to labels of the model, in the "
+                "same spelling. The budget was not charged"
+            )
     given = label_weights, loss_bound, bounds_y, n_bins
-    measure = make_measure(metric, estimator, labels, *given, (*TABLES, *FROM_TABLES))
+    measure = make_measure(metric, estimator, labels, *given)
     unit = Unit.of(rows_per_group)
     numbers = unit.numbers(groups, X)
     targets = labels_in(declared, labels, y) if labels is not None else _numbers(y)
@@ -346,9 +416,7 @@ def private_score(
     if X.shape[0] != len(targets):
         raise ValueError("X and y must have the same number of rows")
     _check_columns(estimator, X)
-    # A row that is in no cell for any model must not replace another row of its group.
-    in_some_cell = None if numbers is None else measure.possible(coded) > 0
-    rows, coded, members = unit.members(numbers, np.arange(len(coded)), coded, in_some_cell)
+    members = unit.members(numbers, coded)[2]
     releases, events = _planned(measure, whole, 1.0, unit.rows)
     plan = unit.stated(PrivacyGuarantee(*whole, events, tuple(releases)))
     source = NoiseSource(random_state)
@@ -360,17 +428,17 @@ def private_score(
         )
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_score")
     if members is not None:
-        rows, coded = unit.counted(source, members, rows, coded)
+        rows, coded = unit.counted(source, members, np.arange(len(coded)), coded)
         X = take(X, rows)
-    measure = measure.finest() if isinstance(measure, Table) else measure
-    measure, counts = _released(session, measure, measure.cells(estimator, X, coded).astype(np.float64))
+    measure = measure.released()
+    measure, (counts,) = _released(session, measure, measure.tally(estimator, X, coded)[None])
     error, spread = spread_of(measure, counts, releases[-1].mechanism, unit.rows)
     return Evaluation(
         measure.value(counts),
         error,
         plan,
         spread=spread,
-        counts=counts,
+        counts=counts if isinstance(measure, Table) else counts / measure.most,
         classes=labels,
         edges=getattr(measure, "edges", None),
     )
@@ -383,7 +451,7 @@ def private_cross_val_score(
     y: Any = None,
     *,
     cv: int = 5,
-    scoring: str = "accuracy",
+    scoring: str | None = None,
     epsilon: float = 1.0,
     delta: float = 0.0,
     label_weights: Any = None,
@@ -409,7 +477,7 @@ def private_cross_val_score(
         Private labels or targets. If None, they are the column of X that the schema declares as the target.
     cv : int, default=5
         Number of folds. Each record, or group, is assigned to a fold independently.
-    scoring : str, default="accuracy"
+    scoring : str, default=None
         Score as in `DPGridSearchCV`, with areas under curves and balanced accuracy as in `private_score`.
     epsilon : float, default=1.0
         Privacy budget of all fits and scores together. Must be strictly positive.
@@ -473,7 +541,7 @@ def private_cross_val_score(
     whole = Budget(check_epsilon(epsilon), check_delta(delta))
     n_folds = check_integer(cv, "cv", least=2)
     check_n_jobs(n_jobs)
-    scoring = _without_weights(scoring, label_weights)
+    scoring = _without_weights(check_metric(scoring, estimator, "scoring"), label_weights)
     estimator = with_schema(estimator, schema)
     declared = schema_of(estimator)
     rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
@@ -489,7 +557,10 @@ def private_cross_val_score(
     members = unit.members(numbers, targets)[2]
     if is_classifier(estimator) and classes is None:
         classes = occurring_labels(targets)
-    coded = targets if classes is None else encode_labels(targets, classes)
+    coded = targets
+    if classes is not None:
+        coded = encode_labels(targets, classes)
+        targets = with_one_other_label(coded, classes)
     measure = make_measure(scoring, estimator, classes, label_weights, loss_bound, bounds_y, n_bins)
     candidates = make_candidates(estimator, [{}], classes, unit)
     most = group_sensitivity(float(measure.most), unit.rows)
@@ -519,13 +590,18 @@ def private_cross_val_score(
     try_on_nothing(prices, [training], X, targets, members)
     source = NoiseSource(random_state)
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_cross_val_score")
-    shop = SearchContext(X, coded, targets, prices, measure, session, source, n_jobs, unit, members)
-    folds = shop.divide((1 / n_folds,) * n_folds)
+    context = SearchContext(X, coded, targets, prices, measure, session, source, n_jobs, unit, members)
+    folds = context.divide((1 / n_folds,) * n_folds)
     every = np.arange(len(targets))
-    models, _ = shop.fit(Task(0, training, np.setdiff1d(every, fold, assume_unique=True), None) for fold in folds)
-    exact, measure = [], measure.finest() if isinstance(measure, Table) else measure
-    for fold, model in zip(folds, models, strict=True):
-        rows = shop.scored(fold)
-        exact.append(measure.cells(model, take(X, rows), coded[rows]))
-    measure, counts = _released(session, measure, np.array(exact, dtype=np.float64))
+    fitted = context.fit(Task(0, training, np.setdiff1d(every, fold, assume_unique=True), None) for fold in folds)
+    warned = [fit.mismatches for fit in fitted if fit.mismatches]
+    # One fit may warn falsely. At least half of them do so with at most twice the probability.
+    if 2 * len(warned) >= n_folds:
+        for message in warned[0]:
+            warn(message, SchemaMismatchWarning)
+    tallies, measure = [], measure.released()
+    for fold, fit in zip(folds, fitted, strict=True):
+        rows = context.scored(fold)
+        tallies.append(measure.tally(fit.model, take(X, rows), coded[rows]))
+    measure, counts = _released(session, measure, np.array(tallies))
     return np.array([measure.value(fold) for fold in counts])

@@ -5,7 +5,12 @@ not depend on the record. Adding a record raises the sum of gains by between 0 a
 
 Every score here is such a sum: the number of correct labels (:math:`G = 1`), the number of correct labels with public
 weights, and the clipping bound minus the clipped loss. The loss is rounded to a lattice for each record, so that the
-sum is exact. An evaluation of a regression also counts targets beyond their bounds, which add :math:`G/16` each.
+sum is exact.
+
+Records apart. An evaluation also counts records whose label is not declared or whose target is beyond its bounds, and
+other records which the model refuses. Each such record adds :math:`G/16` to one of two further sums, so that a record
+changes all sums by at most :math:`17G/16` in L1 norm. In a table, a record outside of all cells adds 1 to one of two
+further counts, so that a record still changes one count by 1.
 
 Scores without such a form are refused. The area under the ROC curve compares pairs of records, R^2 divides by the
 variance of the others' targets, and a function from the user may do anything. Areas and F1 are computed from tables of
@@ -71,8 +76,8 @@ _CENTRE, _FARTHEST, _N_FINE = 1e-4, 36.0, 2**14
 #: Number of levels of a clipped loss, and of class weights.
 LEVELS = 2**12
 
-# A target beyond its bounds adds the largest gain over this number to a sum.
-_BEYOND = 16
+#: A record apart adds the largest gain over this number to a further sum.
+_APART = 16
 
 
 @dataclass(frozen=True)
@@ -86,20 +91,42 @@ class Score:
     classes: NDArray | None = None
     weights: NDArray[np.int64] | None = None  # Largest gain of a record of each label.
     bounds: tuple[float, float] | None = None  # Bounds of targets of a regression.
-    beyond: int = 0  # What a target beyond the bounds adds to a third sum.
+
+    def released(self) -> Score:
+        """Return the score with sums that are fine enough for the parts that records apart add."""
+        return replace(self, most=max(self.most, _APART))
+
+    @property
+    def apart(self) -> int:
+        """What a record apart adds to a further sum."""
+        return self.most // _APART
+
+    @property
+    def moved(self) -> int:
+        """What one record adds to all sums, at most."""
+        return self.most + self.apart
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Shape of the sums: of gains, and of the differences to the largest gains."""
+        return (2,)
 
     def gains(self, model: Any, X: Any, y: NDArray) -> Gains:
         """Return the gain of each row, between 0 and `most`, as a function of the row and of the model only."""
         # If the fit of a model failed, the model is None and its gain is 0. `y` holds positions in `classes`
         # (-1 for other labels), or targets.
+        return np.maximum(self._gains(model, X, y), 0)
+
+    def _gains(self, model: Any, X: Any, y: NDArray) -> Gains:
+        """Return the gains, and -1 for a row that the model refuses."""
         if model is None:
             return np.zeros(len(y), dtype=np.int64)
         method = self._probabilities if self.name == "neg_log_loss" else self._predictions
         with silence(), np.errstate(all="ignore"):
             gains = of_each_row(lambda rows, targets: method(model, rows, targets), X, y, is_exact(model))
-        return np.clip(gains, 0, self.most)
+        return np.clip(gains, -1, self.most)
 
-    def possible(self, y: NDArray) -> Gains:
+    def largest(self, y: NDArray) -> Gains:
         """Return the gain of each row from a perfect model."""
         if self.weights is None:
             return np.full(len(y), self.most, dtype=np.int64)
@@ -109,7 +136,7 @@ class Score:
         predicted = np.asarray(model.predict(X))
         if self.classes is not None:
             correct = (encode_labels(predicted, self.classes) == y) & (y >= 0)
-            return correct * (np.int64(1) if self.weights is None else self.weights[y])
+            return correct * self.largest(y)
         assert self.bounds is not None
         low, high = self.bounds
         error = np.abs(np.clip(np.nan_to_num(predicted.reshape(y.shape), nan=low), low, high) - np.clip(y, low, high))
@@ -130,23 +157,23 @@ class Score:
     def _remainder(self, share: NDArray[np.float64]) -> Gains:
         return self.most - np.rint(share * self.most).astype(np.int64)
 
-    @property
-    def shape(self) -> tuple[int]:
-        """Shape of the result of `cells`."""
-        return (2 + (self.beyond > 0),)
+    def tally(self, model: Any, X: Any, y: NDArray) -> Gains:
+        """Return the sums, and those of records apart: without a declared target, and refused by the model."""
+        gains = self._gains(model, X, y)
+        gained, undeclared = np.maximum(gains, 0), is_undeclared(y, self.bounds)
+        refused = (gains < 0) & ~undeclared
+        missed = (self.largest(y) - gained).sum()
+        return np.array([gained.sum(), missed, self.apart * undeclared.sum(), self.apart * refused.sum()])
 
     @property
-    def moved(self) -> int:
-        """What one record adds to the sums, at most."""
-        return self.most + self.beyond
+    def least(self) -> int:
+        """What a record with a declared target adds to the sums, at least."""
+        return self.most if self.weights is None else int(self.weights.min())
 
-    def cells(self, model: Any, X: Any, y: NDArray) -> Gains:
-        """Return the sum of gains, that of the differences to the largest gains, and that of targets beyond bounds."""
-        gains = self.gains(model, X, y)
-        sums = [gains.sum(), (self.possible(y) - gains).sum()]
-        if self.bounds is not None:
-            sums.append(self.beyond * np.count_nonzero((y < self.bounds[0]) | (y > self.bounds[1])))
-        return np.array(sums)
+    @property
+    def elsewhere(self) -> tuple[bool, bool]:
+        """Whether records of each kind apart are missing from the sums. Labels without a weight are."""
+        return self.weights is not None, False
 
     def value(self, sums: Any) -> float:
         """Return the score from exact or noisy sums of gains and missing gains. NaN unless their total is positive."""
@@ -157,8 +184,13 @@ class Score:
         return self.unit * (share - 1.0) if self.loss else share
 
 
+def is_undeclared(y: NDArray, bounds: tuple[float, float] | None = None) -> NDArray[np.bool_]:
+    """Tell which targets are beyond the bounds, or which positions of labels stand for other labels."""
+    return y < 0 if bounds is None else (y < bounds[0]) | (y > bounds[1])
+
+
 def of_each_row(method: Callable[[Any, NDArray], Gains], X: Any, y: NDArray, exact: bool) -> Gains:
-    """Return the method's integer for each row, and 0 for a row that it refuses, without an effect on other rows."""
+    """Return the method's integer for each row, and -1 for a row that it refuses, without an effect on other rows."""
     # Without `exact`, the last bit of a row can depend on the rows around it, so that each row is passed alone.
     if len(y) == 0:
         return np.zeros(0, dtype=np.int64)
@@ -167,31 +199,21 @@ def of_each_row(method: Callable[[Any, NDArray], Gains], X: Any, y: NDArray, exa
             return np.asarray(method(X, y), dtype=np.int64)
         except Exception:
             if len(y) == 1:
-                return np.zeros(1, dtype=np.int64)
+                return np.full(1, -1)
     half = len(y) // 2
     parts = np.arange(half), np.arange(half, len(y))
     return np.concatenate([of_each_row(method, take(X, rows), y[rows], exact) for rows in parts])
 
 
 def make_score(
-    scoring: object,
+    scoring: str,
     estimator: Any,
     classes: NDArray | None,
     label_weights: Any = None,
     loss_bound: float = 5.0,
     bounds_y: Any = None,
 ) -> Score:
-    """Return the score of a name, or raise an error that explains why the score is refused."""
-    if not isinstance(scoring, str) or scoring not in (*CLASSIFICATION, *REGRESSION):
-        raise ValueError(
-            f"scoring must be one of {', '.join((*CLASSIFICATION, *FROM_TABLES, *REGRESSION))}, got "
-            f"{shown(scoring)}. The effect of one record on a score must be known. R^2 depends on a variance, "
-            "and a callable may do anything"
-        )
-    kind = "classifiers" if scoring in CLASSIFICATION else "regressors"
-    if not (is_classifier(estimator) if kind == "classifiers" else is_regressor(estimator)):
-        other = REGRESSION if kind == "classifiers" else CLASSIFICATION
-        raise ValueError(f"scoring={scoring!r} is for {kind}; others are {', '.join(other)}")
+    """Return the score of a name by `check_metric`."""
     if scoring == "accuracy":
         return Score(scoring, 1, 1.0, False, classes)
     if scoring == "balanced_accuracy":
@@ -205,7 +227,7 @@ def make_score(
         raise ValueError("bounds_y must be one pair of numbers")
     width = float(high - low)
     unit = width**2 if scoring == "neg_mean_squared_error" else width
-    return Score(scoring, LEVELS, unit, True, bounds=(float(low), float(high)), beyond=LEVELS // _BEYOND)
+    return Score(scoring, LEVELS, unit, True, bounds=(float(low), float(high)))
 
 
 @dataclass(frozen=True)
@@ -217,15 +239,18 @@ class Table:
     classes: NDArray
     edges: NDArray | None  # Edges of the bins of a histogram, or None for a confusion matrix.
 
-    #: Contribution of one record to a cell, and to the table.
-    most = moved = 1
+    #: What one record adds to a cell, or to a number of records apart, and what it changes at most.
+    most = moved = least = apart = 1
+
+    #: Records of each kind apart are in no cell.
+    elsewhere = True, True
 
     @property
     def is_area(self) -> bool:
         return self.metric in CURVES
 
-    def finest(self) -> Table:
-        """Return the table of an area in bins from which its own bins will be made."""
+    def released(self) -> Table:
+        """Return the table, or the table of an area in bins from which its own bins will be made."""
         if not self.is_area:
             return self
         farthest = math.asinh(_FARTHEST / _CENTRE)
@@ -245,40 +270,38 @@ class Table:
         area = _area(counts, self.metric)
         return area, TIES[self.metric] * (area - _area(pairs_of_bins(counts), self.metric))
 
-    def possible(self, y: NDArray) -> NDArray[np.int64]:
-        """Return 1 for each row that may be in a cell. `y` holds positions of labels, and -1 for others."""
-        return (y >= 0).astype(np.int64)
-
-    def cells(self, model: Any, X: Any, y: NDArray) -> NDArray[np.int64]:
-        """Count the rows in each cell. A model whose fit failed is None, and refuses every row."""
+    def tally(self, model: Any, X: Any, y: NDArray) -> NDArray[np.int64]:
+        """Count the rows in each cell, and records apart: without a declared label, and without a valid prediction."""
+        # `y` holds positions of labels, and -1 for others. A model whose fit failed is None, and refuses every row.
+        size = math.prod(self.shape)
 
         def cells(rows: Any, labels: NDArray) -> NDArray[np.int64]:
-            # 0 is no cell, and the value of a refused row.
             if self.edges is None:
                 column = encode_labels(np.asarray(model.predict(rows)), self.classes)
-                valid = (column >= 0) & (labels >= 0)
-                return np.where(valid, 1 + labels * self.shape[1] + column, 0)
+                return np.where(column >= 0, labels * self.shape[1] + column, -1)
             second = int(np.argmax(encode_labels(np.asarray(model.classes_), self.classes)))
             estimated = np.asarray(model.predict_proba(rows), dtype=np.float64)[:, second]
-            line = np.clip(
-                np.searchsorted(self.edges, np.nan_to_num(estimated), side="right") - 1, 0, self.shape[0] - 1
-            )
-            return np.where(labels >= 0, 1 + 2 * line + labels, 0)
+            line = np.searchsorted(self.edges, np.nan_to_num(estimated), side="right") - 1
+            return 2 * line.clip(0, self.shape[0] - 1) + labels
 
-        cell_of_row = np.zeros(len(y), dtype=np.int64)
+        positions = np.full(len(y), -1)
         if model is not None:
             with silence(), np.errstate(all="ignore"):
-                cell_of_row = of_each_row(cells, X, y, is_exact(model))
-        if self.metric not in TABLES:
-            cell_of_row = np.where((cell_of_row == 0) & (y >= 0), self._error(y), cell_of_row)
-        return np.bincount(cell_of_row, minlength=math.prod(self.shape) + 1)[1:].reshape(self.shape)
+                positions = of_each_row(cells, X, y, is_exact(model))
+        refused = size + 1 if self.metric in TABLES else self._error(y)
+        positions = np.where(is_undeclared(y), size, np.where(positions < 0, refused, positions))
+        return np.bincount(positions, minlength=size + 2)
+
+    def cells(self, model: Any, X: Any, y: NDArray) -> NDArray[np.int64]:
+        """Count the rows in each cell."""
+        return self.tally(model, X, y)[:-2].reshape(self.shape)
 
     def _error(self, labels: NDArray) -> NDArray[np.int64]:
         """Return the cell of refused rows: no prediction, or the estimate that is farthest from the label."""
         n_rows, n_columns = self.shape
         if self.edges is None:
-            return np.asarray(1 + labels * n_columns + n_columns - 1, dtype=np.int64)
-        return np.asarray(1 + np.where(labels == 1, 0, n_rows - 1) * n_columns + labels, dtype=np.int64)
+            return np.asarray(labels * n_columns + n_columns - 1, dtype=np.int64)
+        return np.asarray(np.where(labels == 1, 0, n_rows - 1) * n_columns + labels, dtype=np.int64)
 
     def value(self, counts: NDArray) -> Any:
         """Return the table, or the score from the noisy counts. The score is NaN if it divides by 0."""
@@ -325,8 +348,7 @@ def precisions(negative: NDArray[np.float64], positive: NDArray[np.float64]) -> 
 
 def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int | None) -> Table:
     """Return the table of a metric that is a table, or is computed from one."""
-    if classes is None:
-        raise ValueError(f"{metric!r} is for classifiers")
+    assert classes is not None
     if metric in ("f1", "recall") and len(classes) != 2:
         raise ValueError(f"{metric!r} needs a classifier of two labels. '{metric}_macro' takes any number of labels")
     if metric in (*_COUNTED, "confusion_matrix"):
@@ -342,17 +364,16 @@ def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int
 
 
 def make_measure(
-    scoring: object,
+    scoring: str,
     estimator: Any,
     classes: NDArray | None,
     label_weights: Any,
     loss_bound: float,
     bounds_y: Any,
     n_bins: int | None,
-    tables: tuple[str, ...] = FROM_TABLES,
 ) -> Score | Table:
-    """Return the sum of gains, or the table for one of the scores `tables`."""
-    if isinstance(scoring, str) and scoring in tables:
+    """Return the sum of gains, or the table, of a name by `check_metric`."""
+    if scoring in (*TABLES, *FROM_TABLES):
         return make_table(scoring, estimator, classes, n_bins)
     return make_score(scoring, estimator, classes, label_weights, loss_bound, bounds_y)
 
@@ -371,26 +392,33 @@ def _label_weights(label_weights: Any, classes: NDArray | None) -> NDArray[np.in
     return np.maximum(1, np.rint(LEVELS * np.array(weights) / max(weights))).astype(np.int64)
 
 
-def check_metric(metric: object, estimator: Any) -> str:
-    """Return the metric if it is one of the names, or refuse it with those that the estimator can have."""
-    of_labels, of_numbers = (*CLASSIFICATION, *FROM_TABLES, *TABLES), REGRESSION
-    if isinstance(metric, str) and metric in (*of_labels, *of_numbers):
-        if is_regressor(estimator) and metric in of_labels:
-            raise ValueError(
-                f"metric={metric!r} is for classifiers, and {type(estimator).__name__} is a regressor. Set metric to "
-                f"{' or '.join(map(repr, of_numbers))}. The budget was not charged"
-            )
+def check_metric(metric: object, estimator: Any, name: str = "metric") -> str:
+    """Return the metric if the estimator can have it, or its default if it is None."""
+    names = {"classifier": (*CLASSIFICATION, *FROM_TABLES), "regressor": REGRESSION}
+    if name == "metric":
+        names["classifier"] += TABLES
+    kind = "classifier" if is_classifier(estimator) else "regressor" if is_regressor(estimator) else "other"
+    own = names.get(kind, ())
+    if metric is None and own:
+        return own[0]
+    if isinstance(metric, str) and metric in own:
         return metric
-    kind = "classifier" if is_classifier(estimator) else "regressor" if is_regressor(estimator) else "model"
-    names = {"classifier": of_labels, "regressor": of_numbers}.get(kind, (*of_labels, *of_numbers))
+    accepted = own or (*names["classifier"], *REGRESSION)
+    for other, known in names.items():
+        if isinstance(metric, str) and metric in known:
+            raise ValueError(
+                f"{name}={metric!r} is for {other}s, and {type(estimator).__name__} is "
+                f"{f'a {kind}' if own else f'no {other}'}. Set {name} to {' or '.join(map(repr, accepted))}. The "
+                "budget was not charged"
+            )
     squares = (
         ". It is 1 less the squared error over the variance: release neg_mean_squared_error here, and the variance of "
         "the targets by skdp.stats.var"
     )
     raise ValueError(
-        f"metric must be one of {', '.join(map(repr, names))} for a {kind}, got {shown(metric)}. The effect of one "
-        f"record on a score must be known. R^2 depends on a variance{squares if kind == 'regressor' else ''}. A "
-        "callable may do anything. The budget was not charged"
+        f"{name} must be one of {', '.join(map(repr, accepted))} for {f'a {kind}' if own else 'this model'}, got "
+        f"{shown(metric)}. The effect of one record on a score must be known. R^2 depends on a variance"
+        f"{squares if kind == 'regressor' else ''}. A callable may do anything. The budget was not charged"
     )
 
 

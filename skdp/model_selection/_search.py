@@ -23,7 +23,7 @@ from ..accounting import Budget, PrivacyCost, check_delta, check_epsilon
 from ..checks.data import FLOATS, array_quietly, check_quietly, encode_labels, label_array, validate_quietly
 from ..checks.params import check_boolean, check_choice, check_integer, check_n_jobs, check_positive, shown, warn
 from ..checks.silence import available_if, silence
-from ..exceptions import NotEnoughDataError, PrivacyAssumptionWarning
+from ..exceptions import NotEnoughDataError, PrivacyAssumptionWarning, SchemaMismatchWarning
 from ..mechanisms import NoiseSource
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import (
@@ -40,7 +40,7 @@ from ..schema.entries import entries_of
 from ..sensitivity import group_sensitivity
 from ._pipeline import private_again
 from ._pricing import Candidate, Prices, declared_classes, events_of, make_candidates
-from ._scoring import FROM_TABLES, LEVELS, Score, Table, make_measure
+from ._scoring import FROM_TABLES, LEVELS, Score, Table, check_metric, make_measure
 from ._stateless import check_entries, check_rows, with_groups, without_na
 from ._steps import bounds_of, is_private, is_shared, labels_in, rows_of_table, schema_of, take, with_schema
 from ._strategies import STRATEGIES, SearchContext, Strategy, make_strategy
@@ -72,7 +72,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
     epsilon: float
     delta: float
     strategy: str
-    scoring: str
+    scoring: str | None
     validation_fraction: float
     mean_runs: float | None
     refit: bool | str
@@ -148,20 +148,20 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
             plan, accountant=accountant, source=source, estimator=type(self).__name__, progress=progress
         )
         progress.begin()
-        shop = SearchContext(X, y, targets, prices, score, session, source, self.n_jobs, unit, members)
-        outcome = strategy.run(shop)
-
-        self.best_index_ = outcome.index
-        self.best_params_ = settings[outcome.index]
-        self.best_estimator_ = outcome.estimator
+        context = SearchContext(X, y, targets, prices, score, session, source, self.n_jobs, unit, members)
+        self.best_index_, chosen = strategy.run(context)
+        self.best_params_ = settings[self.best_index_]
+        self.best_estimator_ = chosen.model
         if is_shared(self.estimator):
-            self.best_estimator_ = private_again(self._model(), candidates[outcome.index], outcome.estimator)
+            self.best_estimator_ = private_again(self._model(), candidates[self.best_index_], chosen.model)
         if classes is not None:
             self.classes_ = classes
         self.strategy_ = strategy.name
         self.privacy_ = plan
         # A callback receives a complete copy of this estimator.
         progress.end(dict)
+        for message in chosen.mismatches:
+            warn(message, SchemaMismatchWarning)
         return self
 
     def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
@@ -188,9 +188,9 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
                 raise ValueError("n_classes must be given, since the classes of the estimator are None")
             classes = np.arange(check_integer(n_classes, "n_classes", least=2))
         candidates = make_candidates(self._model(), self._settings(None), classes, self._unit())
-        weighted = self.scoring == "balanced_accuracy" and declared_classes(self._model()) is None
+        weighted = self._scoring() == "balanced_accuracy" and declared_classes(self._model()) is None
         # The largest gain does not depend on the labels and their weights.
-        score = Score(self.scoring, LEVELS, 1.0, False) if weighted else self._score(classes)
+        score = Score("balanced_accuracy", LEVELS, 1.0, False) if weighted else self._score(classes)
         return self._planned(whole, candidates, score)[2]
 
     def _fixed_cost(self) -> PrivacyCost | None:
@@ -227,9 +227,10 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
             check_boolean(self.refit, "refit")
         if self.strategy == "repeat" and self.refit is True:
             raise ValueError("strategy='repeat' has no refit: the best run is the model; leave refit at 'auto'")
-        if self.strategy == "repeat" and isinstance(self.scoring, str) and self.scoring in FROM_TABLES:
+        scoring = self._scoring()
+        if self.strategy == "repeat" and scoring in FROM_TABLES:
             raise ValueError(
-                f"strategy='repeat' cannot compare runs by scoring={self.scoring!r}: each run releases one number, and "
+                f"strategy='repeat' cannot compare runs by scoring={scoring!r}: each run releases one number, and "
                 "this score needs a table of counts. Choose another strategy, or a score that is a sum over records"
             )
         return Budget(check_epsilon(self.epsilon), check_delta(self.delta))
@@ -237,7 +238,10 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
     def _score(self, classes: NDArray | None) -> Score | Table:
         schema = schema_of(self.estimator, self.schema)
         given = self.label_weights, self.loss_bound, bounds_of(schema, self.bounds_y, self._model()), self.n_bins
-        return make_measure(self.scoring, self._model(), classes, *given)
+        return make_measure(self._scoring(), self._model(), classes, *given)
+
+    def _scoring(self) -> str:
+        return check_metric(self.scoring, self.estimator, "scoring")
 
     def _planned(
         self, whole: Budget, candidates: tuple[Candidate, ...], score: Score | Table
@@ -272,7 +276,8 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
             return X, targets, targets, None
         if classes is None:
             classes = occurring_labels(targets)
-        return X, encode_labels(targets, classes), targets, classes
+        codes = encode_labels(targets, classes)
+        return X, codes, with_one_other_label(codes, classes), classes
 
     def _rows(self, X: Any) -> Any:
         model = self._model()
@@ -485,6 +490,15 @@ def occurring_labels(y: NDArray) -> NDArray:
     return classes
 
 
+def with_one_other_label(codes: NDArray[np.intp], classes: NDArray) -> NDArray:
+    """Return the labels of positions, and one label of the same type for all that are not declared."""
+    # A part of the records may hold undeclared labels of another type only, which a fit would refuse.
+    labels = classes.tolist()
+    one: Any = {str: "?", bytes: b"?"}.get(type(labels[0]), 1)
+    other = next(label for k in range(1, len(labels) + 2) if (label := one * k) not in labels)
+    return np.array([*labels, other])[codes]
+
+
 def try_on_nothing(
     prices: Prices, portions: Iterable[Fraction], X: Any, targets: NDArray, members: NDArray[np.intp] | None = None
 ) -> None:
@@ -506,7 +520,7 @@ def _asked(name: str, grids: Any, settings: Callable[[], Iterable[dict[str, Any]
     """Return settings, or raise an error if they are not in the form of scikit-learn."""
     for grid in [grids] if isinstance(grids, Mapping) else grids if isinstance(grids, list | tuple) else []:
         for parameter, values in grid.items() if isinstance(grid, Mapping) else []:
-            if hasattr(values, "__len__") and not isinstance(values, str) and np.size(values) == 0:
+            if (isinstance(values, list | tuple) and not values) or getattr(values, "size", 1) == 0:
                 raise ValueError(f"{name} has no values to try for {shown(parameter)}: give at least one")
     try:
         asked = [dict(setting) for setting in settings()]
@@ -531,8 +545,9 @@ _PARAMETERS = """    epsilon : float, default=1.0
         score with noise, and the best run is the model. ``"auto"`` takes the strategy with the most signal, computed
         from the number of candidates, `epsilon`, `delta` and the fractions. It never takes ``"repeat"`` if `scoring`
         needs tables.
-    scoring : str, default="accuracy"
-        Score that is compared. Classifiers have ``"accuracy"``, ``"balanced_accuracy"`` (with `label_weights`) or
+    scoring : str, default=None
+        Score that is compared. If None, it is ``"accuracy"`` for classifiers and ``"neg_mean_absolute_error"`` for
+        regressors. Classifiers have ``"accuracy"``, ``"balanced_accuracy"`` (with `label_weights`) or
         ``"neg_log_loss"`` (with `loss_bound`). Regressors have ``"neg_mean_absolute_error"`` or
         ``"neg_mean_squared_error"`` (with `bounds_y`). These scores are sums over records. Classifiers also have
         ``"roc_auc"``, ``"average_precision"`` (of two labels, with `n_bins`), ``"f1"`` and ``"recall"`` (of the second
@@ -599,7 +614,8 @@ _ATTRIBUTES = """    best_params_ : dict
 _NOTES = """    **Privacy.** All results of the search together are (epsilon, delta)-DP. Each record (with
     `rows_per_group`, each group with all of its records) is assigned to a part independently (:ref:`model selection,
     theorem 1 <model-selection-theorem-1>`; theorem 2 is about ``"repeat"``, and theorem 6 about tables). Scores,
-    other models and the number of runs are not released. The guarantee does not cover the time that the search takes,
+    other models and the number of runs are not released. A ``SchemaMismatchWarning`` of the fit that made the model is
+    part of its release, and is raised again. The guarantee does not cover the time that the search takes,
     an error of the search, labels if the `classes` of the estimator are None, and estimators whose prediction for a row
     depends on other rows. :doc:`/user_guide/model_selection` lists the steps that a pipeline may have."""
 
@@ -653,7 +669,7 @@ class DPGridSearchCV(PrivateSearch):
         epsilon: float = 1.0,
         delta: float = 0.0,
         strategy: str = "auto",
-        scoring: str = "accuracy",
+        scoring: str | None = None,
         validation_fraction: float = 0.2,
         mean_runs: float | None = None,
         refit: bool | str = "auto",
@@ -743,7 +759,7 @@ class DPRandomizedSearchCV(PrivateSearch):
         epsilon: float = 1.0,
         delta: float = 0.0,
         strategy: str = "auto",
-        scoring: str = "accuracy",
+        scoring: str | None = None,
         validation_fraction: float = 0.2,
         mean_runs: float | None = None,
         refit: bool | str = "auto",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,12 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
 from sklearn.utils.parallel import delayed
 
 from ..accounting import Budget, GaussianEvent, RepeatedSelectionEvent, gaussian_mu, renyi_epsilon, runs_parameter
 from ..checks.silence import silence
-from ..exceptions import CertificateError, NotEnoughDataError
+from ..exceptions import CertificateError, NotEnoughDataError, SchemaMismatchWarning
 from ..mechanisms import BestOfRuns, NoiseSource, draw_parts, number_of_runs
 from ..release.blocks import results_of
 from ..release.session import Phases, Release, ReleaseSession, Theorem
@@ -39,6 +39,18 @@ class Task:
     portion: Fraction
     train: NDArray[np.intp] | None
     test: NDArray[np.intp] | None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model, or None if the fit released too little, with its score, and its warnings of wrong declarations.
+
+    The warnings follow from released counts, and are as public as the model.
+    """
+
+    model: Any
+    score: Any
+    mismatches: tuple[str, ...]
 
 
 @dataclass(eq=False)
@@ -72,15 +84,13 @@ class SearchContext:
         if self.members is None or self.score is None:
             return rows
         if self._may_score is None:
-            # A row that counts in no score must not replace another row of its group.
-            known = np.flatnonzero(self.score.possible(self.y) > 0)
-            counted, _ = self.unit.counted(self.source, self.members[known], known)
+            counted, _ = self.unit.counted(self.source, self.members, np.arange(len(self.y)))
             self._may_score = np.zeros(len(self.y), dtype=bool)
             self._may_score[counted] = True
         return rows[self._may_score[rows]]
 
-    def fit(self, tasks: Iterable[Task]) -> tuple[list[Any], NDArray[np.int64]]:
-        """Carry out the fits of a phase. If a fit releases too little, the model is None, and its score is 0."""
+    def fit(self, tasks: Iterable[Task]) -> list[Fit]:
+        """Carry out the fits of a phase. If a fit releases too little, its score is 0."""
         prepared = []
         for task in tasks:
             budgets = self.prices.budgets(task.candidate, task.portion)
@@ -94,44 +104,38 @@ class SearchContext:
         calls = (
             delayed(_fit_and_count)(
                 model,
-                *(_rows(data, self._known(task.train)) for data in (self.X, self.targets, self.members)),
+                *(_rows(data, task.train) for data in (self.X, self.targets, self.members)),
                 None if task.test is None else tuple(_rows(data, self.scored(task.test)) for data in (self.X, self.y)),
                 self.score,
             )
             for model, task in prepared
         )
-        done = list(self.session.progress.phase(results_of(calls, self.n_jobs)))
-        return [model for model, _ in done], np.array([count for _, count in done], dtype=np.int64)
+        return list(self.session.progress.phase(results_of(calls, self.n_jobs)))
 
-    def _known(self, rows: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
-        """Leave out rows with unknown labels, as each fit would. A part with such rows only could make it fail."""
-        if is_classifier(self.prices.candidates[0].estimator):
-            return np.flatnonzero(self.y >= 0) if rows is None else rows[self.y[rows] >= 0]
-        return rows
-
-    def select(self, models: list[Any], scores: NDArray) -> int:
-        """Return the position of the best fit, by the planned mechanism. `scores` holds sums, or tables."""
-        fitted = np.array([position for position, model in enumerate(models) if model is not None], dtype=np.intp)
+    def select(self, fits: list[Fit]) -> int:
+        """Return the position of the best fit, by the planned mechanism. Its scores are sums, or tables."""
+        fitted = np.array([position for position, fit in enumerate(fits) if fit.model is not None], dtype=np.intp)
+        scores = np.array([fit.score for fit in fits], dtype=np.float64)
         if len(fitted) == 0:
             raise NotEnoughDataError("no candidate could be fitted from its noisy statistics. The budget was charged")
         if isinstance(self.score, Table):
-            noisy = self.session.release(_SELECTION, scores.astype(np.float64))
+            noisy = self.session.release(_SELECTION, scores)
             # If no noisy count is positive, the score is not defined. Such a candidate is the worst.
             values = np.nan_to_num([self.score.value(table) for table in noisy[fitted]], nan=-np.inf)
             return int(fitted[values.argmax()])
-        sums = scores[fitted].astype(np.float64)
+        sums = scores[fitted]
         of_runs = isinstance(self.session._planned(_SELECTION), BestOfRuns)
         chosen = self.session.release(_SELECTION, sums if of_runs else sums[None, :])
         return int(fitted[int(np.ravel(chosen)[0])])
 
-    def refit(self, candidate: int, portion: Fraction) -> Any:
+    def refit(self, candidate: int, portion: Fraction) -> Fit:
         """Fit a candidate to all records."""
-        (model,), _ = self.fit([Task(candidate, portion, None, None)])
-        if model is None:
+        (fit,) = self.fit([Task(candidate, portion, None, None)])
+        if fit.model is None:
             raise NotEnoughDataError(
                 "the chosen candidate could not be fitted from its noisy statistics. The budget was charged"
             )
-        return model
+        return fit
 
 
 def _rows(data: Any, rows: NDArray[np.intp] | None) -> Any:
@@ -140,13 +144,16 @@ def _rows(data: Any, rows: NDArray[np.intp] | None) -> Any:
 
 def _fit_and_count(
     model: Any, X: Any, y: Any, groups: NDArray | None, test: tuple[Any, NDArray] | None, score: Score | Table | None
-) -> tuple[Any, Any]:
-    """Fit on one part, and count gains, or rows in cells, on another. Warnings are private, and are suppressed."""
+) -> Fit:
+    """Fit on one part, and count gains, or rows in cells, on another. Other warnings are private and suppressed."""
     with silence(), np.errstate(all="ignore"):
-        model = fitted_or_none(model, X, y, groups)
-        if test is None or score is None:
-            return model, 0
-        return model, score.cells(model, *test) if isinstance(score, Table) else score.gains(model, *test).sum()
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always", SchemaMismatchWarning)
+            model = fitted_or_none(model, X, y, groups)
+        counted: Any = 0
+        if test is not None and score is not None:
+            counted = score.cells(model, *test) if isinstance(score, Table) else score.gains(model, *test).sum()
+    return Fit(model, counted, tuple(str(warning.message) for warning in heard))
 
 
 def fitted_or_none(model: Any, X: Any, y: Any, groups: NDArray[np.intp] | None = None) -> Any:
@@ -170,14 +177,6 @@ def fitted_or_none(model: Any, X: Any, y: Any, groups: NDArray[np.intp] | None =
     finally:
         # An error in its own traceback would keep the records in memory.
         del failure
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The position of the chosen candidate, and the fitted estimator."""
-
-    index: int
-    estimator: Any
 
 
 @dataclass(frozen=True)
@@ -224,8 +223,8 @@ class Strategy(ABC):
         return [*phases, ("refit", 0)] if self.refit else phases
 
     @abstractmethod
-    def run(self, shop: SearchContext) -> Outcome:
-        """Search, and return the outcome."""
+    def run(self, context: SearchContext) -> tuple[int, Fit]:
+        """Search, and return the position of the chosen candidate, and its fit."""
 
     @abstractmethod
     def portions(self) -> tuple[tuple[float, Fraction], tuple[float, Fraction]]:
@@ -264,8 +263,8 @@ class Single(Strategy):
     def phases(self) -> Phases:
         return [("fit", 0)]
 
-    def run(self, shop: SearchContext) -> Outcome:
-        return Outcome(0, shop.refit(0, Fraction(1)))
+    def run(self, context: SearchContext) -> tuple[int, Fit]:
+        return 0, context.refit(0, Fraction(1))
 
 
 @dataclass(frozen=True)
@@ -298,12 +297,11 @@ class Holdout(Strategy):
         trained = 1 - self.validation, self._training
         return trained, ((1.0, REFIT_PORTION) if self.refit else trained)
 
-    def run(self, shop: SearchContext) -> Outcome:
-        training, validation = shop.divide((1 - self.validation, self.validation))
-        tasks = [Task(m, self._training, training, validation) for m in range(self.n_candidates)]
-        models, scores = shop.fit(tasks)
-        best = shop.select(models, scores)
-        return Outcome(best, shop.refit(best, REFIT_PORTION) if self.refit else models[best])
+    def run(self, context: SearchContext) -> tuple[int, Fit]:
+        training, validation = context.divide((1 - self.validation, self.validation))
+        fits = context.fit(Task(m, self._training, training, validation) for m in range(self.n_candidates))
+        best = context.select(fits)
+        return best, context.refit(best, REFIT_PORTION) if self.refit else fits[best]
 
 
 @dataclass(frozen=True)
@@ -356,15 +354,15 @@ class Repeat(Strategy):
         # A candidate that is never drawn is not compared.
         return (1 - self.validation) * strength * math.sqrt(1 - missed(self.n_candidates, self.mean, self.shape))
 
-    def run(self, shop: SearchContext) -> Outcome:
-        runs = number_of_runs(self.mean, self.shape, shop.source.stream("number of runs"))
-        training, validation = shop.divide((1 - self.validation, self.validation))
+    def run(self, context: SearchContext) -> tuple[int, Fit]:
+        runs = number_of_runs(self.mean, self.shape, context.source.stream("number of runs"))
+        training, validation = context.divide((1 - self.validation, self.validation))
         equal = (1 / self.n_candidates,) * self.n_candidates
-        drawn = draw_parts(equal, runs, shop.source.stream("candidates of runs"))
-        portion = self._portion(shop.prices)
-        models, scores = shop.fit([Task(int(m), portion, training, validation) for m in drawn])
-        best = shop.select(models, scores)
-        return Outcome(int(drawn[best]), models[best])
+        drawn = draw_parts(equal, runs, context.source.stream("candidates of runs"))
+        portion = self._portion(context.prices)
+        fits = context.fit(Task(int(m), portion, training, validation) for m in drawn)
+        best = context.select(fits)
+        return int(drawn[best]), fits[best]
 
 
 def missed(n_candidates: int, mean: float, shape: float) -> float:

@@ -48,7 +48,7 @@ from skdp.exceptions import (
 )
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism
 from skdp.model_selection import private_cross_val_score, private_score
-from skdp.model_selection._scoring import LEVELS, make_score, make_table
+from skdp.model_selection._scoring import LEVELS, make_measure, make_score, make_table
 from skdp.model_selection._stateless import _TREES, is_exact
 from skdp.preprocessing import TableEncoder, private_quantiles
 from skdp.schema import Category, Number, Schema
@@ -256,9 +256,11 @@ def test_each_is_charged_and_close(model, metric, delta):
     (record,) = accountant.records
     assert record.cost == found.privacy_.cost
     exact = private_score(model, X, Y, metric=metric, epsilon=math.inf)
-    assert found.counts.dtype == np.int64
+    # Sums of relative gains are in units of the lattice on which they are released.
+    unit = {"accuracy": 16, "neg_log_loss": LEVELS}.get(metric, 1)
+    assert np.all(found.counts * unit % 1 == 0)
     # Noise of a table is a few records a cell; twenty standard deviations.
-    scale = found.privacy_.releases[0].mechanism.scale
+    scale = found.privacy_.releases[0].mechanism.scale / unit
     assert np.abs(found.counts - exact.counts).max() <= 28 * scale + 1
     with pytest.raises(BudgetError):
         private_score(model, X, Y, accountant=accountant)
@@ -342,7 +344,7 @@ def test_no_row_is_counted_by_the_rows_around_it(metric):
             private_score(judged, rows[:n], np.ones(n, dtype=int), metric=metric, epsilon=math.inf).counts
             for n in (4, 5)
         )
-        assert np.abs(more - fewer).sum() == (LEVELS if metric == "neg_log_loss" else 1), name
+        assert np.abs(more - fewer).sum() == 1, name
 
 
 @pytest.mark.parametrize("kind", _TREES, ids=lambda kind: kind.__name__)
@@ -443,9 +445,9 @@ def test_gains_of_regression(regressor):
     y = np.array([-1e9, 1e9, 0.0])
     assert np.all((score.gains(regressor, X[:3], y) >= 0) & (score.gains(regressor, X[:3], y) <= score.most))
     # Each record moves the released sums by the claim at most, and one beyond the bounds attains it.
-    moved = [score.cells(regressor, X[[k]], y[[k]]) for k in range(3)]
+    moved = [score.tally(regressor, X[[k]], y[[k]]) for k in range(3)]
     assert [int(np.abs(own).sum()) for own in moved] == [score.moved, score.moved, score.most]
-    np.testing.assert_array_equal(np.sum(moved, axis=0), score.cells(regressor, X[:3], y))
+    np.testing.assert_array_equal(np.sum(moved, axis=0), score.tally(regressor, X[:3], y))
 
 
 def test_a_score_that_is_charged_to_no_accountant_is_named():
@@ -487,6 +489,91 @@ def test_targets_beyond_their_bounds_are_named_by_scores(regressor, scoring, eps
             delta=delta,
             random_state=0,
         )
+
+
+OF_LABELS = {
+    "accuracy": "count as wrong",
+    "balanced_accuracy": "are left out",
+    "neg_log_loss": "count as wrong",
+    "roc_auc": "are left out",
+    "f1": "are left out",
+    "confusion_matrix": "are left out",
+}
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (1.0, DELTA), (10.0, 0.0), (math.inf, 0.0)])
+@pytest.mark.parametrize("metric", OF_LABELS)
+def test_undeclared_labels_are_named_by_scores(model, metric, epsilon, delta):
+    """At most one evaluation in 100 may warn falsely. Probability that the test fails by chance: 1e-9."""
+    rng, n, alarms, runs = np.random.default_rng(0), 4000, 0, 20
+    chosen = rng.integers(0, len(X), n)
+    rows, labels = X[chosen], Y[chosen]
+    # Rare labels have large weights, so that the sums are much smaller than the number of records.
+    common = rng.random(n) < 0.9
+    weights = {0: 1.0, 1: 10.0} if metric == "balanced_accuracy" else None
+    good, wrong = np.where(rng.random(n) < 0.09, 7, labels * ~common), np.where(rng.random(n) < 0.6, 7, labels)
+    words = {"metric": metric, "epsilon": epsilon, "delta": delta, "label_weights": weights}
+    for seed in range(runs):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always", SchemaMismatchWarning)
+            private_score(model, rows, good, random_state=seed, **words)
+        alarms += bool(heard)
+        message = f"show that about .* % of the records have a label that is not in classes. They {OF_LABELS[metric]}"
+        with pytest.warns(SchemaMismatchWarning, match=message):
+            private_score(model, rows, wrong, random_state=seed, **words)
+    assert stats.binom.sf(alarms - 1, runs, 0.01) > 1e-9
+    if metric != "confusion_matrix":
+        del words["metric"]
+        with pytest.warns(SchemaMismatchWarning, match="have a label that is not in classes"):
+            private_cross_val_score(
+                ObjPertLogReg(data_norm=3.0, classes=[0, 1]), rows, labels + 7, cv=2, scoring=metric, random_state=0,
+                **words | {"epsilon": max(epsilon, 5.0)},
+            )  # fmt: skip
+
+
+REFUSED = np.ones_like(X)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "neg_log_loss", "confusion_matrix", "histogram"])
+def test_records_without_a_prediction_are_named_by_scores(model, metric):
+    words = {"metric": metric, "epsilon": 5.0, "random_state": 0}
+    effect = "are left out" if metric in ("confusion_matrix", "histogram") else "count as wrong"
+    with pytest.warns(SchemaMismatchWarning, match=f"100 % of the records get no valid prediction.* They {effect}"):
+        private_score(Refusing(), REFUSED, Y, **words)
+    # A record is counted apart for one reason only.
+    with pytest.warns(SchemaMismatchWarning, match="have a label") as heard:
+        private_score(Refusing(), REFUSED, Y + 7, **words)
+    assert len(heard) == 1
+
+
+@pytest.mark.parametrize("metric", OF_LABELS)
+def test_a_record_apart_moves_the_released_sums_by_the_claim(model, metric):
+    """By its definition, for each kind of record: declared, undeclared, refused, and both."""
+    measure = make_measure(metric, model, np.array([0, 1]), WEIGHT, 5.0, None, None).released()
+    moves = []
+    for judge in (model, Refusing()):
+        for code in (-1, 0, 1):
+            tally = measure.tally(judge, REFUSED[:1], np.array([code]))
+            moves.append(int(np.abs(tally).sum()))
+            assert (tally[-2] > 0) == (code < 0)
+            assert not tally[-2:].all()
+    assert max(moves) == measure.moved == {1: 1, 16: 17, LEVELS: LEVELS + LEVELS // 16}[measure.most]
+    both = measure.tally(model, X[:2], np.array([0, -1]))
+    np.testing.assert_array_equal(
+        both, measure.tally(model, X[:1], np.array([0])) + measure.tally(model, X[1:2], np.array([-1]))
+    )
+
+
+def test_undeclared_labels_keep_the_meaning_of_scores(model):
+    labels = np.where(np.arange(len(Y)) < 12, 7, Y)
+    right = model.predict(X) == labels
+    assert private_score(model, X, labels, epsilon=math.inf).value == pytest.approx(right.mean())
+    for metric in ("roc_auc", "f1", "balanced_accuracy", "confusion_matrix"):
+        all_rows, declared = (
+            private_score(model, X[rows], labels[rows], metric=metric, epsilon=math.inf).value
+            for rows in (slice(None), slice(12, None))
+        )
+        np.testing.assert_array_equal(all_rows, declared)
 
 
 @pytest.mark.parametrize("delta", [0.0, DELTA])
@@ -538,7 +625,7 @@ def test_one_record_changes_the_table_of_folds_by_no_more_than_the_noise_is_made
     weights = {"scoring": "balanced_accuracy", "label_weights": {0: 1.0, 1: 3.0}, "delta": delta, "random_state": 0}
     for data in ((X, y), (X[:-1], y[:-1]), (X[1:], y[1:])):
         private_cross_val_score(NoisyCount(), *data, **weights)
-    tables = [(value, sensitivity) for value, sensitivity in tables if value.size == 10]
+    tables = [(value, sensitivity) for value, sensitivity in tables if value.size == 12]
     (more, sensitivity), *fewer = tables
     assert len(fewer) == 2
     # The last record of one seed is in the same fold as ever; the first one moves all others to other folds.
@@ -647,9 +734,24 @@ def test_refusals(model, regressor):
         (lambda: private_score(model, X, Y, metric="log_loss"), "metric"),
         (lambda: private_score(regressor, X, Y, metric="roc_auc"), "for classifiers"),
         (lambda: private_score(regressor, X, Y, metric="confusion_matrix"), "for classifiers"),
-        (lambda: private_score(regressor, X, Y), "^metric='accuracy' is for classifiers, .*'neg_mean_squared_error'"),
+        (lambda: private_score(regressor, X, Y), "bounds_y must be given"),
+        (
+            lambda: private_score(regressor, X, Y, metric="accuracy"),
+            "^metric='accuracy' is for classifiers, .*'neg_mean_squared_error'",
+        ),
+        (
+            lambda: private_score(model, X, Y, metric="neg_mean_absolute_error", bounds_y=(0, 1)),
+            "^metric='neg_mean_absolute_error' is for regressors, and ObjPertLogReg is a classifier.* to 'acc",
+        ),
+        (
+            lambda: private_cross_val_score(model, X, Y, scoring="neg_mean_absolute_error"),
+            "^scoring='neg_mean_absolute_error' is for regressors, .* Set scoring to 'acc.*not charged",
+        ),
         (lambda: private_score(model, X, Y[:-1]), "same number"),
         (lambda: private_score(clone(model), X, Y), "is not fitted yet"),
+        (lambda: private_score(make_pipeline(BoundsScaler((-5, 5)), clone(model)), X, Y), "is not fitted yet"),
+        (lambda: private_score(FrozenEstimator(clone(model)), X, Y), "is not fitted yet"),
+        (lambda: private_score(model, X, Y, classes=[3, 4]), "classes holds no label that the model knows"),
         (lambda: private_score(model, X, Y, metric="histogram", n_bins=1), "n_bins"),
         (lambda: private_score(model, X, Y, metric="balanced_accuracy", label_weights={0: 1}), "label_weights"),
         (lambda: private_cross_val_score(model, X, Y, cv=1), "cv"),

@@ -30,19 +30,22 @@ from skdp import (
     allocate,
 )
 from skdp.accounting import BoundedRangeEvent, PureEvent, RepeatedSelectionEvent, runs_parameter
+from skdp.checks.data import encode_labels
 from skdp.decomposition import DPPCA
 from skdp.exceptions import (
     BudgetError,
     NotEnoughDataError,
     PrivacyAssumptionWarning,
+    SchemaMismatchWarning,
     SeededNoiseWarning,
 )
 from skdp.local import LocalDPNaiveBayes, RandomizedResponse
-from skdp.model_selection import _scoring, _search, _stateless, _strategies, private_score
+from skdp.model_selection import _scoring, _search, _stateless, _strategies, private_cross_val_score, private_score
 from skdp.model_selection._scoring import make_table
 from skdp.model_selection._search import rows_for_steps
 from skdp.preprocessing import DPStandardScaler, NormClipper
 from skdp.release.session import ReleaseSession
+from skdp.schema import Schema
 from tests.linear_model.data import blobs
 from tests.model_selection.stubs import NoisyCount, Ranks, UnknownCost, records
 
@@ -570,8 +573,12 @@ def test_regressors():
         assert not is_classifier(found)
         assert not hasattr(found, "classes_")
         assert len(found.predict(X)) == 500
-    with pytest.raises(ValueError, match="for classifiers"):
-        DPGridSearchCV(model, {}).fit(X, y)
+    with pytest.raises(ValueError, match="scoring='accuracy' is for classifiers"):
+        DPGridSearchCV(model, {}, scoring="accuracy").fit(X, y)
+    # The mean absolute error is the default, here and in scores.
+    assert is_regressor(DPGridSearchCV(model, {}, bounds_y=(-2, 2)).fit(X, y))
+    assert private_cross_val_score(model, X, y, cv=2, bounds_y=(-2, 2), epsilon=math.inf).min() > -0.5
+    assert private_score(model.fit(X, y), X, y, bounds_y=(-2, 2)).value > -0.5
 
 
 def test_other_scores():
@@ -799,8 +806,10 @@ def test_a_candidate_whose_noisy_table_gives_no_score_is_not_chosen():
     # By estimated probability and label. Noise has left the first and the last candidate no record of label 1.
     counts = np.array([[[5, -1], [5, 0]], [[1, 5], [9, 5]], [[9, 5], [1, 5]], [[5, 0], [5, -3]]])
     assert np.isnan(table.value(counts[0]))
-    assert _strategies.SearchContext.select(shop, [True] * 4, counts) == 2
-    assert _strategies.SearchContext.select(shop, [True, True, None, True], counts) == 1
+    fits = [_strategies.Fit(True, table, ()) for table in counts]
+    assert _strategies.SearchContext.select(shop, fits) == 2
+    fits[2] = _strategies.Fit(None, counts[2], ())
+    assert _strategies.SearchContext.select(shop, fits) == 1
 
 
 @both_deltas
@@ -865,3 +874,41 @@ def test_tables_in_a_randomized_search_with_undeclared_labels():
     assert model.classes_.tolist() == ["no", "yes"]
     with pytest.raises(ValueError, match="two labels"):
         model.privacy_plan(n_classes=3)
+
+
+DECLARED = Schema({"ward": ["surgery", "medicine"], "age": (0, 1)}, target={"ill": ["no", "yes"]})
+
+
+def patients(n=3000):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"ward": rng.choice(["surgery", "medicine"], n), "age": rng.random(n)})
+    return frame, np.where(frame.age > 0.5, "yes", "no")
+
+
+@pytest.mark.parametrize("strategy", [*REFITS, ("single", True)])
+def test_declarations_that_do_not_fit_are_named_by_searches(strategy):
+    """The noise is a few records. Probability that the test fails by chance: 1e-9."""
+    frame, y = patients()
+    name, refit = strategy
+    grid = {"priors": [None] if name == "single" else [None, [0.5, 0.5]]}
+    strategy = "auto" if name == "single" else name
+    search = DPGridSearchCV(DPNaiveBayes(schema=DECLARED), grid, epsilon=60.0, strategy=strategy, refit=refit)
+    search.fit(frame, y)
+    for wrong, labels, message in [
+        (frame.assign(ward=frame.ward.str.upper()), y, "in no category in the column 'ward'"),
+        (frame, np.char.upper(y), "have a label that is"),
+    ]:
+        with pytest.warns(SchemaMismatchWarning, match=message):
+            search.fit(wrong, labels)
+        assert search.predict(frame).shape == (3000,)
+        with pytest.warns(SchemaMismatchWarning, match=message):
+            private_cross_val_score(DPNaiveBayes(schema=DECLARED), wrong, labels, cv=3, epsilon=60.0)
+    private_cross_val_score(DPNaiveBayes(schema=DECLARED), frame, y, cv=3, epsilon=60.0)
+
+
+@pytest.mark.parametrize("classes", [[0, 1], [1.0, 2.5], ["?", "a"], [b"?", b"??"], [False, True]])
+def test_undeclared_labels_become_one_label_of_the_type_of_the_others(classes):
+    classes = np.array(classes)
+    codes = np.array([0, -1, 1, -1])
+    labels = _search.with_one_other_label(codes, classes)
+    np.testing.assert_array_equal(encode_labels(labels, classes), codes)
