@@ -494,7 +494,7 @@ def with_one_other_label(codes: NDArray[np.intp], classes: NDArray) -> NDArray:
     """Return the labels of positions, and one label of the same type for all that are not declared."""
     # A part of the records may hold undeclared labels of another type only, which a fit would refuse.
     labels = classes.tolist()
-    one: Any = {str: "?", bytes: b"?"}.get(type(labels[0]), 1)
+    one: Any = "?" if isinstance(labels[0], str) else b"?" if isinstance(labels[0], bytes) else 1
     other = next(label for k in range(1, len(labels) + 2) if (label := one * k) not in labels)
     return np.array([*labels, other])[codes]
 

@@ -725,6 +725,10 @@ def test_columns_that_do_not_fit_the_model_are_refused_before_the_charge():
                 continue
             with pytest.raises(ValueError, match=r"feature|column"):
                 private_score(fitted, wrong, target, accountant=accountant, **words)
+        if selects:
+            # An array has no names, by which the steps find columns.
+            with pytest.raises(ValueError, match=r"X has no names of columns.*not charged"):
+                private_score(fitted, rows.to_numpy(), target, accountant=accountant, **words)
         assert len(accountant) == 0
         assert private_score(fitted, rows, target, **words).value > (-1.5 if is_regressor(fitted) else 0.4)
 

@@ -14,7 +14,7 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import VotingClassifier
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     Normalizer,
@@ -40,7 +40,7 @@ from skdp import (
     private_score,
 )
 from skdp.accounting import Relation, gaussian_mu
-from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
+from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SchemaMismatchWarning, SeededNoiseWarning
 from skdp.inspection import model_card
 from skdp.model_selection import PrivatePipeline, private_cross_val_score
 from skdp.preprocessing import BoundsScaler, NormClipper
@@ -413,3 +413,23 @@ def test_scores_know_the_schema_inside_a_search():
     search = DPGridSearchCV(DPNaiveBayes(schema=GROUPED), {"alpha": [0.5, 1.0]}, random_state=0)
     search.fit(frame, [0, 1] * 20)
     assert private_score(search, frame, [0, 1] * 20).privacy_.unit == "group"
+
+
+def test_declarations_that_do_not_fit_are_named_by_pipelines():
+    """The noise is a few records. Probability that the test fails by chance: 1e-9."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"ward": rng.choice(["surgery", "medicine"], 3000), "age": rng.random(3000)})
+    y = np.where(frame.age > 0.5, "yes", "no")
+    schema = Schema({"ward": ["SURGERY", "MEDICINE"], "age": (0, 1)}, target={"ill": ["no", "yes"]})
+    columns = Schema({"ward": ["SURGERY", "MEDICINE"], "age": (0, 1)})
+    components = DPPCA(1, schema=columns, epsilon=60.0)
+    bayes, descent = DPNaiveBayes(schema=schema, epsilon=60.0), ObjPertLogReg(data_norm=2.0, classes=["no", "yes"])
+    for steps in (
+        [bayes],
+        ["passthrough", bayes],
+        [components, descent],
+        [FeatureUnion([("pca", components)]), descent],
+    ):
+        for model in (make_pipeline(*clone(steps)), make_private_pipeline(*clone(steps), epsilon=120.0)):
+            with pytest.warns(SchemaMismatchWarning, match="in no category"):
+                model.fit(frame, y)
