@@ -430,6 +430,6 @@ def test_declarations_that_do_not_fit_are_named_by_pipelines():
         [components, descent],
         [FeatureUnion([("pca", components)]), descent],
     ):
-        for model in (make_pipeline(*clone(steps)), make_private_pipeline(*clone(steps), epsilon=120.0)):
+        for model in (clone(make_pipeline(*steps)), clone(make_private_pipeline(*steps, epsilon=120.0))):
             with pytest.warns(SchemaMismatchWarning, match="in no category"):
                 model.fit(frame, y)
