@@ -115,7 +115,7 @@ class Score:
         """Return the gain of each row, between 0 and `most`, as a function of the row and of the model only."""
         # If the fit of a model failed, the model is None and its gain is 0. `y` holds positions in `classes`
         # (-1 for other labels), or targets.
-        return np.maximum(self._gains(model, X, y), 0)
+        return np.clip(self._gains(model, X, y), 0, self.most)
 
     def _gains(self, model: Any, X: Any, y: NDArray) -> Gains:
         """Return the gains, and -1 for a row that the model refuses."""
@@ -123,8 +123,7 @@ class Score:
             return np.zeros(len(y), dtype=np.int64)
         method = self._probabilities if self.name == "neg_log_loss" else self._predictions
         with silence(), np.errstate(all="ignore"):
-            gains = of_each_row(lambda rows, targets: method(model, rows, targets), X, y, is_exact(model))
-        return np.clip(gains, -1, self.most)
+            return of_each_row(lambda rows, targets: method(model, rows, targets), X, y, is_exact(model))
 
     def largest(self, y: NDArray) -> Gains:
         """Return the gain of each row from a perfect model."""
@@ -160,7 +159,7 @@ class Score:
     def tally(self, model: Any, X: Any, y: NDArray) -> Gains:
         """Return the sums, and those of records apart: without a declared target, and refused by the model."""
         gains = self._gains(model, X, y)
-        gained, undeclared = np.maximum(gains, 0), is_undeclared(y, self.bounds)
+        gained, undeclared = np.clip(gains, 0, self.most), is_undeclared(y, self.bounds)
         refused = (gains < 0) & ~undeclared
         missed = (self.largest(y) - gained).sum()
         return np.array([gained.sum(), missed, self.apart * undeclared.sum(), self.apart * refused.sum()])

@@ -94,12 +94,7 @@ class SearchContext:
         prepared = []
         for task in tasks:
             budgets = self.prices.budgets(task.candidate, task.portion)
-            seeds = []
-            for _ in budgets:
-                # From the seed of the search and a counter. None is for the noise of the operating system.
-                self._fits += 1
-                stream = self.source.stream(f"fit {self._fits}") if self.source.seeded else None
-                seeds.append(None if stream is None else int(stream.words(1)[0] >> np.uint64(32)))
+            seeds = [self._seed() for _ in budgets]
             prepared.append((self.prices.candidates[task.candidate].prepared(budgets, seeds), task))
         calls = (
             delayed(_fit_and_count)(
@@ -111,6 +106,13 @@ class SearchContext:
             for model, task in prepared
         )
         return list(self.session.progress.phase(results_of(calls, self.n_jobs)))
+
+    def _seed(self) -> int | None:
+        """Return the seed of the next fit, by that of the search and a counter. None is for secure noise."""
+        self._fits += 1
+        if not self.source.seeded:
+            return None
+        return int(self.source.stream(f"fit {self._fits}").words(1)[0] >> np.uint64(32))
 
     def select(self, fits: list[Fit]) -> int:
         """Return the position of the best fit, by the planned mechanism. Its scores are sums, or tables."""
