@@ -24,7 +24,7 @@ from skdp import (
     Schema,
     allocate,
 )
-from skdp.accounting import GaussianEvent, gaussian_mu
+from skdp.accounting import GaussianEvent, SampledGaussianEvent, gaussian_mu
 from skdp.ensemble import SampleAggregate
 from skdp.exceptions import BudgetError
 from skdp.inspection import CoefficientUncertaintyDisplay
@@ -76,11 +76,16 @@ def test_the_parts_of_the_budget_compose_to_the_whole(estimator, epsilon):
     plan = of(estimator, epsilon=epsilon).privacy_plan(n_features=2)
     counts, *others = plan.events
     if isinstance(counts, GaussianEvent):
-        assert all(isinstance(event, GaussianEvent) for event in others)
         whole = gaussian_mu(epsilon, plan.delta)
-        together = math.hypot(*(event.noise_mu for event in plan.events))
-        assert 0.95 * whole < together <= whole
         assert counts.noise_mu == pytest.approx(math.sqrt(SHARE) * whole)
+        if all(isinstance(event, GaussianEvent) for event in others):
+            together = math.hypot(*(event.noise_mu for event in plan.events))
+            assert 0.95 * whole < together <= whole
+        else:
+            # Steps on samples are composed with the counts, and use what these leave.
+            assert any(isinstance(event, SampledGaussianEvent) for event in others)
+            loss = plan.privacy_loss_distribution(value_discretization_interval=min(1e-4, whole / 2000))
+            assert 0.95 * plan.delta < loss.get_delta_for_epsilon(epsilon) <= plan.delta * (1 + 1e-3)
     else:
         # The rest of the events is that of a fit with the rest of epsilon, and all of delta.
         rest = clone(of(estimator)).set_params(class_weight=None, epsilon=epsilon * (1 - SHARE) * (1 - 2.0**-50))

@@ -57,6 +57,7 @@ _TYPES: dict[str, str] = {
     "skdp.schema.encoding": "Encoding",
     "skdp.schema.entries": "Categories",
     "skdp.schema.schema": "Schema",
+    "skdp.solvers.calibration": "RowPowers",
     "skdp.solvers.linear_descent": "Descent SamplingSchedule Settings",
     "skdp.solvers.losses": "Huber HuberHinge LogLoss",
     "skdp.solvers.moments": "Block",

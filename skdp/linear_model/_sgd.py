@@ -38,6 +38,7 @@ from ..solvers.linear_descent import (
     Settings,
     positive_delta,
     rule_of,
+    validated_rows,
     weights_of,
 )
 from ..solvers.losses import GradientLoss, Hinge, HuberHinge, LogLoss, OneVsRest, SoftmaxLogLoss
@@ -66,6 +67,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
 
     _counts_outside = ("entries", "target")
     _fixes_cost = True
+    _share_before: float = 0.0
     _parameter_rules: ClassVar[Rules] = {
         **SCHEDULE_RULES,
         "delta": By(positive_delta),
@@ -130,7 +132,8 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         settings, schedule = self._settings_of(parameters), self._schedule_of(parameters)
         loss = self._loss_of(parameters, shape.n_classes)
         first = None if parameters.targets is None else TargetRange.of(settings.epsilon, settings.delta)
-        descent = Descent(settings, schedule, loss, shape.n_features, self._walk, first=first)
+        before = self._share_before
+        descent = Descent(settings, schedule, loss, shape.n_features, self._walk, first=first, share_before=before)
         return descent.plan(), descent
 
     def _within(self, located: Located, parameters: Checked, design: Descent) -> tuple[Checked, Descent]:
@@ -168,14 +171,16 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         mechanism = session.mechanism(GRADIENTS)
         assert isinstance(mechanism, SampledGaussianMechanism)
 
-        count = schedule.rate * schedule.records(session, n_rows, located)
+        n_records = schedule.records(session, n_rows, located)
         start = np.zeros(design.shape) if parameters.start is None else parameters.start
-        path = Path(design, start, count, mechanism.scale)
+        path = Path(design, start, schedule.rate * n_records, mechanism.scale)
         privacy = self._stated(session.guarantee, parameters)
 
         # Callbacks may receive these functions. Therefore they do not hold the records.
         def fitted(weights: Array) -> dict[str, Any]:
             rule = self._rule(*rule_of(weights, settings), parameters, shape)
+            if shape.n_classes:
+                rule["_powers"] = design.powers(shape.n_classes, n_records)
             return {**rule, "n_steps_": schedule.n_steps, "privacy_": privacy}
 
         def reached() -> dict[str, Any]:
@@ -227,7 +232,9 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
 
     In each step, the gradients of the records are clipped, added up, and released with noise. The classifier is often
     more accurate than :class:`~skdp.linear_model.ObjPertLogReg` for few records, for several classes, or for many
-    columns that are mostly zero. It takes as long as 50 to 100 passes over the data.
+    columns that are mostly zero. It takes as long as 50 to 100 passes over the data. Clipping and noise make the
+    probabilities of the logits too extreme. `predict_proba` corrects this by a power of them that public and released
+    numbers determine (see :ref:`gradient_descent`).
 
     Parameters
     ----------
@@ -360,7 +367,7 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
     True
     """
 
-    _released = frozenset({"coef_", "intercept_"})
+    _released = frozenset({"coef_", "intercept_", "_powers"})
     _public = frozenset({"n_steps_", "_loss"})
     _parameter_rules: ClassVar[Rules] = {"loss": OneOf(("log_loss", "hinge", "huber"))}
 
@@ -465,3 +472,7 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
 
     def _rule(self, coef: Array, intercept: Array, parameters: Checked, shape: Shape) -> dict[str, Any]:
         return {"coef_": coef, "intercept_": intercept, "classes_": shape.classes, "_loss": parameters.loss}
+
+    def _logits(self, X: Any) -> Array:
+        rows = validated_rows(self, X)
+        return self._powers.logits(rows, self._scores_of(rows))

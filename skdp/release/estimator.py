@@ -122,6 +122,10 @@ class PrivateEstimator(DPEstimatorMixin):
     #: Whether ``class_weight="balanced"`` is applied to released numbers, so that no records are left out.
     _balances_itself: ClassVar[bool] = False
 
+    #: Share of the budget, of the square of the GDP parameter, of releases before the fit with which its plan composes
+    #: its own releases. None if it does not, so that the fit is planned for a smaller epsilon.
+    _share_before: float | None = None
+
     #: Whether the charge is the same for any number of columns and of labels, which change dimensions only.
     _fixes_cost: ClassVar[bool] = False
 

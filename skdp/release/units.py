@@ -412,14 +412,15 @@ def first_releases(estimator: Any, n_classes: int) -> list[FirstRelease]:
 
 def divide(estimator: Any, first: Sequence[FirstRelease], make: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, Any]:
     """Return a guarantee or a cost, as `make` plans it for the rest of the budget, with the releases before the fit."""
-    # A fit that has no known cost has None. If all events of the fit are Gaussian, so are the first releases, and the
-    # squares of the GDP parameters add up. Otherwise, epsilon and delta are added up.
+    # A fit that has no known cost has None. If all events of the fit are Gaussian, or if its plan composes its steps
+    # with Gaussian releases, the first releases are Gaussian, and take their share of the square of the GDP parameter.
+    # Otherwise, epsilon and delta are added up.
     epsilon, delta = check_epsilon(estimator.epsilon), check_delta(estimator.delta)
     share = math.fsum(release.share for release in first)
 
-    def together(rest: float, own_delta: float) -> tuple[Any, Any]:
+    def together(rest: float, own_delta: float, share_before: float = 0.0) -> tuple[Any, Any]:
         inner = copy(estimator)
-        inner.epsilon, inner.class_weight, inner._counts_outside = rest, None, ()
+        inner.epsilon, inner.class_weight, inner._counts_outside, inner._share_before = rest, None, (), share_before
         plan, design = make(inner)
         if plan is None:
             return None, design
@@ -430,10 +431,13 @@ def divide(estimator: Any, first: Sequence[FirstRelease], make: Callable[[Any], 
                 Release(one.label, mechanism, one.share, one.theorem)
                 for one, mechanism in zip(first, mechanisms, strict=True)
             ]
-            others = (replace(release, share=release.share * (1 - share)) for release in plan.releases)
+            left = 1.0 if share_before else 1 - share
+            others = (replace(release, share=release.share * left) for release in plan.releases)
             plan = replace(plan, releases=(*before, *others))
         return plan, design
 
+    if estimator._share_before is not None and delta > 0 and epsilon < math.inf:
+        return together(epsilon, delta, share)
     rest = _gaussian_rest(epsilon, delta, share)
     if rest > 0:
         plan, design = together(rest, delta)

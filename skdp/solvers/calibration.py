@@ -1,8 +1,10 @@
-r"""The last release of a regression: joint sums of predictions and targets, which correct the fit.
+r"""Corrections of fits by clipped gradients, which minimise another loss, and by noise, which adds to the predictions.
 
-Clipped gradients minimise another loss than the squared error, and noise adds variation to the predictions. Both
-effects are visible in a comparison of predictions with targets. Six numbers are released. They determine the line
-through the predictions with the smallest squared error.
+*Regression.* Six joint sums of predictions and targets are released last. They determine the line through the
+predictions with the smallest squared error.
+
+*Classification.* Clipping and noise make probabilities too extreme. They are raised to a power below 1, and divided by
+their sum. The power follows from the bound on gradients, the length of a row, and the released number of records.
 """
 
 from __future__ import annotations
@@ -14,12 +16,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from ..accounting import PrivacyEvent
 from ..mechanisms import coordinate_variance, l2_mechanism, within_reach
 from ..parts.arrays import rowwise
 from ..release.session import Release, ReleaseSession, Theorem
-from ..sensitivity import sum_over_rows
+from ..sensitivity import sparse_squared_norms, squared_norms, sum_over_rows
 
 Array = NDArray[np.float64]
 
@@ -183,3 +186,32 @@ def chosen_line(weights: Array, noise: float, window: Window = Window(), sure_by
         if bound < least:
             best, least = line, bound
     return best
+
+
+# Derivatives that are shorter than this part of the largest one do not make probabilities too extreme if they are
+# clipped, and this number of records times the GDP parameter halves the logits of two classes.
+_UNBIASED, _HALVED = 0.72, 45.0
+
+
+@dataclass(frozen=True)
+class RowPowers:
+    """The powers of the probabilities of rows, as a public function of rows, parameters and released numbers."""
+
+    # The effects are smaller with more classes. Both are in proportion to one over their number.
+
+    data_norm: float
+    constant: float
+    clip: float  # The bound on gradients, in units of the largest derivative.
+    n_classes: int
+    evidence: float  # The number of records times the GDP parameter of the fit.
+
+    def logits(self, rows: Any, scores: NDArray) -> Array:
+        """Return the logits of rows, from scores of shape (n_rows,) or (n_rows, n_classes)."""
+        with np.errstate(all="ignore"):
+            squares = sparse_squared_norms(rows) if issparse(rows) else squared_norms(rows)
+        lengths = np.sqrt(np.minimum(squares, self.data_norm**2) + self.constant**2)
+        unclipped = self.clip / np.maximum(lengths, np.finfo(np.float64).tiny)
+        by_classes = 2 / self.n_classes
+        powers = 1 - by_classes * np.maximum(_UNBIASED - unclipped, 0.0)
+        powers /= 1 + by_classes * _HALVED / self.evidence
+        return scores * (powers if scores.ndim == 1 else powers[:, None])

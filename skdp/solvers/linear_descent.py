@@ -29,7 +29,7 @@ from ..checks.silence import DiscreetMethods, available_if
 from ..mechanisms import LEAST_RATE, GaussianMechanism, Mechanism, NoNoise, SampledGaussianMechanism
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import augmented_norm, largest_products, row_products
-from .calibration import Calibration
+from .calibration import Calibration, RowPowers
 from .clipped_gradients import MOST_WEIGHT, Gradients, boxed
 from .losses import GradientLoss
 from .regularised import INTERCEPT_CONSTANT
@@ -110,8 +110,10 @@ class SamplingSchedule:
         theorem: Theorem,
         first: Sequence[tuple[Release, PrivacyEvent]] | None = None,
         last: tuple[Release, PrivacyEvent] | None = None,
+        share_before: float = 0.0,
     ) -> PrivacyGuarantee:
         """Return the plan: first releases, the gradient sums, and a last release."""
+        # Gaussian releases that are not part of the plan take `share_before` of the budget.
         # If there are no others, the first release is the number of records, unless it is declared. `sensitivity` is
         # the largest L2 norm of a record's contribution to a gradient sum, which `theorem` proves. `delta` is positive.
         private = epsilon < math.inf
@@ -124,7 +126,7 @@ class SamplingSchedule:
             counted = release, GaussianEvent(other) if private else nothing
             first = [] if self.expected_n is not None else [counted]
         after = [] if last is None else [last]
-        reserved = sum(release.share for release, _ in (*first, *after)) if private else 0.0
+        reserved = share_before + sum(release.share for release, _ in (*first, *after)) if private else 0.0
         mu, steps = math.inf, nothing
         if private:
             mu = sampled_gaussian_mu(epsilon, delta, self.rate, self.n_steps, whole * math.sqrt(reserved))
@@ -160,10 +162,11 @@ def probabilities(scores: Array) -> Array:
 
 def linear_scores(estimator: Any, X: Any) -> Array:
     """Validate rows, and return the linear scores of a fitted estimator, of shape (n_rows, outputs)."""
-    return row_products(_rows(estimator, X), np.atleast_2d(estimator.coef_).T) + estimator.intercept_
+    return row_products(validated_rows(estimator, X), np.atleast_2d(estimator.coef_).T) + estimator.intercept_
 
 
-def _rows(estimator: Any, X: Any) -> Any:
+def validated_rows(estimator: Any, X: Any) -> Any:
+    """Return validated rows for a fitted estimator."""
     check_is_fitted(estimator, "coef_")
     return validate_quietly(estimator, X, dtype=[np.float64, np.float32], reset=False)
 
@@ -258,7 +261,7 @@ class LinearRule(ScoredLabels):
         return self.decision_function(X)
 
     def _label_codes(self, X: Any) -> NDArray:
-        X = _rows(self, X)
+        X = validated_rows(self, X)
         if len(self.classes_) == 2:
             return (row_products(X, self.coef_.T)[:, 0] + self.intercept_ > 0).astype(np.intp)
         return largest_products(X, self.coef_.T, np.broadcast_to(self.intercept_, len(self.classes_)))
@@ -276,7 +279,10 @@ class LinearRule(ScoredLabels):
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Positive for the second class if there are two classes. Otherwise, one score for each class.
         """
-        scores = linear_scores(self, X)
+        return self._scores_of(validated_rows(self, X))
+
+    def _scores_of(self, rows: Any) -> Array:
+        scores = row_products(rows, self.coef_.T) + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
 
@@ -344,6 +350,7 @@ class Descent:
     walk: float = MARGIN_WALK  # Limit on the total noise in predictors of the longest row, for the default step.
     centred: bool = False  # Whether features have mean 0, so that only the constant feature moves the mean.
     first: TargetRange | None = None  # The first releases of a regression.
+    share_before: float = 0.0  # Share of the budget of releases that are not part of the plan.
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -364,12 +371,20 @@ class Descent:
         # Where features have mean 0, the others would follow the mean otherwise.
         return self.schedule.n_steps // _ALONE if self.centred else 0
 
+    def powers(self, n_classes: int, n_records: float) -> RowPowers:
+        """Return the powers of probabilities, for a declared or released number of records."""
+        settings = self.settings
+        mu = gaussian_mu(settings.epsilon, settings.delta) if settings.private else math.inf
+        clip = self.max_norm / self.loss.lipschitz
+        return RowPowers(settings.data_norm, settings.constant, clip, n_classes, n_records * mu)
+
     def plan(self) -> PrivacyGuarantee:
         """Return the guarantee of the descent."""
         settings, size, line = self.settings, math.prod(self.shape), self.calibration
         first = None if self.first is None else self.first.pairs
         last = None if line is None else (line.release, line.event)
-        return self.schedule.plan(settings.epsilon, settings.delta, self.max_norm, size, _THEOREM, first, last)
+        budget = settings.epsilon, settings.delta
+        return self.schedule.plan(*budget, self.max_norm, size, _THEOREM, first, last, self.share_before)
 
     @property
     def calibration(self) -> Calibration | None:
