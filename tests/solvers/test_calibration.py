@@ -1,18 +1,21 @@
-"""The last release of a regression, and the line that is computed from it."""
+"""Corrections of descents: the line of a regression, from its last release, and the powers of probabilities."""
 
 import math
 
 import numpy as np
 import pytest
+from scipy import special
+from scipy.sparse import csr_array
 
 from skdp.accounting import gaussian_mu
-from skdp.linear_model import DPSGDRegressor
+from skdp.linear_model import DPSGDClassifier, DPSGDRegressor
 from skdp.neural_network import DPMLPRegressor
 from skdp.solvers.calibration import (
     LABEL,
     SHARE,
     Calibration,
     Line,
+    RowPowers,
     Window,
     chosen_line,
     weights_in_cells,
@@ -155,3 +158,68 @@ def test_networks_have_it_too():
 def test_it_is_for_squared_errors_with_an_intercept_and_noise(parameters):
     plan = DPSGDRegressor(data_norm=1.0, bounds_y=(0, 1), **parameters).privacy_plan(n_features=3)
     assert LABEL not in [release.label for release in plan.releases]
+
+
+# --- powers of probabilities -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_powers_of_rows_are_those_of_the_guide(n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 4)) * (rng.random((50, 4)) < 0.5) * np.logspace(-200, 200, 50)[:, None]
+    scores = rng.normal(size=50 if n_classes == 2 else (50, n_classes))
+    logits = RowPowers(2.0, 0.6, 0.7, n_classes, 300.0).logits(X, scores)
+    np.testing.assert_array_equal(logits, RowPowers(2.0, 0.6, 0.7, n_classes, 300.0).logits(csr_array(X), scores))
+    for row, score, logit in zip(X, scores, logits, strict=True):
+        length = math.hypot(min(math.hypot(*row), 2.0), 0.6)
+        power = (1 - 2 / n_classes * max(0.0, 0.72 - 0.7 / length)) / (1 + 2 / n_classes * 45 / 300)
+        np.testing.assert_allclose(logit, power * score)
+        alone = RowPowers(2.0, 0.6, 0.7, n_classes, 300.0).logits(row[None], score[None])
+        np.testing.assert_array_equal(alone[0], logit)
+    # Rows of zeros and no constant feature have no gradient that is clipped.
+    np.testing.assert_array_equal(RowPowers(2.0, 0.0, 0.7, n_classes, math.inf).logits(0 * X, scores), scores)
+
+
+def logistic(n_classes, n=20_000, seed=0):
+    """Rows of norm 1, and labels of a logistic model of them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    p = special.softmax(X @ rng.normal(scale=1.5, size=(6, n_classes)), axis=1)
+    return X, (rng.random((n, 1)) > np.cumsum(p[:, :-1], axis=1)).sum(axis=1), p
+
+
+@pytest.mark.parametrize(("n_classes", "largest", "before"), [(2, 0.01, 0.07), (4, 0.04, 0.06)])
+def test_probabilities_are_calibrated_under_clipping(n_classes, largest, before):
+    """The mean distance from the true probabilities. Without powers, it is at least `before`."""
+    X, y, p = logistic(n_classes)
+    model = DPSGDClassifier(epsilon=3.0, data_norm=1.0, classes=range(n_classes), random_state=0).fit(X, y)
+    scores = model.decision_function(X)
+    plain = special.softmax(np.column_stack([0 * scores, scores]) if n_classes == 2 else scores, axis=1)
+    found = model.predict_proba(X)
+    errors = [float(np.abs(one - p).mean()) for one in (found, plain)]
+    assert errors[0] < largest
+    assert errors[1] > before
+    np.testing.assert_array_equal(found.argmax(axis=1), model.predict(X))
+    np.testing.assert_allclose(model.predict_log_proba(X), np.log(found))
+
+
+def test_without_clipping_and_noise_probabilities_are_those_of_the_scores():
+    X, y, _ = logistic(2, 500)
+    model = DPSGDClassifier(epsilon=math.inf, data_norm=1.0, classes=[0, 1], n_steps=5).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X)[:, 1], special.expit(model.decision_function(X)))
+    # A bound that clips changes them without noise, too.
+    model.set_params(max_grad_norm=0.1).fit(X, y)
+    assert np.all(np.abs(model.predict_proba(X)[:, 1] - 0.5) < np.abs(special.expit(model.decision_function(X)) - 0.5))
+
+
+def test_powers_follow_from_public_numbers_and_the_released_count():
+    X, y, _ = logistic(2, 500)
+    words = {"data_norm": 1.0, "classes": [0, 1], "n_steps": 2, "random_state": 0}
+    declared = DPSGDClassifier(expected_n=400, **words).fit(X, y)._powers
+    clip = 0.3 * math.hypot(1.0, 0.3)
+    mu = gaussian_mu(1.0, 1e-5)
+    assert declared == RowPowers(1.0, pytest.approx(0.3), pytest.approx(clip), 2, pytest.approx(400 * mu))
+    # Of no records, only noise is released.
+    released = DPSGDClassifier(**words).fit(X[:0], y[:0])._powers
+    assert released.evidence >= mu
