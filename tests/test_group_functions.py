@@ -41,6 +41,7 @@ from skdp.model_selection._search import PrivateSearch
 from skdp.preprocessing import _quantiles, private_bounds, private_quantiles
 from skdp.release import units as _groups
 from skdp.release.session import PrivacyGuarantee, ReleaseSession
+from skdp.schema.entries import check_index
 from skdp.sensitivity import PARTS
 from tests.estimators import BY_GROUP
 from tests.model_selection.stubs import NoisyCount
@@ -551,17 +552,17 @@ def test_groups_in_another_order_are_refused(function):
 
 def test_indexes_that_are_equal():
     X = pd.DataFrame(np.zeros((3, 1)))
-    _groups.check_index(X, pd.Series([1, 1, 2], index=[0, 1, 2]))
-    _groups.check_index(X, pd.DataFrame([1, 1, 2]))
-    _groups.check_index(X, pd.Index([1, 1, 2]))
-    _groups.check_index(X[0], pd.Series([1, 1, 2]))
-    _groups.check_index([[0.0]] * 3, pd.Series([1, 1, 2], index=[5, 6, 7]))
+    check_index(X, pd.Series([1, 1, 2], index=[0, 1, 2]), "groups")
+    check_index(X, pd.DataFrame([1, 1, 2]), "groups")
+    check_index(X, pd.Index([1, 1, 2]), "groups")
+    check_index(X[0], pd.Series([1, 1, 2]), "groups")
+    check_index([[0.0]] * 3, pd.Series([1, 1, 2], index=[5, 6, 7]), "groups")
     with pytest.raises(ValueError, match="different indexes"):
-        _groups.check_index(X[0], pd.Series([1, 1, 2], index=[0, 2, 1]))
-    _groups.check_index({"a": [0, 1, 2]}, pd.Series([1, 1, 2], index=[5, 6, 7]))
-    _groups.check_index({"b": [0, 1, 2], "a": X[0]}, pd.Series([1, 1, 2]))
+        check_index(X[0], pd.Series([1, 1, 2], index=[0, 2, 1]), "groups")
+    check_index({"a": [0, 1, 2]}, pd.Series([1, 1, 2], index=[5, 6, 7]), "groups")
+    check_index({"b": [0, 1, 2], "a": X[0]}, pd.Series([1, 1, 2]), "groups")
     with pytest.raises(ValueError, match="different indexes"):
-        _groups.check_index({"b": [0, 1, 2], "a": X[0]}, pd.Series([1, 1, 2], index=[0, 2, 1]))
+        check_index({"b": [0, 1, 2], "a": X[0]}, pd.Series([1, 1, 2], index=[0, 2, 1]), "groups")
 
 
 def test_plans_say_where_so_many_rows_count():

@@ -3,6 +3,7 @@
 import math
 import pickle
 import sqlite3
+import warnings
 from collections import UserList, deque
 
 import numpy as np
@@ -16,12 +17,19 @@ from sklearn.pipeline import make_pipeline
 from skdp import (
     BoundsScaler,
     BudgetAccountant,
+    DPGridSearchCV,
     DPNaiveBayes,
     DPStandardScaler,
     HistogramClassifier,
     NoisyHistogram,
     ObjPertLogReg,
+    Schema,
+    TableEncoder,
     allocate,
+    make_private_pipeline,
+    private_cross_val_score,
+    private_score,
+    stats,
 )
 from skdp.accounting import PrivacyCost, Relation, _sqlite
 from skdp.exceptions import BudgetError, LedgerError
@@ -593,3 +601,52 @@ def test_unit_of_one_record_leaves_everything_as_it_was():
     members = Unit.of(None).members(None, X)
     assert members[0] is X
     assert Unit.of(None).counted(NoiseSource(0), None, X)[0] is X
+
+
+# --- rows that are matched by position ------------------------------------------------------------------------------
+
+
+def calls_with_y():
+    """Functions that take the table and the labels of its rows as objects of pandas, with a budget."""
+    schema = Schema({"a": (0, 1)}, {"label": ["no", "yes"]})
+    bayes = DPNaiveBayes(schema=schema)
+    fitted = clone(bayes).fit({"a": [0.0, 1.0]}, ["no", "yes"])
+
+    def encoded(X, y, accountant):
+        steps = TableEncoder(schema), ObjPertLogReg(data_norm=1.0, classes=["no", "yes"])
+        make_private_pipeline(*steps, accountant=accountant).fit(X, y)
+
+    def weighted(X, y, accountant):
+        weights = (y == "no").astype(float)
+        model = DPNaiveBayes(schema=schema, max_weight=1.0, accountant=accountant)
+        model.fit(X, y.to_numpy(), sample_weight=weights)
+
+    return {
+        "fit": lambda X, y, accountant: clone(bayes).set_params(accountant=accountant).fit(X, y),
+        "fit of a dict": lambda X, y, accountant: clone(bayes).set_params(accountant=accountant).fit(dict(X), y=y),
+        "weights": weighted,
+        "pipeline": encoded,
+        "search": lambda X, y, accountant: DPGridSearchCV(bayes, {"n_bins": [2, 4]}, accountant=accountant).fit(X, y),
+        "score": lambda X, y, accountant: private_score(fitted, X, y, epsilon=1.0, accountant=accountant),
+        "scores": lambda X, y, accountant: private_cross_val_score(bayes, X, y, epsilon=1.0, accountant=accountant),
+        "describe": lambda X, y, accountant: stats.describe(X, y, schema=schema, accountant=accountant),
+        "group_by": lambda X, y, accountant: stats.group_by(X, y, schema=schema).agg(
+            "mean", delta=1e-6, accountant=accountant
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", sorted(calls_with_y()))
+def test_labels_of_another_index_are_refused_before_a_charge(name):
+    X = pd.DataFrame({"a": np.arange(200) / 200}, index=np.arange(200) + 7)
+    y, act = pd.Series(np.where(X["a"] > 0.5, "yes", "no"), X.index), calls_with_y()[name]
+    budget = BudgetAccountant(10.0, 1e-3)
+    for other in (y.sample(frac=1, random_state=0), y.reset_index(drop=True)):
+        with pytest.raises(ValueError, match=r"have different indexes, .* The budget was not charged") as failure:
+            act(X, other, budget)
+        assert failure.value.__cause__ is failure.value.__context__ is None
+    assert not budget.records
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        act(X, y, budget)
+    assert budget.records

@@ -28,6 +28,8 @@ from skdp import (
     HistogramClassifier,
     Number,
     Schema,
+    TableEncoder,
+    make_private_pipeline,
 )
 from skdp import stats as descriptive
 from skdp.cluster import DPKMeans
@@ -43,6 +45,7 @@ from skdp.linear_model import (
 )
 from skdp.mechanisms import NoiseSource
 from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
+from skdp.preprocessing import DPQuantileBinner, DPStandardScaler, private_quantiles
 from skdp.release.counts import (
     ENTRIES,
     ENTRIES_SHARE,
@@ -697,6 +700,194 @@ def test_descriptions_warn_by_what_they_release(delta):
         for statistic in (descriptive.mean, descriptive.std):
             call = partial(statistic, values.to_numpy(), bounds=bounds, **words)
             assert any("are at a bound" in message for message in said(call)) == found
+
+
+def survey(n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 91, n_rows)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "income": rng.lognormal(3, 0.5, n_rows),
+            "job": rng.choice(["clerk", "nurse"], n_rows),
+            "sex": np.where(rng.random(n_rows) < 0.5, "f", "m"),
+        }
+    )
+
+
+ASKED = Schema({"age": Number(18, 90, step=1), "income": Number(1, 1000), "job": ["clerk", "nurse"], "sex": ["f", "m"]})
+QUARTILES = [0.25, 0.5, 0.75]
+OF_AGE = {
+    "mean": partial(descriptive.mean, columns="age"),
+    "std": partial(descriptive.std, columns="age"),
+    "sum": partial(descriptive.sum, columns="age"),
+    "median": partial(descriptive.median, columns="age"),
+    "median without interval": partial(descriptive.median, columns="age", interval=False),
+    "quartiles": partial(descriptive.quantile, q=QUARTILES, columns=["age", "income"]),
+    "range": partial(descriptive.min_max, columns="age"),
+    "histogram": partial(descriptive.histogram, columns="age"),
+    "histogram of two": partial(descriptive.histogram2d, bins=4, columns=["age", "income"]),
+    "ecdf": partial(descriptive.ecdf, columns="age"),
+    "correlation": partial(descriptive.correlation, columns=["age", "income"]),
+    "trend": partial(descriptive.linear_trend, columns=["age", "income"]),
+    "describe": descriptive.describe,
+    "means by group": lambda X, schema, **k: descriptive.group_by(X, "job", schema=schema).agg({"age": "mean"}, **k),
+    "medians by group": lambda X, schema, **k: descriptive.group_by(X, "job", schema=schema).agg(
+        {"age": "median"}, **k
+    ),
+}
+BY_JOB = {
+    "ttest": partial(descriptive.ttest_ind, by="job", columns="age"),
+    "ranks": partial(descriptive.mannwhitneyu, by="job", columns="age"),
+    "chi2": partial(descriptive.chi2_contingency, columns=["job", "sex"]),
+    **{name: OF_AGE[name] for name in ("means by group", "medians by group", "describe")},
+}
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("name", sorted(OF_AGE))
+def test_numbers_that_are_not_as_declared_are_named_by_statistics(name, delta):
+    """20,000 records at epsilon 1."""
+    X = survey(20_000)
+    months, text = X.assign(age=X["age"] * 12), X.assign(age=X["age"].map("{} years".format))
+    act = partial(OF_AGE[name], schema=ASKED, epsilon=1.0, delta=delta, random_state=0)
+    assert said(partial(act, X)) == []
+    for wrong, shown in ((months, "beyond|at a bound"), (text, "missing or unreadable|hardly any record")):
+        (message,) = said(partial(act, wrong))
+        assert re.search(shown, message)
+        assert re.search("in (the column|all of the columns) 'age'", message)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("name", sorted(BY_JOB))
+def test_groups_that_are_not_as_declared_are_named_by_statistics(name, delta):
+    X = survey(20_000)
+    act = partial(BY_JOB[name], schema=ASKED, epsilon=1.0, delta=delta, random_state=0)
+    assert said(partial(act, X)) == []
+    (message,) = said(partial(act, X.assign(job=X["job"].str.title())))
+    assert re.search("in (the column|all of the columns) 'job'", message)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("name", sorted({**OF_AGE, **BY_JOB}))
+def test_statistics_of_declared_entries_raise_no_alarm(name, delta, epsilon):
+    """Half of the ages are at a bound of their column, or at both. There are more records than noise."""
+    X, runs, alarms = survey(8000), 10, 0
+    for seed in range(runs):
+        ends = X.assign(age=np.where(np.arange(len(X)) % 4 < 2, X["age"], 18 + 72 * (seed % 2)))
+        act = partial({**OF_AGE, **BY_JOB}[name], schema=ASKED, epsilon=epsilon, delta=delta, random_state=seed)
+        alarms += bool(said(partial(act, ends)))
+    assert stats.binom.sf(alarms - 1, runs, 0.01) > 1e-9
+
+
+def test_few_records_are_named_only_if_noise_could_be_all_of_them():
+    X = survey(2000)
+    act = partial(descriptive.correlation, columns=["age", "income"], schema=ASKED, random_state=0)
+    assert said(partial(act, X)) == []
+    (message,) = said(partial(act, X[:20]))
+    assert "hardly any record has a declared entry in all of the columns 'age', 'income'. " in message
+
+
+# --- preprocessing ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_preprocessing_warns_of_numbers_beyond_the_bounds(delta):
+    X = survey(20_000)
+    ages, given = X[["age"]].to_numpy(float), {"epsilon": 1.0, "delta": delta}
+    schema = Schema({"age": Number(18, 90, missing="error")})
+    for act, table in (
+        (lambda rows: DPStandardScaler(bounds=(18, 90), random_state=0, **given).fit(rows), ages),
+        (lambda rows: DPStandardScaler(schema=schema, random_state=0, **given).fit(rows), X[["age"]]),
+        (lambda rows: DPQuantileBinner(bounds=(18, 90), random_state=0, **given).fit(rows), ages),
+        (lambda rows: private_quantiles(rows, 0.5, bounds=(18, 90), random_state=0, **given), ages[:, 0]),
+        (lambda rows: private_quantiles(rows, QUARTILES, schema=schema, random_state=0, **given), X[["age"]]),
+    ):
+        assert said(partial(act, table)) == []
+        (message,) = said(partial(act, table * 12))
+        assert re.search("in the column (0|'age'). Check that the bounds are in the units of the data", message)
+
+
+def test_positions_of_quantiles_raise_no_alarm_without_records():
+    """Then each position has the same probability."""
+    runs, alarms = 400, 0
+    for seed in range(runs):
+        act = partial(private_quantiles, np.zeros((0, 2)), 0.5, epsilon=1.0, bounds=(1, 9), random_state=seed)
+        alarms += bool(said(act))
+    assert stats.binom.sf(alarms - 1, runs, FALSE_ALARM) > 1e-9
+    many = partial(private_quantiles, np.zeros((0, 400)), 0.5, epsilon=1.0, bounds=(1, 9), random_state=0)
+    assert said(many) == []
+
+
+# --- pipelines --------------------------------------------------------------------------------------------------------
+
+STEPS = [
+    (DPPCA, {"n_components": 2}, "linear"),
+    (DPKMeans, {"n_clusters": 2}, "linear"),
+    (DPStandardScaler, {}, "linear"),
+    (ObjPertLogReg, {}, "linear"),
+    (DPSGDClassifier, {"n_steps": 2}, "linear"),
+    (FunctionalMechLogReg, {}, "linear"),
+    (DPNaiveBayes, {}, "codes"),
+    (DPAdditiveClassifier, {}, "codes"),
+    (DPRandomTree, {}, "codes"),
+    (DPGreedyTree, {}, "codes"),
+]
+
+
+@pytest.mark.parametrize(("kind", "parameters", "form"), STEPS, ids=lambda one: getattr(one, "__name__", ""))
+def test_the_step_behind_an_encoder_warns_by_its_schema(kind, parameters, form):
+    """20,000 records, all or half of whose jobs are spelled otherwise, or whose ages are months."""
+    X = survey(20_000)
+    y = np.where(X["age"] + 10 * (X["job"] == "nurse") > 60, "yes", "no")
+    encoder = TableEncoder(Schema(dict(ASKED), ["no", "yes"]), form=form)
+
+    def fitted(table, y=y, random_state=0, **given):
+        step = kind(random_state=random_state, **parameters, **encoder.parameters(kind))
+        return make_private_pipeline(encoder, step, epsilon=2.0, delta=1e-6, **given).fit(table, y)
+
+    assert said(partial(fitted, X)) == []
+    upper = X["job"].str.upper()
+    for job in (upper, X["job"].where(np.arange(len(X)) % 2 == 0, upper)):
+        (message,) = said(partial(fitted, X.assign(job=job)))
+        assert "in the column 'job'" in message
+    (message,) = said(partial(fitted, X.assign(age=X["age"] * 12)))
+    assert "in the column 'age'" in message
+    if is_classifier(kind()):
+        assert any("classes" in message for message in said(partial(fitted, X, np.char.upper(y))))
+    budget = BudgetAccountant(2.0, 1e-6)
+    model = fitted(X, random_state=None, accountant=budget)
+    assert budget.total().epsilon <= 2.0
+    # The step keeps nothing of the encoder.
+    assert vars(model[-1]).get("_encoded_by") is None
+    assert not encoder._marks
+
+
+def test_an_encoder_and_the_schema_of_the_step_release_the_same():
+    """Numbers beyond their bounds are marked in the same way."""
+    X = survey(3000).assign(age=lambda table: table["age"] * 2)
+    schema = Schema(dict(ASKED), ["no", "yes"])
+    y = np.where(X["age"] > 100, "yes", "no")
+    encoder = TableEncoder(schema)
+    for kind in (ObjPertLogReg, DPKMeans):
+        alone = kind(schema=schema, epsilon=1.0, delta=1e-6, random_state=0)
+        step = kind(random_state=0, **encoder.parameters(kind))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SchemaMismatchWarning)
+            alone.fit(X, y)
+            make_private_pipeline(encoder, step, epsilon=1.0, delta=1e-6).fit(X, y)
+        name = "coef_" if kind is ObjPertLogReg else "cluster_centers_"
+        assert [one.label for one in step.privacy_.releases] == [one.label for one in alone.privacy_.releases]
+        assert getattr(step, name).shape == getattr(alone, name).shape
+
+
+def test_a_pipeline_that_fails_leaves_its_steps_as_they_were():
+    encoder, step = TableEncoder(ASKED), DPKMeans(2, random_state=0)
+    with pytest.raises(ValueError, match="bounds must be given"):
+        make_private_pipeline(encoder, step, epsilon=1.0).fit(survey(10))
+    assert step._encoded_by is None
+    assert not encoder._marks
 
 
 def test_tables_name_categories_in_the_wrong_case():

@@ -385,7 +385,7 @@ def private_score(
     )
     declared = schema_of(estimator, schema)
     rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
-    y = target_of(declared, X) if y is None else y
+    y = target_of(declared, X, y)
     bounds_y = bounds_of(declared, bounds_y, estimator)
     labels = None
     if is_classifier(estimator):
@@ -545,7 +545,7 @@ def private_cross_val_score(
     estimator = with_schema(estimator, schema)
     declared = schema_of(estimator)
     rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
-    y = target_of(declared, X) if y is None else y
+    y = target_of(declared, X, y)
     bounds_y = bounds_of(declared, bounds_y, estimator)
     unit = Unit.of(rows_per_group)
     classes = declared_classes(estimator) if is_classifier(estimator) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Self
 
 from sklearn.base import clone
@@ -14,6 +15,8 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from ..accounting import Budget, BudgetAccountant, PrivacyCost, Relation, gaussian_epsilon, renyi_epsilon
 from ..preprocessing import TableEncoder
 from ..release.session import PrivacyGuarantee, check_accountant
+from ..schema.encoding import TakesSchema
+from ..schema.entries import check_index
 from ._allocation import Allocation, Step, allocation_of
 from ._pricing import Candidate
 from ._stateless import check_steps
@@ -61,6 +64,9 @@ class PrivatePipeline(Pipeline):
     (:ref:`model selection, theorem 5 <model-selection-theorem-5>`). Steps that learn from the records, such as
     `StandardScaler`, are refused before anything is charged. Functions of your own, for instance in a
     `FunctionTransformer`, must map each row separately. This is not checked.
+
+    A step directly behind a `TableEncoder` spends 0.02 or 0.005 of its budget on warnings about entries that the schema
+    of the encoder does not declare.
 
     If a step belongs to the local model (:mod:`skdp.local`), ``privacy_`` is about replacing one record, because the
     number of records is then public. The other steps count with ``replace_one`` of their guarantees, so that the
@@ -124,6 +130,23 @@ class PrivatePipeline(Pipeline):
 
     def _fit_all(self, fit: Callable[..., Any], *args: Any, **params: Any) -> Any:
         """Divide the budget, fit all steps by a method of `Pipeline`, and state their guarantees together."""
+        X, y = args
+        check_index(X, y, "y")
+        encoded = [
+            (encoder, step)
+            for (_, encoder), (_, step) in pairwise(self.steps)
+            if isinstance(encoder, TableEncoder) and isinstance(step, TakesSchema)
+        ]
+        try:
+            # The step warns of entries that the encoder's schema does not declare, as if it had this schema itself.
+            for encoder, step in encoded:
+                encoder._marks, step._encoded_by = step._marks, encoder._encoding()
+            return self._fit_steps(fit, X, y, **params)
+        finally:
+            for encoder, step in encoded:
+                encoder._marks, step._encoded_by = False, None
+
+    def _fit_steps(self, fit: Callable[..., Any], *args: Any, **params: Any) -> Any:
         declared, allocation = self._divided()
         if hasattr(self, "privacy_"):
             del self.privacy_

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -61,7 +62,7 @@ class PrivateStep:
             return PrivacyCost(budget.epsilon, budget.delta, (PureEvent(budget.epsilon),))
         known = None
         if hasattr(self.estimator, "_fixed_cost"):
-            known = clone(self.estimator).set_params(epsilon=budget.epsilon, delta=budget.delta)._fixed_cost()
+            known = copy(self.estimator).set_params(epsilon=budget.epsilon, delta=budget.delta)._fixed_cost()
         return known or PrivacyCost.of_pair(*budget)
 
 

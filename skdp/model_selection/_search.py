@@ -121,7 +121,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         """
         schema = schema_of(self.estimator, self.schema)
         groups = unit_of(schema, None, groups, X)[1]
-        y = target_of(schema, X) if y is None else y
+        y = target_of(schema, X, y)
         for name in _FITTED & vars(self).keys():
             # Attributes of an earlier fit are removed, and restored if this fit is refused.
             delattr(self, name)

@@ -20,7 +20,7 @@ from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.declared import SCALES, Bins, Grid, check_grid
 from ..schema.encoding import norm_of_entries
 from ._bounds import Array, NumericTransformer, PublicTransformer, by_rows
-from ._quantiles import MOST_CELLS, QUANTILE_SCALES, QUANTILES, quantile_plan, warn_of_one_cell
+from ._quantiles import MOST_CELLS, QUANTILE_SCALES, QUANTILES, quantile_plan, warn_of_cells
 
 MOST_BINS = 10**4
 
@@ -364,7 +364,8 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
 
     def _measure(self, session: ReleaseSession, records: Records, parameters: Checked, grid: Grid) -> dict[str, Any]:
         positions = grid.positions(session.release(QUANTILES, grid.shares(records.X)))
-        warn_of_one_cell(positions)
+        names = range(len(positions)) if records.shape.names is None else records.shape.names
+        warn_of_cells(names, positions, np.arange(1, parameters.n_bins) / parameters.n_bins, grid)
         return {"bin_edges_": grid.edges(positions)}
 
     def _edges(self, n_features: int) -> list[Array]:

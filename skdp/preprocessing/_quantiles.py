@@ -15,9 +15,10 @@ from ..exceptions import ResolutionWarning
 from ..mechanisms import NoiseSource, quantile_mechanism
 from ..parts import in_parts
 from ..parts.arrays import rowwise, unchecked
+from ..release.counts import warn_of_outer_cells
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import ONE_RECORD, Unit
-from ..schema.declared import SCALES, check_grid
+from ..schema.declared import SCALES, Grid, check_grid
 from ..schema.encoding import Encoding, unit_of
 from ..schema.schema import as_schema
 from ..sensitivity import cell_counts
@@ -169,8 +170,9 @@ def private_quantiles(
     is divided by it. The guarantee covers neither an error for values that are not finite nor the time that the call
     takes.
 
-    **Warnings.** If all quantiles of a column, two or more, lie within one cell, a `ResolutionWarning` is raised. The
-    warning depends on released values only.
+    **Warnings.** If all quantiles of a column, two or more, lie within one cell, a `ResolutionWarning` is raised. If
+    half of the numbers are in an outer cell of the grid, a `SchemaMismatchWarning` is raised, unless the bound is 0 or
+    `grid_size` is smaller than 400 times the number of columns. Both depend on released values only.
 
     References
     ----------
@@ -210,7 +212,8 @@ def private_quantiles(
     )
     rows, _ = counted.counted(source, members, rows)
     positions = grid.positions(session.release(QUANTILES, grid.shares(rows)))
-    warn_of_one_cell(positions)
+    names = range(rows.shape[1]) if encoding is None else encoding.names
+    warn_of_cells(names, positions, np.array(sought) / _WHOLE, grid)
     sorted_values = grid.values(positions)
     values = np.empty((levels.size, rows.shape[1]))
     values[order] = sorted_values.T
@@ -218,16 +221,20 @@ def private_quantiles(
     return out[0] if levels.ndim == 0 else out
 
 
-def warn_of_one_cell(positions: Array) -> None:
-    """Warn of columns whose released quantiles, two or more, all lie within one cell."""
+def warn_of_cells(names: Any, positions: Array, levels: Array, grid: Grid) -> None:
+    """Warn of columns with most numbers at a bound, or whose quantiles, two or more, all lie within one cell."""
+    bounds = grid.lower, grid.upper
+    at_bound = warn_of_outer_cells(names, bounds, positions, levels, grid.n_cells)
     within = np.max(positions, axis=1) <= np.floor(np.min(positions, axis=1)) + 1
-    columns = np.flatnonzero(within) if positions.shape[1] > 1 else np.array([])
+    columns = np.flatnonzero(within & ~at_bound) if positions.shape[1] > 1 else np.array([])
     if len(columns):
-        names = ", ".join(f"{j:d}" for j in columns[:_MOST_NAMED]) + (", ..." if len(columns) > _MOST_NAMED else "")
+        shown_names = ", ".join(str(names[j]) for j in columns[:_MOST_NAMED])
+        more = ", ..." if len(columns) > _MOST_NAMED else ""
         warn(
-            f"all released quantiles of column {names} lie within one cell of the grid. Many records share a value "
-            "there, or bounds are much wider than the data. In the second case, set narrower bounds, or a larger "
-            "grid_size. The budget was charged",
+            f"all released quantiles of column {shown_names}{more} lie within one cell of the grid. Many records share "
+            "a value there, or bounds are much wider than the data, or most of the data are beyond a bound. In the "
+            "second case, set narrower bounds, or a larger grid_size. In the third case, check the units of the "
+            "bounds. The budget was charged",
             ResolutionWarning,
         )
 

@@ -6,6 +6,7 @@ jointly, where :math:`v \in [-1, 1]` is the clipped and scaled value. Means and 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -18,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..checks.params import Checked, Real, Rules, check_positive, columns_of
 from ..mechanisms import Mechanism
 from ..release.counts import (
+    AT_BOUND_SHARE,
     class_sums_mechanism,
     in_real_units,
     largest_value,
@@ -25,6 +27,7 @@ from ..release.counts import (
     moment_weight,
     noise_scale,
     record_moments,
+    warn_at_bounds,
 )
 from ..release.estimator import Records, RowsMixin, Shape
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
@@ -110,6 +113,14 @@ def _expected_variances(noisy: Array, error: Array) -> Array:
     return np.exp(np.log(np.clip(quantiles, _LEAST_VARIANCE, 1.0)).mean(axis=0))
 
 
+def _warn_at_bounds(shape: Shape, bounds: tuple[Array, Array], sums: Array, mechanism: Mechanism) -> None:
+    """Warn of features whose mean is nearly a bound, by the released number of records and sums."""
+    share = 1 - 2 * AT_BOUND_SHARE
+    names: Any = range(shape.n_features) if shape.names is None else shape.names
+    excess = np.array([[-1.0], [1.0]]) * sums[1 : 1 + shape.n_features] - share * sums[0]
+    warn_at_bounds(names, bounds, excess, [noise_scale(mechanism) * math.hypot(1, share)] * 2)
+
+
 class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
     r"""Standardise features by differentially private means and variances.
 
@@ -122,8 +133,8 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         features. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a value far
         below one over the expected number of records.
     bounds : tuple (lower, upper)
-        Public bounds of the features: numbers, or one for each column. In `fit`, values beyond are clipped, without a
-        warning.
+        Public bounds of the features: numbers, or one for each column. In `fit`, values beyond are clipped. A warning
+        names columns whose released mean is nearly a bound other than 0.
     clip : float, default=3.0
         Standardised values are clipped to [-clip, clip], so that later steps have bounds.
     rows_per_group : int, default=None
@@ -133,7 +144,7 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds` and `rows_per_group`. A parameter that is set
         takes precedence over the schema. X is then the table. All of its columns must be declared as `Number`, with
-        ``missing="error"``.
+        ``missing="error"``. 0.02 of the budget is spent on a warning about columns with most numbers beyond the bounds.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -194,6 +205,7 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
 
     _parameter_rules: ClassVar[Rules] = {"clip": Real()}
     _takes_parts = True
+    _counts_outside = ("entries",)
     _fixes_cost = True
     _released = frozenset({"mean_", "var_", "scale_", "n_samples_estimate_"})
 
@@ -253,6 +265,8 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         centre, half = lower / 2 + upper / 2, upper / 2 - lower / 2
         mechanism = session.mechanism(_SUMS)
         sums = session.release(_SUMS, record_sums(records.X, centre, half, mechanism))
+        if not self._outside()[0]:
+            _warn_at_bounds(records.shape, bounds, sums, mechanism)
         estimate = _postprocess_sums(sums, mechanism)
         scale = half * np.sqrt(estimate.variances)
         return {

@@ -83,6 +83,9 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
     [[0.5, 0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0, 1.0, 0.0]]
     """
 
+    # Whether numbers beyond their bounds are marked for the step behind, which a pipeline sets for a fit.
+    _marks = False
+
     def __init__(self, schema: Any = None, form: str = "linear", sparse_output: bool = False) -> None:
         self.schema = schema
         self.form = form
@@ -156,6 +159,10 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
             wanted = set(model.get_params(deep=False))
             targets = {name: declared_target(schema, name, model) for name in {"classes", "bounds_y"} & wanted}
             declared |= {name: value for name, value in targets.items() if value is not None}
+            sizes = zip(self.categorical_features, self.n_categories, strict=True)
+            declared["categories"] = {j: list(range(size)) for j, size in sizes}
+            if not codes and not {"categories", "categorical_features"} & wanted:
+                declared["bounds"] = (-1.0, 1.0)
         return {name: value for name, value in declared.items() if name in wanted}
 
     @all_or_nothing
@@ -196,7 +203,7 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
         encoded : ndarray or CSR array of shape (n_samples, n_encoded)
             Finite numbers in double precision.
         """
-        return self._encoding().encode(X, sparse_output=self.sparse_output)
+        return self._encoding().encode(X, sparse_output=self.sparse_output, marked=self._marks)
 
     def inverse_transform(self, X: Any) -> Any:
         """Return the rows of a table from encoded rows, or from means of encoded rows such as centres of clusters.

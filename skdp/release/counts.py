@@ -190,8 +190,9 @@ RARE = "too few records have the label"
 UNLISTED = "many entries are in no category in the column"
 LACKING = "most entries are missing or unreadable in the column"
 BEYOND = "most numbers are beyond the bounds in the column"
-NO_NUMBERS = f"fewer than {FEWEST} records have a number in the column"
+NO_NUMBERS = "hardly any record has a number in the column"
 AT_BOUND = "most numbers are at a bound, or beyond it, in the column"
+NOT_COMPLETE = "hardly any record has a declared entry in all of the columns"
 NOT_WITHIN = "most entries are beyond the bounds, missing or no numbers in the column"
 NOT_LISTED = "many entries are in no category or missing in the column"
 OTHERWISE = "most entries are not as declared, or missing, in the column"
@@ -204,6 +205,7 @@ _ADVICE = {
     **dict.fromkeys((LACKING, NO_NUMBERS), (_READ,)),
     **dict.fromkeys((BEYOND, AT_BOUND), (_UNITS,)),
     NOT_WITHIN: (_UNITS, _READ),
+    NOT_COMPLETE: (_SPELLED, _READ),
     OTHERWISE: (_SPELLED, _UNITS, _READ),
 }
 
@@ -379,12 +381,57 @@ def warn_of_mismatch(
 
 def warn_of_few(names: Sequence[str], counts: NDArray, variance: float) -> None:
     """Warn of columns in which hardly any record has a number, if there is no count of all records."""
-    reach = margin(math.sqrt(variance), FALSE_ALARM / len(names))
-    few = [name for name, n in zip(names, counts.tolist(), strict=True) if FEWEST - n > reach]
-    warn_of_parts([(NO_NUMBERS, repr(name)) for name in few])
+    few = _are_few(counts, variance)
+    warn_of_parts([(NO_NUMBERS, repr(name)) for name, is_few in zip(names, few.tolist(), strict=True) if is_few])
 
 
-def warn_of_parts(off: Sequence[tuple[str, str]]) -> None:
+def _are_few(counts: NDArray, variance: float) -> NDArray[np.bool_]:
+    """Tell which counts are surely smaller than FEWEST, or than twice the largest noise if this is more."""
+    reach = margin(math.sqrt(variance), FALSE_ALARM / len(counts))
+    return np.asarray(max(FEWEST, 2 * reach) - counts > reach)
+
+
+def warn_of_incomplete(names: Sequence[str], count: float, variance: float) -> None:
+    """Warn of columns together if hardly any record has a declared entry in all of them."""
+    if _are_few(np.array([count]), variance)[0]:
+        warn_of_parts([(NO_NUMBERS if len(names) == 1 else NOT_COMPLETE, ", ".join(map(repr, names)))])
+
+
+#: A released mean that is nearer to a bound than this part of the width shows that most numbers are at the bound.
+AT_BOUND_SHARE = 1 / 128
+
+
+def warn_at_bounds(names: Sequence[Any], bounds: Any, excess: Any, deviations: Any) -> None:
+    """Warn of columns whose mean is nearer to a bound than a small part of the width, beyond the noise.
+
+    `excess` is the sum over records of this part of the width, less the distance from the bound. All arrays have the
+    lower bounds first.
+    """
+    # Many columns are mostly 0. Therefore a bound of 0 is not named.
+    limits = [margin(float(deviation), FALSE_ALARM / (2 * len(names))) for deviation in deviations]
+    off = np.any((np.array(excess) > np.array(limits)[:, None]) & (np.array(bounds) != 0), axis=0)
+    warn_of_parts([(AT_BOUND, repr(name)) for name, is_off in zip(names, off.tolist(), strict=True) if is_off])
+
+
+def warn_of_outer_cells(
+    names: Sequence[Any], bounds: tuple[NDArray, NDArray], positions: NDArray, levels: NDArray, n_cells: int
+) -> NDArray[np.bool_]:
+    """Warn of columns with half of the numbers in an outer cell of a grid, by released quantiles, and return them.
+
+    The positions of the quantiles, of shape (n_columns, n_levels), are in cells.
+    """
+    if 2 * len(positions) / n_cells > FALSE_ALARM:
+        # Without records, each position would have the same probability.
+        return np.zeros(len(positions), dtype=bool)
+    low = np.any((positions <= 1) & (levels >= 0.5), axis=1) & (bounds[0] != 0)
+    high = np.any((positions >= n_cells - 1) & (levels <= 0.5), axis=1) & (bounds[1] != 0)
+    off: NDArray[np.bool_] = low | high
+    named = [repr(name) for name, is_off in zip(names, off.tolist(), strict=True) if is_off]
+    warn_of_parts([(AT_BOUND, name) for name in named], "quantiles")
+    return off
+
+
+def warn_of_parts(off: Sequence[tuple[str, str]], released: str = "counts") -> None:
     """Warn of labels and columns that do not fit the data, as pairs of what is shown and a name."""
     if not off:
         return
@@ -395,7 +442,7 @@ def warn_of_parts(off: Sequence[tuple[str, str]]) -> None:
         shown.append(f"{what}{'s' * (len(names) > 1)} {', '.join(names[:_MOST_NAMED])}{more}")
     advice = dict.fromkeys(one for what, _ in off for one in _ADVICE[what])
     warn(
-        f"the released counts show that {'; '.join(shown)}. {' '.join(advice)} The budget was charged",
+        f"the released {released} show that {'; '.join(shown)}. {' '.join(advice)} The budget was charged",
         SchemaMismatchWarning,
     )
 

@@ -15,7 +15,7 @@ from inspect import Signature, signature
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import is_classifier, is_regressor
 
 from ..accounting import BudgetAccountant, PrivacyCost, largest_epsilon
 from ..checks.data import FLOATS, check_quietly, is_sparse, refuse_wide
@@ -25,6 +25,7 @@ from ..exceptions import BudgetError, BudgetWarning, NotEnoughDataError
 from ..parts import lowered
 from ..parts.arrays import is_collection
 from ..schema.encoding import TakesSchema
+from ..schema.entries import check_index
 from .session import PrivacyGuarantee
 
 #: Reasons why an argument or a parameter does not exist.
@@ -91,6 +92,9 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
             with np.errstate(all="ignore"):
                 if any(map(is_collection, (*args, *kwargs.values()))):
                     return fit(self, **_in_parts(self, parameters, args, kwargs))
+                given = parameters.bind(self, *args, **kwargs).arguments
+                for name in ("y", "sample_weight"):
+                    check_index(given.get("X"), given.get(name), name)
                 args, kwargs = _with_columns(self, parameters, args, kwargs)
                 return fit(self, *args, **kwargs)
         except NotEnoughDataError:
@@ -293,7 +297,7 @@ class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):
 
     def _cost_at(self, epsilon: float, n_features: int | None = None) -> PrivacyCost | None:
         """Return the charge of a fit with this epsilon, or None if it is not known, or no such fit is possible."""
-        step: Any = clone(self)
+        step: Any = copy(self)
         step.set_params(epsilon=epsilon)
         try:
             cost: PrivacyCost | None = step._fixed_cost()

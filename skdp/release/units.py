@@ -66,6 +66,7 @@ from ..checks.data import check_quietly, is_sequence, label_key
 from ..checks.params import check_classes, check_integer, check_positive, shown
 from ..mechanisms import BitStream, Mechanism, NoiseSource, coordinate_variance, pure_share
 from ..parts.arrays import PartedArray, chosen, folded, rowwise
+from ..schema.entries import check_index
 from .counts import ENTRIES, ENTRIES_SHARE, TARGET_SHARE, class_sums_mechanism, entries_mechanism
 from .session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 
@@ -208,7 +209,7 @@ class Unit:
             raise ValueError("groups must be given if rows_per_group is set: the group of each row")
         if isinstance(groups, PartedArray):
             return rowwise(_checked_groups, groups)
-        check_index(X, groups)
+        check_index(X, groups, "groups")
         return group_numbers(groups)
 
     def members(self, numbers: Any, X: Any, y: Any = None, known: Any = None) -> tuple[Any, Any, Any]:
@@ -265,29 +266,6 @@ def rows_at(data: Any, rows: NDArray) -> Any:
     if isinstance(data, PartedArray):
         return rowwise(rows_at, data, rows)
     return None if data is None else data[rows]
-
-
-def _has_index(data: Any) -> bool:
-    return hasattr(data, "iloc") and hasattr(data, "index")
-
-
-def check_index(X: Any, groups: Any) -> None:
-    """Refuse groups whose index is not that of the rows, because rows are matched by position."""
-    if isinstance(X, Mapping):
-        # Columns with an index have the same index, or the table is refused later.
-        X = next((column for column in X.values() if _has_index(column)), None)
-    if not (_has_index(X) and _has_index(groups)):
-        return
-    try:
-        same = bool(X.index.equals(groups.index))
-    except Exception:
-        same = False
-    # It is raised outside the handler, because the original message may show entries.
-    if not same:
-        raise ValueError(
-            "X and groups have different indexes, and rows are matched by position: bring groups into the order of X, "
-            "as groups.loc[X.index] does, or pass groups.to_numpy() if it is in that order"
-        )
 
 
 def group_numbers(groups: Any) -> NDArray[np.intp]:

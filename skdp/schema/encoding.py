@@ -34,7 +34,7 @@ from .declared import (
     read_numbers,
     scaled_numbers,
 )
-from .entries import Entries, labels_by, table_columns
+from .entries import Entries, check_index, labels_by, table_columns
 from .schema import Schema, as_schema, read_table
 
 Array = NDArray[np.float64]
@@ -178,6 +178,8 @@ class Encoding:
             inside = INSIDE
             if isinstance(column, Number):
                 low, high = (-1.0, 1.0) if linear else limits(column)
+                if self.form == "values":
+                    low, high = float(column.low), float(column.high)
                 least, narrow = float(np.nextafter(low, math.inf)), low + (high - low) / _WIDE
                 after = float(np.nextafter(high, math.inf))
                 if self.form == "cells":
@@ -274,7 +276,8 @@ class Encoding:
             elif self.form == "cells":
                 out[:, start] = self._in_bins(name, column, entries, marked)
             elif self.form == "values":
-                out[:, start] = read_numbers(column, entries, warped=False)[0]
+                numbers, _ = read_numbers(column, entries, warped=False)
+                out[:, start] = marked_beyond(column, entries, numbers) if marked else numbers
             else:
                 numbers, missing = (scaled_numbers if self.form == "linear" else read_numbers)(column, entries)
                 out[:, start] = marked_beyond(column, entries, numbers) if marked else numbers
@@ -380,6 +383,9 @@ class TakesSchema:
     #: Whether the estimator computes with sparse rows.
     _takes_sparse: ClassVar[bool] = False
 
+    #: The encoding of the rows by the step before, which a pipeline sets for a fit.
+    _encoded_by: Encoding | None = None
+
     #: Whether rows that are read without a reset are those of a fit.
     _reads_fit = False
 
@@ -390,6 +396,10 @@ class TakesSchema:
         if getattr(self, "schema", None) is not None:
             tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
         return tags
+
+    def _encoding_of_rows(self) -> Encoding | None:
+        """Return the encoding that makes the rows of a fit: that of the schema, or that of the step before."""
+        return self._encoding() or self._encoded_by
 
     def _form(self) -> str:
         return self._schema_form
@@ -445,17 +455,20 @@ class TakesSchema:
 
     def _declared_cells(self) -> tuple[dict[str, int], dict[str, int]]:
         """Return for encoded columns the number of first cells that hold declared values, and of possible values."""
-        encoding = self._encoding()
-        return ({}, {}) if encoding is None else (encoding.declared_cells(), encoding.n_values())
+        encoding = self._encoding_of_rows()
+        if encoding is None or (encoding is self._encoded_by and encoding.form == "linear"):
+            return {}, {}
+        return encoding.declared_cells(), encoding.n_values()
 
     def _undeclared(self) -> dict[str, list[int]]:
         """Return the positions of indicators of undeclared entries, in units that follow from the schema."""
-        encoding = self._encoding()
-        return {} if encoding is None or getattr(self, "bounds", None) is not None else encoding.undeclared()
+        encoding, bounds = self._encoding_of_rows(), getattr(self, "bounds", None)
+        as_encoded = bounds is None or (self._encoded_by is not None and np.array_equal(bounds, (-1.0, 1.0)))
+        return encoding.undeclared() if encoding is not None and as_encoded else {}
 
     def _outside(self) -> tuple[dict[str, Outside], bool]:
         """Return columns whose undeclared entries a fit counts, and whether it counts undeclared labels."""
-        encoding = self._encoding() if self._counts_outside else None
+        encoding = self._encoding_of_rows() if self._counts_outside else None
         if encoding is None or (hasattr(self, "rows_per_group") and self._declared("rows_per_group") is not None):
             return {}, False
         columns = encoding.outside("entries" in self._counts_outside) if self._marks else {}
@@ -510,7 +523,7 @@ class TakesSchema:
 
     def _names(self) -> NDArray | None:
         """Return the names of the columns that the estimator computes with."""
-        encoding = self._used()
+        encoding = self._used() or self._encoded_by
         return getattr(self, "feature_names_in_", None) if encoding is None else encoding.names
 
     @property
@@ -611,8 +624,11 @@ def target_column(schema: Schema, X: Any) -> Any:
     return columns[names.index(name)] if names is not None and name in names else None
 
 
-def target_of(schema: Schema | None, X: Any) -> Any:
-    """Return the column of the target that a schema declares, or refuse a missing y."""
+def target_of(schema: Schema | None, X: Any, y: Any = None) -> Any:
+    """Return `y`, or the column of the target that a schema declares if it is None. Refuse if both are missing."""
+    if y is not None:
+        check_index(X, y, "y")
+        return y
     found = None if schema is None else target_column(schema, X)
     if found is None:
         name = None if schema is None else schema.target_name

@@ -32,6 +32,7 @@ from ..checks.data import (
 )
 from ..checks.params import as_float, check_classes, check_integer, shown
 from ..mechanisms import UNKNOWN
+from ..parts.arrays import is_collection
 
 Array = NDArray[np.float64]
 
@@ -606,15 +607,32 @@ def table_columns(X: Any) -> tuple[list[Any] | None, list[Any]]:
     return (names if any(named) else None), columns
 
 
+def _have_same_index(tables: Sequence[Any]) -> bool:
+    """Tell whether the tables and columns of pandas among these have equal indexes."""
+    indexes = [table.index for table in tables if hasattr(table, "iloc") and hasattr(table, "index")]
+    try:
+        return all(indexes[0].equals(index) for index in indexes[1:])
+    except Exception:
+        # The original message may show entries.
+        return False
+
+
+def check_index(X: Any, values: Any, name: str) -> None:
+    """Refuse values of rows whose index is not that of the rows, because they are matched by position."""
+    if is_collection(X) or is_collection(values):
+        return
+    # The columns of a table have the same index, or the table is refused later.
+    table = next((column for column in X.values() if hasattr(column, "iloc")), None) if isinstance(X, Mapping) else X
+    if not _have_same_index([table, values]):
+        raise ValueError(
+            f"X and {name} have different indexes, and rows are matched by position: bring {name} into the order of X, "
+            f"as {name}.loc[X.index] does, or pass {name}.to_numpy() if it is in that order. The budget was not charged"
+        )
+
+
 def _check_indexes(columns: list[Any]) -> None:
     """Refuse columns of different indexes, because rows are matched by position."""
-    indexes = [column.index for column in columns if hasattr(column, "iloc") and hasattr(column, "index")]
-    try:
-        same = all(indexes[0].equals(index) for index in indexes[1:])
-    except Exception:
-        same = False
-    # It is raised outside the handler, because the original message may show entries.
-    if not same:
+    if not _have_same_index(columns):
         raise ValueError(
             "the columns of X have different indexes, and rows are matched by position. Pass pandas.DataFrame(X), "
             "which matches them by index, or arrays in one order, as column.to_numpy() returns. The budget was not "

@@ -31,9 +31,9 @@ from ..parts.arrays import PartedArray, rowwise, unchecked
 from ..release.estimates import combination
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import Unit
-from ..schema.declared import Category, Column, Number, cells_of, read_cells, read_numbers
+from ..schema.declared import Category, Column, Number, cells_of, marked_beyond, read_cells, read_numbers
 from ..schema.encoding import unit_of
-from ..schema.entries import read_column, table_columns
+from ..schema.entries import check_index, read_column, table_columns
 from ..schema.schema import Schema, as_schema, columns_in_order
 from ..sensitivity import group_sensitivity
 
@@ -107,8 +107,9 @@ _SHARED: dict[str, tuple[Any, str]] = {
     "bounds": (
         None,
         """tuple (lower, upper), default=None
-        Public bounds: numbers, or one for each column. Required without a schema. Values beyond are clipped, without a
-        warning. Tighter bounds mean less noise.""",
+        Public bounds: numbers, or one for each column. Required without a schema. Values beyond are clipped. A
+        warning names columns with most values beyond, as far as released numbers show it. Tighter bounds mean less
+        noise.""",
     ),
     "epsilon": (
         1.0,
@@ -237,6 +238,7 @@ class Call:
             raise ValueError(f"y is given, and X has the column {shown(name)} of the target. Leave out one of them")
         if y is not None and isinstance(self.table, PartedArray):
             raise TypeError("y is not supported for a collection of Dask. Make the target a column of X, with its name")
+        check_index(self.table, y, "y")
         name = name or ("target" if "target" not in self.schema else "(target)")
         schema = Schema({**self.schema, name: self.schema.target}, None, self.schema.group, self.schema.rows_per_group)
         return replace(self, schema=schema, target=y)
@@ -265,17 +267,6 @@ class Call:
         if self.members is None:
             return (session, *arrays)
         return (session, *self.unit.drawn(self.source, self.members, *arrays))
-
-    def single(self, label: str, moves: Sensitivity, theorem: Theorem) -> tuple[Mechanism, PrivacyGuarantee]:
-        """Return the mechanism with the least noise for one release with the whole budget, and the plan."""
-
-        def build(budget: Budget) -> Any:
-            return (*quietest(budget, 1.0, moves, self.unit.rows), budget)
-
-        mechanism, event, budget = with_and_without_delta(
-            self.budget, build, lambda found: combination(found[0], 1.0).variance
-        )
-        return mechanism, self.plan(budget, (label, mechanism, 1.0, theorem), events=[event])
 
     def names(self, kind: type) -> tuple[tuple[str, ...], bool]:
         """Return the names of the chosen columns of one type, and whether `columns` is a single name."""
@@ -340,8 +331,9 @@ def _is_column(table: Any) -> bool:
 
 
 def _numbers_or_nan(column: Any, entries: Any) -> NDArray:
+    # Numbers beyond the bounds stay distinct from the bounds, so that released counts can show them.
     numbers, missing = read_numbers(column, entries, warped=False)
-    return np.where(missing, np.nan, numbers)
+    return np.where(missing, np.nan, marked_beyond(column, entries, numbers))
 
 
 def begin(

@@ -31,7 +31,7 @@ from ._call import (
     statistic,
     with_and_without_delta,
 )
-from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances, warn_at_bounds
+from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances, warn_of_moments
 from ._quantiles import WHOLE, counted, counts_between, enclosed_quantiles, quantile_parts, quantiles_at
 
 Array = NDArray[np.float64]
@@ -412,7 +412,7 @@ def _describe_numbers(
         sums = design.power_sums(session.release(LABEL, design.sums(values, ranges)))[0]
         # Moments of values within a range do not show whether values are at the bounds.
         sums_of_all = np.where((ranges.lower == numbers.lower) & (ranges.upper == numbers.upper), sums.T, 0.0).T
-        warn_at_bounds(design, sums_of_all, numbers)
+        warn_of_moments(design, sums_of_all, replace(numbers, may_lack=False))
         of_count = combination(design.mechanism, design.powers[0])
         mean = in_units(means(design, sums), ranges.centre, ranges.half, (width,))[2].rules
         std = in_units(variances(design, sums, 0.5), np.zeros(1), ranges.half, (width,))[2].rules

@@ -15,13 +15,12 @@ from ..accounting import Budget
 from ..checks.params import check_integer
 from ..mechanisms import within_reach
 from ..parts.arrays import rowwise
-from ..release.counts import warn_of_few
 from ..release.estimates import Around, Counts, Each, Estimate, Quotient, combination
 from ..release.session import Theorem
 from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum, sum_over_rows
 from ._call import COUNTS, Call, Numbers, Sensitivity, numbers_of, statistic, with_and_without_delta
-from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances, warn_at_bounds
-from ._quantiles import counted
+from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances, warn_of_moments
+from ._quantiles import counted, released_numbers, single
 
 Array = NDArray[np.float64]
 
@@ -61,7 +60,7 @@ def count(call: Call) -> Estimate:
         numbers = replace(numbers_of(call), may_lack=True)
     size = numbers.width
     moves = Sensitivity(float(size), math.sqrt(size), size, integers=True)
-    mechanism, plan = call.single("counts", moves, COUNTS)
+    mechanism, plan = single(call, "counts", moves, COUNTS)
     session, values = call.open(plan, numbers.values)
     found = np.rint(session.release("counts", counted(numbers, values)))
     law = combination(mechanism, 1.0)
@@ -107,7 +106,8 @@ def sum(call: Call) -> Estimate:
     Notes
     -----
     **Privacy.** One record changes the sum of a column by at most the larger absolute value of its bounds
-    (:ref:`statistics, theorem 2 <statistics-theorem-2>`).
+    (:ref:`statistics, theorem 2 <statistics-theorem-2>`). For 2 % of the budget, the numbers of values within the
+    bounds, beyond them and missing are released, for warnings.
 
     Examples
     --------
@@ -118,8 +118,9 @@ def sum(call: Call) -> Estimate:
     numbers = numbers_of(call)
     most, d = np.maximum(np.abs(numbers.lower), np.abs(numbers.upper)), numbers.width
     moves = Sensitivity(d, math.sqrt(d) * (1 + 2.0**-50), d)
-    mechanism, plan = call.single("sums", moves, COUNTS)
+    mechanism, plan = single(call, "sums", moves, COUNTS, numbers)
     session, values = call.open(plan, numbers.values)
+    released_numbers(session, numbers, values)
 
     lower, upper, may_lack = numbers.lower, numbers.upper, numbers.may_lack
 
@@ -216,10 +217,7 @@ def _moments(call: Call, degree: int, power: float) -> Estimate:
     plan = call.plan(budget, (LABEL, design.mechanism, 1.0, THEOREM), events=[design.event])
     session, values = call.open(plan, numbers.values)
     sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
-    if numbers.may_lack:
-        variance = combination(design.mechanism, design.powers[0]).variance
-        warn_of_few(numbers.names, sums[:, 0], variance)
-    warn_at_bounds(design, sums, numbers)
+    warn_of_moments(design, sums, numbers)
     shape = () if numbers.single else (numbers.width,)
     found = in_units(means(design, sums), numbers.centre, numbers.half, shape)
     details: dict[str, Any] = {"count": sums[:, 0].reshape(shape)}
@@ -260,7 +258,8 @@ def ecdf(call: Call, *, depth: int = 8) -> Estimate:
     -----
     **Privacy.** A record is counted in one node of each level of a binary tree (:ref:`statistics, theorem 5
     <statistics-theorem-5>`). Counts are then combined, from the leaves up. Each node becomes the average of its own
-    count and the sum of its two parts, weighted by their precision.
+    count and the sum of its two parts, weighted by their precision. For 2 % of the budget, the numbers of values within
+    the bounds, beyond them and missing are released, for warnings.
 
     References
     ----------
@@ -282,8 +281,9 @@ def ecdf(call: Call, *, depth: int = 8) -> Estimate:
         raise ValueError(f"ecdf takes one column, got {numbers.width}")
     size, levels = 2**depth, depth + 1
     moves = Sensitivity(float(levels), math.sqrt(levels) * (1 + 2.0**-50), 2 * size - 1, integers=True)
-    mechanism, plan = call.single("counts of a tree", moves, TREE)
+    mechanism, plan = single(call, "counts of a tree", moves, TREE, numbers)
     session, values = call.open(plan, numbers.values)
+    released_numbers(session, numbers, values)
     edges = np.linspace(numbers.lower[0], numbers.upper[0], size + 1)
 
     def block(rows: NDArray) -> NDArray:

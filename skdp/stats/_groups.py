@@ -15,11 +15,14 @@ from ..accounting import Budget
 from ..checks.params import check_choice, is_list, shown
 from ..checks.silence import discreet
 from ..parts.arrays import PartedArray, is_collection, rowwise
+from ..release.counts import table_parts, warn_of_mismatch
 from ..release.estimates import Counts, Estimate, combination
 from ..release.session import PrivacyGuarantee, Release, Reserved, Theorem
 from ..schema.declared import Number
+from ..schema.entries import check_index
 from ..schema.schema import as_schema
 from ._call import (
+    COUNTS,
     Call,
     Numbers,
     begin,
@@ -30,8 +33,18 @@ from ._call import (
     private_labels,
     with_and_without_delta,
 )
-from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances
-from ._quantiles import WHOLE, as_values, edges_of, quantiles_at, rank_counts
+from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances, warn_of_moments
+from ._quantiles import (
+    OF_COUNT,
+    RECORDS,
+    WHOLE,
+    as_values,
+    count_mechanism,
+    edges_of,
+    quantiles_at,
+    rank_counts,
+    released_numbers,
+)
 from ._tables import OCCURRING, occurring_mechanism, released_labels
 
 Array = NDArray[np.float64]
@@ -42,6 +55,9 @@ STATISTICS = ("count", "mean", "std", "var", "median")
 _CELLS = 2**11
 
 _LABELS, _MEDIANS = "labels that occur", "medians"
+
+# Share of moments that only show whether numbers and groups are as declared.
+_OF_CHECK = 0.02
 
 MEDIANS = Theorem("Statistics", 6)
 
@@ -139,7 +155,8 @@ class GroupBy:
         statistics : dict, str or list of str
             For each column of numbers by name, ``"count"``, ``"mean"``, ``"var"``, ``"std"`` or ``"median"``, or a list
             of them. Without names of columns, they are computed for all columns of numbers. Medians use half of the
-            budget if there are also other statistics, and have no intervals.
+            budget if there are also other statistics, and else all but 4 %, which is for warnings about columns and
+            categories that are not as declared. They have no intervals.
         epsilon, delta : float, default=1.0 and 0.0
             Privacy budget of this call. `delta` must be positive if the list of groups is private.
         accountant, random_state : object, default=None
@@ -175,16 +192,16 @@ class GroupBy:
             accountant=accountant,
             random_state=random_state,
         )
-        every = {one for own in asked.values() for one in own}
-        degree = 0 if every == {"median"} else 4 if {"var", "std"} & every else 2
+        degree = 4 if {"var", "std"} & {one for own in asked.values() for one in own} else 2
         medians = tuple(j for j, own in enumerate(asked.values()) if "median" in own)
         numbers = numbers_of(call)
-        design, sums, drawn, names, plan = group_releases(call, self.by, degree, medians)
+        only_medians = all(set(own) == {"median"} for own in asked.values())
+        design, sums, drawn, names, plan = group_releases(call, self.by, degree, medians, only_medians)
         found, shape = {}, (len(names),)
         for j, (column, own) in enumerate(asked.items()):
             shift, half = numbers.centre[j], numbers.half[j]
             for one in own:
-                details = {} if sums is None else {"count": sums[:, j, 0]}
+                details = {"count": sums[:, j, 0]}
                 if one == "median":
                     value, error, spread = drawn[:, medians.index(j)], np.full(shape, np.nan), None
                 elif one == "count":
@@ -218,9 +235,9 @@ def _check_statistics(statistics: Any) -> dict[str, list[str]]:
 
 
 def group_releases(
-    call: Call, by: Any, degree: int, medians: tuple[int, ...] = ()
-) -> tuple[Any, Any, Any, tuple[str, ...], PrivacyGuarantee]:
-    """Release moments of the columns and medians of some columns by group. If the degree is 0, there are no moments.
+    call: Call, by: Any, degree: int, medians: tuple[int, ...] = (), only_medians: bool = False
+) -> tuple[Design, Array, Any, tuple[str, ...], PrivacyGuarantee]:
+    """Release moments of the columns and medians of some columns by group.
 
     Return the design of the moments, power sums by group and column, medians by group and column, names of the groups,
     and the plan.
@@ -228,47 +245,52 @@ def group_releases(
     numbers, rows = numbers_of(call), call.unit.rows
     # The type of `by` decides whether labels are public.
     declared = isinstance(by, str | list | tuple)
-    part = (1.0 if declared else 0.5) / ((degree > 0) + bool(medians))
+    # Without other statistics, the moments only show whether groups are as declared, and counts whether numbers are.
+    of_moments = _OF_CHECK if only_medians else 0.5 if medians else 1.0
+    of_medians = 1 - of_moments - OF_COUNT * only_medians
+    # If the list of groups is private, all shares are of the half of the budget that the list leaves.
+    half = 1.0 if declared else 0.5
 
     def moments(budget: Budget, n_cells: int) -> Design:
-        return moment_design(budget, part, degree, numbers.width, n_cells, numbers.may_lack, rows)
+        return moment_design(budget, of_moments, degree, numbers.width, n_cells, numbers.may_lack, rows)
 
-    def build(budget: Budget, n_cells: int) -> tuple[Budget, Design | None, Any]:
-        design = moments(budget, n_cells) if degree else None
+    def build(budget: Budget, n_cells: int) -> tuple[Budget, Design, Any]:
         # A record is in one group. Therefore the costs of cuts add up over columns only.
-        return budget, design, quantiles_at(budget, part, (WHOLE // 2,), len(medians), rows) if medians else None
+        quantiles = quantiles_at(budget, of_medians, (WHOLE // 2,), len(medians), rows) if medians else None
+        return budget, moments(budget, n_cells), quantiles
 
     def cost(found: Any) -> float:
-        return found[1].cost if degree else found[2][0].scale
+        return found[2][0].scale if only_medians else found[1].cost
 
     names: tuple[str, ...] = ()
     cells: Any = None
-    budget = chosen = call.budget
+    budget = call.budget
     if declared:
         cells = cells_in(choosing(call, [by] if isinstance(by, str) else list(by)))
-        names, label, parts, events = _product_names(cells.labels), None, [], []
+        names, label = _product_names(cells.labels), None
         budget, design, quantiles = with_and_without_delta(call.budget, lambda own: build(own, len(names)), cost)
-        if design:
-            parts, events = [(LABEL, design.mechanism, part, THEOREM)], [design.event]
+        chosen, parts, events = budget, [(LABEL, design.mechanism, of_moments, THEOREM)], [design.event]
     else:
         if isinstance(numbers.values, PartedArray) or is_collection(by):
             raise TypeError(
                 "by must name columns of categories of the schema if X is a Dask collection. Nothing was charged"
             )
+        check_index(call.table, by, "by")
         labels, known = private_labels(by)
         if len(labels) != len(numbers.values):
             raise ValueError("by must name columns of categories of the schema, or be an array with one label per row")
-        half = Budget(call.budget.epsilon / 2 * (1 - 2.0**-40), call.budget.delta / 2)
-        label, event = occurring_mechanism(half, rows)
-        part *= 2
-        chosen, design, quantiles = with_and_without_delta(half, lambda own: build(own, 16), cost)
-        parts, events = [(_LABELS, label, 0.5, OCCURRING)], [event]
-        if design:
-            parts.append((LABEL, Reserved(design.event), part / 2, THEOREM))
-            events.append(design.event)
+        rest = Budget(call.budget.epsilon / 2 * (1 - 2.0**-40), call.budget.delta / 2)
+        label, event = occurring_mechanism(rest, rows)
+        chosen, design, quantiles = with_and_without_delta(rest, lambda own: build(own, 16), cost)
+        parts = [(_LABELS, label, half, OCCURRING), (LABEL, Reserved(design.event), half * of_moments, THEOREM)]
+        events = [event, design.event]
     if quantiles:
-        parts.append((_MEDIANS, quantiles[0], part if declared else part / 2, MEDIANS))
+        parts.append((_MEDIANS, quantiles[0], half * of_medians, MEDIANS))
         events.append(quantiles[1])
+    if only_medians:
+        of_count, event = count_mechanism(chosen, OF_COUNT, numbers, rows)
+        parts.append((RECORDS, of_count, half * OF_COUNT, COUNTS))
+        events.append(event)
     plan = call.plan(budget, *parts, events=events)
     if declared:
         session, values, codes = call.open(plan, numbers.values, cells.flat)
@@ -276,14 +298,21 @@ def group_releases(
         session, values, labels, known = call.open(plan, numbers.values, labels, known)
         occurring = released_labels(session, _LABELS, labels[known], label)[0]
         names = label_names(occurring)
-        if design:
-            design = moments(chosen, max(len(names), 1))
-            session.refine(LABEL, [Release(LABEL, design.mechanism, part / 2, THEOREM)], [design.event])
+        design = moments(chosen, max(len(names), 1))
+        session.refine(LABEL, [Release(LABEL, design.mechanism, half * of_moments, THEOREM)], [design.event])
         known = known & np.isin(labels, occurring)
         values, codes = values[known], np.searchsorted(occurring, labels[known]).astype(np.int64)
-    sums = drawn = None
-    if design:
-        sums = design.power_sums(session.release(LABEL, design.sums(values, numbers, codes)))[: len(names)]
+    released = design.power_sums(session.release(LABEL, design.sums(values, numbers, codes)))
+    if declared:
+        variance = combination(design.mechanism, design.powers[0]).variance
+        n_listed = {j: len(call.schema[name].values) for j, name in enumerate(cells.names)}  # type: ignore[index,union-attr]
+        counts = released[:, 0, 0].reshape(cells.shape)
+        warn_of_mismatch(table_parts(cells.names, counts, n_listed, variance), labels=None)
+    if only_medians:
+        released_numbers(session, numbers, values)
+    else:
+        warn_of_moments(design, released, numbers)
+    sums, drawn = released[: len(names)], None
     if quantiles:
         drawn = _medians(session, numbers, values, codes, len(names), list(medians))
     return design, sums, drawn, names, plan

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget, PrivacyEvent
 from ..mechanisms import Mechanism, within_reach
-from ..release.counts import AT_BOUND, FALSE_ALARM, margin, warn_of_parts
+from ..release.counts import AT_BOUND_SHARE, warn_at_bounds, warn_of_few, warn_of_incomplete
 from ..release.estimates import Each, Estimate, Quotient, combination
 from ..release.session import PrivacyGuarantee, Theorem
 from ..schema.declared import scaled
@@ -87,7 +87,7 @@ class Moments:
         self.count = gram[0, 0] if gram[0, 0] > 4 * noise else 0.0
         self.n = max(float(gram[0, 0]), 1.0)
         self.means = np.clip(gram[0, 1:] / self.n, -1.0, 1.0)
-        self._gram = gram
+        self.gram = gram
         self._noise = noise
         self._variances: dict[int, float] = {}
 
@@ -99,12 +99,18 @@ class Moments:
         for row, column, factor in pairs:
             place = int(self._places[row, column])
             out[place] += factor / float(self._weights[place])
-            value += factor * float(self._gram[row, column])
+            value += factor * float(self.gram[row, column])
         # The bias of the product of noisy means is the covariance of their noise.
         if self.count:
             of_both = a * b + (j == k) / float(self._weights[self._places[0, j + 1]]) ** 2
             value += of_both * self._noise**2 / self.n
         return value, out
+
+    def at_bounds(self) -> tuple[Array, list[float]]:
+        """Return the excess of means near the bounds, as `warn_at_bounds` takes it, and its standard deviations."""
+        share = 1 - 2 * AT_BOUND_SHARE
+        excess = np.array([[-1.0], [1.0]]) * self.gram[0, 1:] - share * self.gram[0, 0]
+        return excess, [self._noise * math.hypot(share, 1 / _weight(self.mechanism))] * 2
 
     def variance(self, j: int) -> float:
         """Return the variance of a column, or 0 if it does not exceed its noise."""
@@ -187,6 +193,9 @@ def _released(
 
     exact = exact_sum(block, values) * 2.0 ** -(2 * _BITS + 3)
     moments = Moments(session.release(_LABEL, within_reach(mechanism, exact)), mechanism, d + 1)
+    if numbers.may_lack:
+        warn_of_incomplete(numbers.names, float(moments.gram[0, 0]), combination(mechanism, 1.0).variance)
+    warn_at_bounds(numbers.names, (numbers.lower, numbers.upper), *moments.at_bounds())
     deviations = _Deviation(*(np.array(own) for own in zip(*map(astuple, pairs(moments)), strict=True)))
     reaches = deviations.reach(moments.means)
     largest = reaches.max(axis=1)
@@ -469,24 +478,17 @@ def means(design: Design, sums: Array) -> tuple[Quotient, ...]:
     return tuple(found)
 
 
-#: A released mean that is nearer to a bound than this part of the width shows that most numbers are at the bound.
-_AT_BOUND = 1 / 128
-
-
-def warn_at_bounds(design: Design, sums: Array, numbers: Numbers) -> None:
-    """Warn of columns whose released mean is nearer to a bound than a small part of the width, beyond the noise."""
-    # Many columns are mostly 0. Therefore a bound of 0 is not named.
-    p, off = design.powers, []
-    probability = FALSE_ALARM / (2 * len(sums))
-    for name, m, ends in zip(numbers.names, sums, zip(numbers.lower, numbers.upper, strict=True), strict=True):
-        for sign, end in zip((-1, 1), ends, strict=True):
-            # The sum over records of this part of the width, less the distance from the bound.
-            form = np.zeros(len(m))
-            form[:2] = 2 * _AT_BOUND - 1, sign
-            deviation = math.sqrt(combination(design.mechanism, form @ p).variance)
-            if end and form @ m > margin(deviation, probability):
-                off.append((AT_BOUND, repr(name)))
-    warn_of_parts(off)
+def warn_of_moments(design: Design, sums: Array, numbers: Numbers) -> None:
+    """Warn of columns with hardly any number, or with most numbers at a bound, by power sums of shape (..., width)."""
+    # The forms are of the sums over all groups, whose noise is independent.
+    forms = np.zeros((2, design.degree + 1))
+    forms[:, 0], forms[:, 1] = 2 * AT_BOUND_SHARE - 1, (-1, 1)
+    root, totals = math.sqrt(design.n_cells), sums.reshape(-1, numbers.width, design.degree + 1).sum(axis=0)
+    if numbers.may_lack:
+        variance = combination(design.mechanism, design.powers[0]).variance
+        warn_of_few(numbers.names, totals[:, 0], root**2 * variance)
+    deviations = [root * math.sqrt(combination(design.mechanism, form @ design.powers).variance) for form in forms]
+    warn_at_bounds(numbers.names, (numbers.lower, numbers.upper), forms @ totals.T, deviations)
 
 
 def variances(design: Design, sums: Array, power: float = 1.0) -> tuple[Quotient, ...]:

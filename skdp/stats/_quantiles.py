@@ -14,8 +14,9 @@ from ..accounting import Budget, PrivacyEvent
 from ..checks.params import check_boolean, real_numbers
 from ..mechanisms import Mechanism, quantile_mechanism
 from ..parts.arrays import count_rows
+from ..release.counts import BEYOND, LACKING, NOT_RELEASED, Part, excess_of, warn_of_mismatch
 from ..release.estimates import Estimate, check_level, combination
-from ..release.session import Release, ReleaseSession, Reserved, Theorem
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved, Theorem
 from ..schema.declared import SCALES, Number, check_grid
 from ..sensitivity import PARTS, spread_counts, sum_over_rows
 from ._call import COUNTS, Call, Numbers, Sensitivity, numbers_of, quietest, statistic, with_and_without_delta
@@ -170,9 +171,9 @@ class Enclosures:
 
 
 # Share of the budget for the number of records, and parts of the rest for the ends of intervals and their ranks.
-_OF_COUNT, _OF_ENDS, _OF_RANKS = 0.02, 0.11, 0.06
+OF_COUNT, _OF_ENDS, _OF_RANKS = 0.02, 0.11, 0.06
 
-_QUANTILES, _ENDS, _RANKS = "quantiles", "ends of intervals", "ranks of the ends"
+_QUANTILES, _ENDS, _RANKS, RECORDS = "quantiles", "ends of intervals", "ranks of the ends", "number of records"
 
 # Distance of an end from the least sufficient rank, in units of its noise, so that 1 % of Laplace variables are larger.
 _FURTHER = 4.0
@@ -191,10 +192,37 @@ _MOST_LEFT_OUT = 0.3
 _CELLS_OF_RANGE = 2**10
 
 
+# Numbers of a column are named as missing if a smaller part of its entries is present.
+_LEAST_PRESENT = 1 / 9
+
+
 def count_mechanism(budget: Budget, share: float, numbers: Numbers, rows: int) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism for what `counted` returns, where each record counts in all columns."""
-    size = numbers.width if numbers.may_lack else 1
-    return quietest(budget, share, Sensitivity(float(size), math.sqrt(size), size, integers=True), rows)
+    """Return the mechanism for what `released_numbers` releases, where each record counts once in all columns."""
+    width = numbers.width
+    size = (2 + numbers.may_lack) * width
+    return quietest(budget, share, Sensitivity(width, math.sqrt(width) * (1 + 2.0**-50), size, integers=True), rows)
+
+
+def single(
+    call: Call, label: str, moves: Sensitivity, theorem: Theorem, numbers: Numbers | None = None
+) -> tuple[Mechanism, PrivacyGuarantee]:
+    """Return the mechanism with the least noise for one release, and the plan.
+
+    A part of the budget is left for `released_numbers` if `numbers` are given.
+    """
+    share, rows = 1.0 if numbers is None else 1 - OF_COUNT, call.unit.rows
+
+    def build(budget: Budget) -> Any:
+        return budget, *quietest(budget, share, moves, rows)
+
+    budget, mechanism, event = with_and_without_delta(
+        call.budget, build, lambda found: combination(found[1], 1.0).variance
+    )
+    parts, events = [(label, mechanism, share, theorem)], [event]
+    if numbers is not None:
+        of_count, event = count_mechanism(budget, OF_COUNT, numbers, rows)
+        parts, events = [*parts, (RECORDS, of_count, OF_COUNT, COUNTS)], [*events, event]
+    return mechanism, call.plan(budget, *parts, events=events)
 
 
 def counted(numbers: Numbers, values: NDArray) -> Array:
@@ -202,6 +230,34 @@ def counted(numbers: Numbers, values: NDArray) -> Array:
     if not numbers.may_lack:
         return np.array([float(count_rows(values))])
     return sum_over_rows(_present, values, block_rows=2**16).astype(np.float64)
+
+
+def released_numbers(session: ReleaseSession, numbers: Numbers, values: NDArray) -> Array:
+    """Release how many numbers of each column are within the bounds, beyond them, and missing, and warn by them.
+
+    Return the numbers of values of each column, or of records if none can be missing.
+    """
+    lower, upper, n_states = numbers.lower, numbers.upper, 2 + numbers.may_lack
+
+    def block(rows: NDArray) -> NDArray:
+        missing = np.isnan(rows)
+        beyond = (rows < lower) | (rows > upper)
+        states = [~missing & ~beyond, beyond, missing][:n_states]
+        return np.array([of_state.sum(axis=0) for of_state in states])
+
+    exact = sum_over_rows(block, values, block_rows=2**16).astype(np.float64)
+    mechanism = session.mechanism(RECORDS)
+    released = session.release(RECORDS, exact.ravel()).reshape(exact.shape)
+    variance = combination(mechanism, 1.0).variance
+    parts = []
+    for name, within, beyond, *missing in zip(numbers.names, *released.tolist(), strict=True):
+        present = within + beyond, 2 * variance
+        excess = excess_of((beyond, variance), (within, variance), NOT_RELEASED, 0.5)
+        parts.append(Part(name, BEYOND, *excess))
+        parts += [Part.of(name, LACKING, present, (n, variance), NOT_RELEASED, _LEAST_PRESENT) for n in missing]
+    warn_of_mismatch(parts, labels=None)
+    n = released[:2].sum(axis=0)
+    return n if numbers.may_lack else n.mean(keepdims=True)
 
 
 def _present(values: NDArray) -> NDArray[np.intp]:
@@ -219,8 +275,8 @@ def quantile(call: Call, q: Any, *, interval: bool = True, level: float = 0.95) 
     q : float or array-like of float
         Levels of the quantiles, between 0 and 1, in increasing order.
     interval : bool, default=True
-        Whether to spend 19 % of the budget on intervals. If False, the whole budget is spent on the quantiles, and the
-        result has no standard error and no interval.
+        Whether to spend 17 % of the budget on intervals. If False, the quantiles get this part, and the result has no
+        standard error and no interval.
     level : float, default=0.95
         Level of the intervals. At a higher level, an interval may end at a bound.
     %(shared)s
@@ -238,10 +294,11 @@ def quantile(call: Call, q: Any, *, interval: bool = True, level: float = 0.95) 
     Notes
     -----
     **Privacy.** Quantiles are drawn by the exponential mechanism on a public grid of 8,192 cells (:ref:`preprocessing,
-    theorem 2 <preprocessing-theorem-2>`). For intervals, the number of records (:ref:`statistics, theorem 2
-    <statistics-theorem-2>`) is released first, and then further quantiles at levels that depend on it, which are the
-    ends of the intervals, and the numbers of records between them. The grid is made finer between the ends. The shares
-    of the budget are public.
+    theorem 2 <preprocessing-theorem-2>`). First, the numbers of values of each column that are within the bounds,
+    beyond them and missing are released (:ref:`statistics, theorem 2 <statistics-theorem-2>`) for 2 % of the budget. A
+    warning names a column if they show that most are beyond or missing. For intervals, further quantiles are released
+    at levels that depend on the number of records, which are the ends of the intervals, and the numbers of records
+    between them. The grid is made finer between the ends. The shares of the budget are public.
 
     References
     ----------
@@ -266,22 +323,25 @@ def _quantiles(call: Call, q: Any, interval: bool, level: float) -> Estimate:
     sought = tuple(np.ravel(levels).tolist())
     rows, width = call.unit.rows, numbers.width
 
+    share = 1 - OF_COUNT
+
     def build(budget: Budget) -> Any:
-        if not interval:
-            mechanism, event = quantiles_at(budget, 1.0, sought, width, rows)
-            return budget, [(_QUANTILES, mechanism, 1.0, THEOREM)], [event]
-        parts, events = quantile_parts(budget, 1 - _OF_COUNT, sought, width, rows)
-        mechanism, event = count_mechanism(budget, _OF_COUNT, numbers, rows)
-        return budget, [*parts, ("number of records", mechanism, _OF_COUNT, COUNTS)], [*events, event]
+        if interval:
+            parts, events = quantile_parts(budget, share, sought, width, rows)
+        else:
+            mechanism, event = quantiles_at(budget, share, sought, width, rows)
+            parts, events = [(_QUANTILES, mechanism, share, THEOREM)], [event]
+        mechanism, event = count_mechanism(budget, OF_COUNT, numbers, rows)
+        return budget, [*parts, (RECORDS, mechanism, OF_COUNT, COUNTS)], [*events, event]
 
     budget, parts, events = with_and_without_delta(call.budget, build, lambda found: found[1][0][1].scale)
     session, values = call.open(plan := call.plan(budget, *parts, events=events), numbers.values)
     shape, spread = np.shape(levels) + (() if numbers.single else (width,)), None
     value: Any
     error: Any
+    n = np.maximum(released_numbers(session, numbers, values), 1.0)
     if interval:
-        n = np.maximum(session.release("number of records", counted(numbers, values)), 1.0)
-        value, spread = enclosed_quantiles(session, budget, 1 - _OF_COUNT, rows, numbers, level, sought, n, values)
+        value, spread = enclosed_quantiles(session, budget, share, rows, numbers, level, sought, n, values)
         spread = replace(spread, shape=shape)
         value, error = value.reshape(shape), spread.standard_error.reshape(shape)
     else:
@@ -302,7 +362,7 @@ def median(call: Call, *, interval: bool = True, level: float = 0.95) -> Estimat
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`.
     interval : bool, default=True
-        Whether to spend 19 % of the budget on intervals.
+        Whether to spend 17 % of the budget on intervals.
     level : float, default=0.95
         Level of the intervals. At a higher level, an interval may end at a bound.
     %(shared)s
@@ -437,9 +497,10 @@ def min_max(call: Call) -> Estimate:
 
     Notes
     -----
-    **Privacy.** The number of records is released for 4 % of the budget (:ref:`statistics, theorem 2
-    <statistics-theorem-2>`). It determines the levels of the two quantiles, which are drawn by the exponential
-    mechanism (:ref:`preprocessing, theorem 2 <preprocessing-theorem-2>`).
+    **Privacy.** The numbers of values within the bounds, beyond them and missing are released for 4 % of the budget
+    (:ref:`statistics, theorem 2 <statistics-theorem-2>`). They determine the levels of the two quantiles, which are
+    drawn by the exponential mechanism (:ref:`preprocessing, theorem 2 <preprocessing-theorem-2>`), and a warning names
+    a column if most are beyond or missing.
 
     Examples
     --------
@@ -457,10 +518,10 @@ def min_max(call: Call) -> Estimate:
         return budget, count_mechanism(budget, _OF_RANGE_COUNT, numbers, rows), *of_range
 
     budget, of_count, mechanism, event = with_and_without_delta(call.budget, build, lambda found: found[2].scale)
-    parts = [("number of records", of_count[0], _OF_RANGE_COUNT, COUNTS), ("range", Reserved(event), share, THEOREM)]
+    parts = [(RECORDS, of_count[0], _OF_RANGE_COUNT, COUNTS), ("range", Reserved(event), share, THEOREM)]
     plan = call.plan(budget, *parts, events=[of_count[1], event])
     session, values = call.open(plan, numbers.values)
-    n = float(np.min(session.release("number of records", counted(numbers, values))))
+    n = float(np.min(released_numbers(session, numbers, values)))
     # The noise is the same for all levels.
     epsilon = 1 / mechanism.scale if mechanism.scale else math.inf
     tail = min(max(_LEFT_OUT / (epsilon * max(n, 1.0)), 0.5 / max(n, 2.0), 1e-5), _MOST_LEFT_OUT)

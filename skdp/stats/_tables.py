@@ -14,7 +14,7 @@ from ..accounting import ApproximateEvent, Budget, PrivacyEvent, PureEvent
 from ..checks.params import check_integer, increasing_edges, is_list, shown
 from ..mechanisms import Mechanism, NoNoise, StabilityCounts
 from ..parts.arrays import rowwise
-from ..release.counts import table_parts, warn_of_few, warn_of_mismatch
+from ..release.counts import table_parts, warn_of_mismatch
 from ..release.estimates import Counts, Estimate, Quotient, combination
 from ..release.session import PrivacyGuarantee, Theorem
 from ..schema.declared import Category, missing_cell, read_cells
@@ -33,6 +33,7 @@ from ._call import (
     private_labels,
     statistic,
 )
+from ._quantiles import released_numbers, single
 
 Array = NDArray[np.float64]
 
@@ -53,15 +54,21 @@ def released_table(
     shape: tuple[int, ...],
     cells: Callable[[NDArray], NDArray] = lambda codes: codes,
     count: Callable[[NDArray], NDArray] | None = None,
+    numbers: Numbers | None = None,
 ) -> tuple[NDArray, Any, PrivacyGuarantee]:
-    """Release the number of records in each cell of a table. Rows with a negative cell are in no cell."""
+    """Release the number of records in each cell of a table. Rows with a negative cell are in no cell.
+
+    If the rows are `numbers`, it is also released how many are beyond the bounds or missing.
+    """
     size = math.prod(shape)
     if size > _MOST_CELLS:
         raise ValueError(
             f"the table would have {size} cells, but the limit is {_MOST_CELLS}. Choose fewer bins or columns"
         )
-    mechanism, plan = call.single("counts", Sensitivity(1.0, 1.0, size, integers=True), COUNTS)
+    mechanism, plan = single(call, "counts", Sensitivity(1.0, 1.0, size, integers=True), COUNTS, numbers)
     session, rows = call.open(plan, rows)
+    if numbers is not None:
+        released_numbers(session, numbers, rows)
 
     def block(some: NDArray) -> NDArray:
         codes = cells(some)
@@ -117,10 +124,7 @@ def _histogram(call: Call, bins: Any, width: int | None = None) -> Estimate:
         return np.where(np.isnan(rows).any(axis=1), -1, np.ravel_multi_index(places, shape))
 
     count = (lambda rows: _few_bins(edges[0], rows[:, 0])) if width == 1 and shape[0] <= _FEW_BINS else None
-    counts, mechanism, plan = released_table(call, numbers.values, shape, cells, count)
-    if numbers.may_lack and width == 1:
-        variance = combination(mechanism, 1.0).variance * counts.size
-        warn_of_few(numbers.names, counts.sum(keepdims=True), variance)
+    counts, mechanism, plan = released_table(call, numbers.values, shape, cells, count, numbers)
     return table_estimate(counts, mechanism, plan, (), {"bin_edges": edges[0] if width == 1 else edges})
 
 
@@ -155,7 +159,8 @@ def histogram(call: Call, bins: Any = 10) -> Estimate:
     Notes
     -----
     **Privacy.** One record changes one count by 1 (:ref:`statistics, theorem 2 <statistics-theorem-2>`). The noise does
-    not depend on the number of bins. Records with a missing value are in no bin.
+    not depend on the number of bins. Records with a missing value are in no bin. For 2 % of the budget, the numbers of
+    values of each column within the bounds, beyond them and missing are released, for warnings.
 
     Examples
     --------
@@ -296,7 +301,8 @@ def proportion(call: Call, value: Any = True) -> Estimate:
     Returns
     -------
     estimate : Estimate
-        A number in [0, 1]. With a schema, records with a missing value are left out.
+        A number in [0, 1]. With a schema, records with a missing value are left out. If the categories of the schema
+        are spelled otherwise in the data, the share is about 0, without a warning.
 
     Notes
     -----

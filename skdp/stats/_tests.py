@@ -14,6 +14,7 @@ from scipy import stats
 from ..checks.params import check_integer, check_positive, shown
 from ..mechanisms import rounded_normal
 from ..parts.arrays import rowwise
+from ..release.counts import warn_of_incomplete
 from ..release.estimates import Law, combination, drawn_noise
 from ..release.session import PrivacyGuarantee
 from ..schema.declared import Category, Number
@@ -250,6 +251,7 @@ def mannwhitneyu(call: Call, by: str, *, n_cells: int = 32) -> TestResult:
     cells = rowwise(partial(_cells_by_group, inner), numbers.values, cells_in(choosing(call, by)).codes)
     counts, mechanism, plan = released_table(call, cells, (2, n_cells))
     unit = math.sqrt(combination(mechanism, 1.0).variance)
+    warn_of_incomplete([by, *numbers.names], float(counts.sum()), counts.size * unit**2)
     n = np.maximum(counts.sum(axis=1), 1.0)
     # Cells that hold only noise would make ties too rare.
     pooled = np.maximum(counts.sum(axis=0) - unit, 0.0)

@@ -155,7 +155,7 @@ def test_budget_is_split_over_columns_and_depth():
 
 def test_functions_warn_of_a_seed_with_a_budget():
     for function in (
-        lambda **k: private_quantiles(SKEWED, 0.5, bounds=(0, 1), **k),
+        lambda **k: private_quantiles(SKEWED, 0.5, bounds=(0, 1e6), **k),
         lambda **k: private_bounds([1], **k),
     ):
         with pytest.warns(SeededNoiseWarning):
