@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..checks.params import Checked, OneOf, Rules
 from ..parts.arrays import rowwise
 from ..release.estimator import LabelsMixin, ManyTargetsMixin, Records, Shape
 from ..release.session import ReleaseSession
-from ..solvers.calibration import Calibration
+from ..solvers.calibration import Calibration, powers_of_probabilities
 from ..solvers.linear_descent import LogOdds
 from ..solvers.losses import MOST_CLASSES, Huber, LogLoss, NetworkLoss, SoftmaxLogLoss
 from ..solvers.regularised import Scaling
@@ -21,8 +22,9 @@ from ._network import Design, PrivateNetwork
 
 Array = NDArray[np.float64]
 
-#: Default clipping bounds. If labels are uncertain, clipping makes probabilities too extreme, because at the end the
+#: Default clipping bounds. If labels are uncertain, clipping makes the outputs too extreme, because at the end the
 #: gradients of the rare label are clipped, and those of the common label are not. A smaller norm has a larger effect.
+#: Probabilities are corrected for it.
 LABEL_GRAD_NORM, TARGET_GRAD_NORM = 2.0, 1.0
 
 # Clipping bound of residuals, as a multiple of half the width of the bounds of the targets.
@@ -33,7 +35,8 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     r"""Differentially private multilayer perceptron for classification.
 
     A network of dense layers, trained on the log loss by noisy gradient steps. It needs no tuning, because public rules
-    choose steps, batches and learning rates.
+    choose steps, batches and learning rates. Clipping makes the outputs too extreme, for which `predict_proba` corrects
+    the probabilities by public numbers.
 
     Parameters
     ----------
@@ -54,8 +57,8 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         L2 penalty on weights, relative to the average loss of a record. Its gradient is `alpha` times the weights, and
         needs no clipping. Intercepts are not penalised. SGD takes proximal steps, which converge for every `alpha`.
     max_grad_norm : float or "auto", default="auto"
-        Clipping bound: the largest L2 norm of the contribution of a record to a gradient. A larger norm means less
-        extreme probabilities and more noise. ``"auto"`` is 2, for inputs that are scaled so that `data_norm` becomes
+        Clipping bound: the largest L2 norm of the contribution of a record to a gradient. A larger norm means more
+        noise. ``"auto"`` is 2, for inputs that are scaled so that `data_norm` becomes
         the square root of the number of features.
     clipping : {"flat", "automatic"}, default="flat"
         If ``"flat"``, gradients that are longer than `max_grad_norm` are scaled down to this norm. If ``"automatic"``,
@@ -160,6 +163,7 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     """
 
     _auto_grad_norm = LABEL_GRAD_NORM
+    _public = PrivateNetwork._public | {"_power"}
 
     def __init__(
         self,
@@ -220,7 +224,11 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Checked, design: Design
     ) -> dict[str, Any]:
-        attributes = {"classes_": records.shape.classes}
+        # A gradient is about as long as the derivative by the outputs times the activations of the last hidden layer.
+        loss, n_inputs = design.loss, design.layout.shapes[-1][0]
+        longest = design.clipping.norm / (loss.lipschitz * math.sqrt(n_inputs))
+        power = float(powers_of_probabilities(longest, records.shape.n_classes))
+        attributes = {"classes_": records.shape.classes, "_power": power}
         return self._descend(records.X, records.y, parameters, design, session, attributes)
 
     def _label_scores(self, X: Any) -> Array:
@@ -230,6 +238,9 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     def _label_codes(self, X: Any) -> NDArray[np.intp]:
         outputs, X = self._outputs_and_rows(X)
         return outputs.codes(X)
+
+    def _logits(self, X: Any) -> Array:
+        return self._power * self._label_scores(X)
 
 
 class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, PrivateNetwork):

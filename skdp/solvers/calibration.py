@@ -193,25 +193,31 @@ def chosen_line(weights: Array, noise: float, window: Window = Window(), sure_by
 _UNBIASED, _HALVED = 0.72, 45.0
 
 
+def powers_of_probabilities(longest: Any, n_classes: int, evidence: float = math.inf) -> Any:
+    """Return the powers for the longest derivatives that are not clipped, in units of the largest derivative.
+
+    `evidence` is the number of records times the GDP parameter of the fit.
+    """
+    # The effects are smaller with more classes. Both are in proportion to one over their number.
+    by_classes = 2 / n_classes
+    return (1 - by_classes * np.maximum(_UNBIASED - longest, 0.0)) / (1 + by_classes * _HALVED / evidence)
+
+
 @dataclass(frozen=True)
 class RowPowers:
     """The powers of the probabilities of rows, as a public function of rows, parameters and released numbers."""
-
-    # The effects are smaller with more classes. Both are in proportion to one over their number.
 
     data_norm: float
     constant: float
     clip: float  # The bound on gradients, in units of the largest derivative.
     n_classes: int
-    evidence: float  # The number of records times the GDP parameter of the fit.
+    evidence: float
 
     def logits(self, rows: Any, scores: NDArray) -> Array:
         """Return the logits of rows, from scores of shape (n_rows,) or (n_rows, n_classes)."""
         with np.errstate(all="ignore"):
             squares = sparse_squared_norms(rows) if issparse(rows) else squared_norms(rows)
         lengths = np.sqrt(np.minimum(squares, self.data_norm**2) + self.constant**2)
-        unclipped = self.clip / np.maximum(lengths, np.finfo(np.float64).tiny)
-        by_classes = 2 / self.n_classes
-        powers = 1 - by_classes * np.maximum(_UNBIASED - unclipped, 0.0)
-        powers /= 1 + by_classes * _HALVED / self.evidence
+        longest = self.clip / np.maximum(lengths, np.finfo(np.float64).tiny)
+        powers = powers_of_probabilities(longest, self.n_classes, self.evidence)
         return scores * (powers if scores.ndim == 1 else powers[:, None])

@@ -64,7 +64,21 @@ def test_predictions_are_made_of_weights_in_original_units(activation):
     for coef, intercept in zip(model.coefs_, model.intercepts_, strict=True):
         z = a @ coef + intercept
         a = np.tanh(z) if activation == "tanh" else np.clip(z, 0, 4)
-    np.testing.assert_allclose(model.predict_proba(X), special.softmax(z, axis=1), rtol=1e-9)
+    # Gradients are clipped to 2, and the last layer has 4 + 1 inputs.
+    power = 1 - 2 / 3 * max(0.0, 0.72 - 2 / math.sqrt(2 * 5))
+    np.testing.assert_allclose(model.predict_proba(X), special.softmax(power * z, axis=1), rtol=1e-9)
+
+
+def test_probabilities_are_less_extreme_than_outputs():
+    """A tenth of the labels is wrong, so that the best probabilities are .1 and .9."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (2000, 2))
+    y = (X[:, 0] > 0) ^ (rng.random(2000) < 0.1)
+    model = classifier((16,), data_norm=2**0.5, max_grad_norm=0.5, n_steps=200).fit(X, y)
+    outputs = model._outputs(X)[:, 0]
+    losses = [-np.log(np.where(y, p, 1 - p)).mean() for p in (model.predict_proba(X)[:, 1], special.expit(outputs))]
+    assert losses[0] < losses[1] - 0.05
+    np.testing.assert_array_equal(model.predict(X), outputs > 0)
 
 
 def test_units_do_not_matter():
