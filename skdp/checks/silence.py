@@ -83,8 +83,8 @@ def discreet(function: Callable[..., Any], answers: Mapping[str, str] = MappingP
 
 
 def available_if(check: Callable[[Any], bool]) -> Callable[[Callable[..., Any]], Any]:
-    """Make a method available under a condition, as scikit-learn's decorator does, and discreet."""
-    return lambda method: _available_if(check)(discreet(method))
+    """Make a method that reads rows available under a condition, as scikit-learn's decorator does, and discreet."""
+    return lambda method: _available_if(check)(by_partition(discreet(method)))
 
 
 #: Methods that read rows and release nothing. In a pipeline, or after a fit, the rows may be private.

@@ -149,8 +149,8 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
         Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
         Distances are in units of X, as in :class:`sklearn.cluster.KMeans`. Scale features first, by public numbers.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
-        the schema. X is then the table, with text and missing values.
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`. A
+        parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None

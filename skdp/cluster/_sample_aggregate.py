@@ -162,8 +162,8 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
         number of centres, the reference takes the place of the block's centres. If None, it is
         :class:`sklearn.cluster.KMeans` from the reference.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
-        the schema. X is then the table, with text and missing values.
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`. A
+        parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None

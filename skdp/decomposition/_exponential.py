@@ -277,8 +277,8 @@ class ExpMechPCA(PrivatePCA):
     expected_n : float, default=None
         Publicly known, approximate number of records. If None, it is released with the variances or the mean.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm`. A parameter that is set takes precedence
-        over the schema. X is then the table, with text and missing values.
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `data_norm`.
+        A parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None

@@ -25,20 +25,20 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent
 from ..checks.data import check_quietly, encode_labels, validate_quietly
 from ..checks.params import By, Checked, Integer, Or, Real, Rules, anything, check_n_jobs
-from ..checks.silence import available_if
 from ..mechanisms import GroupChoices, Mechanism, NoNoise, l2_mechanism, pure_share
 from ..parts.arrays import count_rows
 from ..release.blocks import (
     MOST_BLOCKS,
+    InnerPredictions,
     block_labels,
     block_seeds,
     check_inner,
     check_sent,
+    offers,
     over_blocks,
     prepared,
     tried,
@@ -225,12 +225,7 @@ def _public_rows_given(value: Any) -> Any:
     return value
 
 
-def _with_probabilities(self: Any) -> bool:
-    student = vars(self).get("student_", self.student)
-    return student is None or hasattr(student, "predict_proba")
-
-
-class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEstimator):
+class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEstimator):
     r"""Differentially private classifier from teachers that vote on public rows (PATE).
 
     Any classifier, without privacy of its own, is fitted to disjoint blocks of the records. These teachers vote on
@@ -273,15 +268,14 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
     n_jobs : int, default=None
         Number of processes that fit teachers. Threads are not used.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
-        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
-        to these counts, with a ratio of at most 100.
+        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
+        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
+        proportional to noisy counts of the labels, which take 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `classes`. A parameter that is set takes precedence over
-        the schema. X is then the table, with text and missing values.
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `classes`. A
+        parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -377,6 +371,8 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
     _takes_parts = True
     _released = frozenset({"student_", "answered_", "answers_"})
     _public = frozenset({"n_teachers_"})
+    _inner_names = ("student_", "student")
+    _inner_default = VoteRegressor()
 
     def __init__(
         self,
@@ -472,58 +468,13 @@ class PATEClassifier(CallbackSupportMixin, ClassifierMixin, LabelsMixin, BaseEst
     def _teacher(self) -> Any:
         return RandomForestClassifier(10) if self.teacher is None else self.teacher
 
-    def predict(self, X: Any) -> NDArray:
-        """Return the labels that the student predicts.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Elements of ``classes_``.
-        """
-        check_is_fitted(self, "student_")
-        return np.asarray(self.student_.predict(validate_quietly(self, X, dtype=np.float64, reset=False)))
-
-    @available_if(_with_probabilities)
+    @offers("predict_proba")
     def predict_proba(self, X: Any) -> Array:
-        """Return the class probabilities of the student. The default student returns expected parts of the votes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``. A class that won no row has probability 0.
-        """
-        check_is_fitted(self, "student_")
-        known = self.student_.predict_proba(validate_quietly(self, X, dtype=np.float64, reset=False))
+        known = self._ask("predict_proba", X)
         out = np.zeros((len(known), len(self.classes_)))
+        # A class that won no row has probability 0.
         out[:, encode_labels(np.asarray(self.student_.classes_), self.classes_)] = known
         return out
-
-    @available_if(_with_probabilities)
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return logarithms of class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
 
     def _fixed_cost(self) -> PrivacyCost | None:
         # The numbers of rows, columns and classes change sensitivities and dimensions only.

@@ -38,15 +38,16 @@ from ..checks.params import (
     real_numbers,
     shown,
 )
-from ..checks.silence import available_if
 from ..mechanisms import GroupChoices, Mechanism, NoNoise, l2_mechanism, pure_share
 from ..parts.arrays import count_rows, rowwise
 from ..release.blocks import (
     MOST_BLOCKS,
+    InnerPredictions,
     block_labels,
     block_seeds,
     check_inner,
     check_sent,
+    offers,
     over_blocks,
     prepared,
     tried,
@@ -114,14 +115,7 @@ def _names(value: Any, name: str) -> tuple[str, ...]:
     raise ValueError(f"{name} must be different names of fitted attributes, got {shown(value)}")
 
 
-def _has(name: str) -> Any:
-    def has(self: Any) -> bool:
-        return hasattr(vars(self).get("estimator_", self.estimator), name)
-
-    return available_if(has)
-
-
-class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
+class SampleAggregate(InnerPredictions, CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     r"""Differentially private average of an estimator or statistic over blocks of the records.
 
     The results of an estimator without privacy on disjoint blocks of the records, such as its coefficients, are clipped
@@ -171,15 +165,14 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     n_jobs : int, default=None
         Number of processes that work on blocks. Threads are not used.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
-        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
-        to these counts, with a ratio of at most 100.
+        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
+        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
+        proportional to noisy counts of the labels, which take 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `classes`. A parameter that is set takes precedence over
-        the schema. X is then the table, with text and missing values.
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `classes`. A
+        parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -397,73 +390,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         model = postprocess_model(template.model, result, template.attributes)
         return {"result_": result, "estimator_": model, "n_blocks_": n_blocks}
 
-    @_has("predict")  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> NDArray:
-        """Return the predictions of the estimator with the private result.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        predictions : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Labels or targets.
-        """
-        return self._ask("predict", X)
-
-    @_has("predict_proba")  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        return self._ask("predict_proba", X)
-
-    @_has("predict_log_proba")  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return logarithms of class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        # Some classifiers warn about probabilities that are 0.
-        with np.errstate(divide="ignore"):
-            return self._ask("predict_log_proba", X)
-
-    @_has("decision_function")  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Array:
-        """Return the scores of a classifier.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores in the shape that the estimator returns.
-        """
-        return self._ask("decision_function", X)
-
-    @_has("score")  # type: ignore[untyped-decorator]
+    @offers("score")
     def score(self, X: Any, y: Any = None) -> float:
         """Return the score of the estimator.
 
@@ -480,8 +407,7 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             Accuracy of a classifier, coefficient of determination of a regressor.
         """
         check_is_fitted(self, "result_")
-        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        return float(self.estimator_.score(X, y))
+        return float(self.estimator_.score(validate_quietly(self, X, dtype=np.float64, reset=False), y))
 
     def privacy_plan(
         self, *, n_features: int | None = None, n_classes: int | None = None, n_targets: int = 1
@@ -517,11 +443,6 @@ class SampleAggregate(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
 
     def _is_regressor(self) -> bool:
         return not self._is_statistic() and is_regressor(self.estimator)
-
-    def _ask(self, method: str, X: Any) -> NDArray:
-        check_is_fitted(self, "result_")
-        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(getattr(self.estimator_, method)(X))
 
     def _check_together(self, parameters: Checked) -> None:
         if not self._is_statistic():

@@ -146,9 +146,8 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         with missing labels, or with labels of another type are reported as well, and do not affect the estimates. If
         None, `fit` declares the labels in `y` public, with a `PrivacyAssumptionWarning`.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `classes`, `categorical_features` and
-        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table, with text and
-        missing values.
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
+        `classes`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that each call of `fit` or `randomize` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None

@@ -54,7 +54,7 @@ def l2_mechanism(
     Parameters
     ----------
     epsilon, delta : float
-        Whole budget, finite.
+        Whole budget. If epsilon is infinite, there is no noise.
     share : float
         Part of the square of the GDP parameter, or of epsilon if delta is 0.
     sensitivity : float
@@ -64,11 +64,13 @@ def l2_mechanism(
 
     Returns
     -------
-    mechanism : GaussianMechanism or GammaMechanism
+    mechanism : GaussianMechanism, GammaMechanism or NoNoise
         Gaussian for a positive delta.
     event : PrivacyEvent
         Cost of the release.
     """
+    if epsilon == math.inf:
+        return NoNoise(sensitivity), PureEvent(epsilon)
     # The mechanism includes its own rounding, by half a step. A quarter more is for the rounding to doubles.
     if delta > 0:
         mu = gaussian_mu(epsilon, delta) * math.sqrt(share)

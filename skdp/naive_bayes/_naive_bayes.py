@@ -1,11 +1,16 @@
 r"""Naive Bayes for categorical and numeric features (Vaidya, Shafiq, Basu and Hong 2013), from one joint release.
 
-Sums by class are released: how often each category and each bin occurs, and first and second moments of Gaussian
-features. A record affects only the row of its own class. The model is computed from the release.
+Each class has the counts of all tables, and for each Gaussian column the sums of :math:`v` and of :math:`a(v^2 - 1/2)`,
+for values :math:`v` scaled into [-1, 1]. If there is no table, it also has the number of records. A record affects only
+the row of its own class. Its values are rounded to a lattice before they are added, so that sums are exact. The model
+is computed from the release.
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,28 +18,304 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from ..accounting import GaussianEvent, PrivacyCost, PureEvent, gaussian_mu
+from ..accounting import PrivacyCost
 from ..checks.data import NUMBERS
 from ..checks.params import Checked, Integer, OneOf, Real, Rules, anything
-from ..release.counts import moment_weight, noise_scale
+from ..mechanisms import Mechanism, is_gaussian
+from ..release.class_sums import (
+    class_sums_mechanism,
+    in_real_units,
+    largest_value,
+    moment_bits,
+    moment_weight,
+    noise_scale,
+    record_moments,
+)
 from ..release.estimator import GroupsMixin, LabelsMixin, Records, Shape
-from ..release.session import PrivacyGuarantee, ReleaseSession
-from ..release.units import Unit
-from ..schema.columns import COLUMN_RULES, Columns, check_columns
-from ..schema.declared import MOST_CELLS
-from ..solvers.tables import NaiveBayesPrediction, by_column, check_priors
-from ._model import (
-    SUMS,
-    Layout,
-    estimate,
-    moment_information,
-    plan,
-    sparse_gaussian_evidence,
-    sums_by_class,
-    warn_of_declarations,
+from ..release.mismatch import NOT_RELEASED, declared_parts, label_parts, warn_of_mismatch
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
+from ..release.units import ONE_RECORD, Unit
+from ..schema.columns import COLUMN_RULES, Columns, Encoder, SparseEncoder, check_columns
+from ..schema.grid import MOST_CELLS, scaled
+from ..sensitivity import by_entry, sum_over_rows, with_data
+from ..solvers.tables import (
+    NaiveBayesPrediction,
+    by_column,
+    check_priors,
+    exponent,
+    table_information,
+    table_probabilities,
 )
 
 Array = NDArray[np.float64]
+
+SUMS = "sums by class"
+
+# Entries of a matrix that holds the class of each row of a block.
+_MOST_INDICATORS = 2**22
+
+# Rows of a block.
+_LEAST_ROWS, _MOST_ROWS = 2**11, 2**17
+
+#: The mean and the variance of a class are shrunk to those of all records by the variance of their noise over these
+#: numbers, which are squares of typical differences between classes, in units of half the bounds' width.
+SPREAD_OF_MEANS = 0.05
+SPREAD_OF_VARIANCES = 0.005
+
+#: A class keeps its variance if that differs from the variance of all records by these multiples of the noise and of
+#: the largest sampling error.
+APART, SAMPLING = 1.0, 2.0
+
+# The least variance of a Gaussian, in the same units.
+_LEAST_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Describe the row of a class: its tables, number of records, first moments and second moments."""
+
+    columns: Columns
+    n_classes: int
+
+    @property
+    def n_moments(self) -> int:
+        return len(self.columns.unbinned)
+
+    @property
+    def n_table_cells(self) -> int:
+        return int(self.columns.table_sizes.sum())
+
+    @property
+    def counts_records(self) -> bool:
+        """Whether a separate number of records is released. Tables count the records, too."""
+        return len(self.columns.table_sizes) == 0
+
+    @property
+    def n_counts(self) -> int:
+        return self.n_table_cells + self.counts_records
+
+    @property
+    def width(self) -> int:
+        return self.n_counts + 2 * self.n_moments
+
+    @property
+    def size(self) -> int:
+        return self.n_classes * self.width
+
+    @property
+    def table_starts(self) -> NDArray[np.intp]:
+        return np.cumsum(self.columns.table_sizes) - self.columns.table_sizes
+
+
+def plan(epsilon: float, delta: float, layout: Layout, unit: Unit = ONE_RECORD) -> PrivacyGuarantee:
+    """Return the one release."""
+    n_counts = len(layout.columns.table_sizes) + layout.counts_records
+    mechanism, event = class_sums_mechanism(epsilon, delta, n_counts, layout.n_moments, layout.size, unit.rows)
+    release = Release(SUMS, mechanism, 1.0, Theorem("Naive Bayes", 1))
+    return unit.stated(PrivacyGuarantee(epsilon, delta, (event,), (release,)))
+
+
+def sums_by_class(X: Any, codes: NDArray[np.intp], layout: Layout, mechanism: Mechanism) -> Array:
+    """Return the sums, of shape (n_classes, width). They lie on the lattice if noise is added."""
+    bits = moment_bits(mechanism, layout.n_moments)
+    statistic: _Statistic = (_SparseStatistic if issparse(X) else _DenseStatistic)(layout, bits)
+    total = sum_over_rows(statistic, X, codes, block_rows=statistic.block_rows)
+    return in_real_units(total, layout.n_counts, layout.n_moments, mechanism)
+
+
+class _Statistic(ABC):
+    """Sums of a block of rows, by class: integers, in units of 2**-bits for the moments, or doubles without `bits`."""
+
+    block_rows = _MOST_ROWS
+
+    def __init__(self, layout: Layout, bits: int | None) -> None:
+        self._layout, self._bits, self._starts = layout, bits, layout.table_starts
+
+    def __call__(self, X: Any, codes: NDArray[np.intp]) -> NDArray:
+        layout, n_classes = self._layout, self._layout.n_classes
+        out = np.empty((n_classes, layout.width), dtype=np.float64 if self._bits is None else np.int64)
+        records = np.bincount(codes, minlength=n_classes)
+        if layout.counts_records:
+            out[:, 0] = records
+        else:
+            out[:, : layout.n_counts] = self._counts(X, codes, records)
+        if layout.n_moments:
+            sums = self._moments(X, codes, records)
+            sums[:, layout.n_moments :] -= largest_value(self._bits) / 2 * records[:, None]
+            out[:, layout.n_counts :] = sums
+        return out
+
+    @abstractmethod
+    def _counts(self, X: Any, codes: NDArray[np.intp], records: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the counts of all tables by class."""
+
+    @abstractmethod
+    def _moments(self, X: Any, codes: NDArray[np.intp], records: NDArray[np.intp]) -> Array:
+        """Return the sums of values and of their squares by class. They are integers that doubles add exactly."""
+
+
+class _DenseStatistic(_Statistic):
+    def __init__(self, layout: Layout, bits: int | None) -> None:
+        super().__init__(layout, bits)
+        self._encoder, self._classes = Encoder(layout.columns), np.arange(layout.n_classes)
+        # Each block has totals of its own. Therefore blocks are larger if tables are large.
+        self.block_rows = min(max(_LEAST_ROWS, layout.size // layout.columns.n_features), _MOST_ROWS)
+        if layout.n_moments:
+            self.block_rows = max(1, min(self.block_rows, _MOST_INDICATORS // layout.n_classes))
+
+    def _counts(self, X: NDArray, codes: NDArray[np.intp], records: NDArray[np.intp]) -> NDArray[np.intp]:
+        n_classes, n_cells = self._layout.n_classes, self._layout.n_table_cells
+        cells = self._encoder.cells(X)
+        cells += self._starts
+        cells += (codes * n_cells)[:, None]
+        return np.bincount(cells.ravel(order="K"), minlength=n_classes * n_cells).reshape(n_classes, -1)
+
+    def _moments(self, X: NDArray, codes: NDArray[np.intp], records: NDArray[np.intp]) -> Array:
+        values = record_moments(self._encoder.scaled(X, largest_value(self._bits)), self._bits)
+        # The products are integers below 2**37 in all.
+        return (codes == self._classes[:, None]).astype(np.float64) @ values
+
+
+class _SparseStatistic(_Statistic):
+    """The sums of rows of zeros, plus differences for the stored entries, so that sparse rows give the same numbers."""
+
+    def __init__(self, layout: Layout, bits: int | None) -> None:
+        super().__init__(layout, bits)
+        self._encoder = SparseEncoder(layout.columns)
+        self._positions = _gaussian_positions(layout.columns)
+        self._zero = self._entry_moments(np.zeros(layout.n_moments), np.arange(layout.n_moments))
+
+    def _counts(self, X: Any, codes: NDArray[np.intp], records: NDArray[np.intp]) -> NDArray[np.intp]:
+        n_classes, n_cells, zero_cells = self._layout.n_classes, self._layout.n_table_cells, self._encoder.zero_cells
+        entries, tables, cells = self._encoder.cells(X)
+        starts = by_entry(X, codes)[entries] * n_cells + self._starts[tables]
+        counts = np.bincount(starts + cells, minlength=n_classes * n_cells)
+        counts -= np.bincount(starts + zero_cells[tables], minlength=n_classes * n_cells)
+        counts = counts.reshape(n_classes, -1)
+        counts[:, self._starts + zero_cells] += records[:, None]
+        return counts
+
+    def _moments(self, X: Any, codes: NDArray[np.intp], records: NDArray[np.intp]) -> Array:
+        n_classes, m = self._layout.n_classes, self._layout.n_moments
+        positions = self._positions.take(X.indices)
+        entries = np.flatnonzero(positions >= 0)
+        positions = positions[entries]
+        differences = self._entry_moments(X.data[entries], positions) - self._zero[:, positions]
+        starts = by_entry(X, codes)[entries] * m + positions
+        sums = [np.bincount(starts, each, minlength=n_classes * m).reshape(n_classes, m) for each in differences]
+        return np.hstack([added + records[:, None] * zero for added, zero in zip(sums, self._zero, strict=True)])
+
+    def _entry_moments(self, values: NDArray, positions: NDArray[np.intp]) -> Array:
+        """Return values of Gaussian columns, scaled, and their squares, of shape (2, n_values)."""
+        grid = self._layout.columns.grid
+        first = scaled(values, grid.centre[positions], grid.half[positions], largest_value(self._bits))
+        return record_moments(first[:, None], self._bits).T
+
+
+def _gaussian_positions(columns: Columns) -> NDArray[np.intp]:
+    """Return the position of each column among those with Gaussians, or -1."""
+    positions = np.full(columns.n_features, -1, dtype=np.intp)
+    positions[columns.unbinned] = np.arange(len(columns.unbinned))
+    return positions
+
+
+def estimate(sums: Array, layout: Layout, noise: float, weight: float, parameters: Checked) -> dict[str, Any]:
+    """Return the fitted attributes for released sums, of shape (n_classes, width)."""
+    # `noise` is the standard deviation of the noise in each number, and `weight` the weight of the second moments.
+    columns, (counts, deviation) = layout.columns, class_totals(sums, layout, noise)
+    counts = np.maximum(counts, max(1.0, deviation))
+    sizes, starts = columns.table_sizes, layout.table_starts
+    ordered = np.arange(len(sizes)) >= len(columns.categorical)
+    tables: list[Array] = [np.empty(0)] * len(sizes)
+    information = []
+    # Tables of the same shape are treated at once.
+    for size, bins in sorted(set(zip(sizes.tolist(), ordered.tolist(), strict=True))):
+        group = np.flatnonzero((sizes == size) & (ordered == bins))
+        cells = sums[:, starts[group][:, None] + np.arange(size)].swapaxes(0, 1)
+        probabilities = table_probabilities(cells, counts, noise, bins, parameters.alpha)
+        information.append(table_information(probabilities, counts))
+        for table, value in zip(group, np.log(probabilities), strict=True):
+            tables[table] = value
+    first, second = np.split(sums[:, layout.n_counts :], 2, axis=1)
+    means, variances = moments(first, second / weight, counts, noise, noise / weight, parameters.var_smoothing)
+    information.append(moment_information(means, variances, counts))
+    theta, var = np.full((2, layout.n_classes, columns.n_features), np.nan)
+    if layout.n_moments:
+        theta[:, columns.numeric] = columns.grid.centre + columns.grid.half * means
+        var[:, columns.numeric] = columns.grid.half**2 * variances
+    return {
+        "class_count_": counts,
+        "feature_log_prob_": by_column(columns, tables),
+        "theta_": theta,
+        "var_": var,
+        "exponent_": exponent(np.concatenate(information), parameters.dependence),
+    }
+
+
+def class_totals(sums: Array, layout: Layout, noise: float) -> tuple[Array, float]:
+    """Return the noisy number of records of each class, and the standard deviation of the noise in each."""
+    if layout.counts_records:
+        return sums[:, 0], noise
+    # Each table counts every record once. Its row sum has as many terms of noise as cells, so that the best linear
+    # combination has weights of one over the number of cells.
+    rows = np.add.reduceat(sums[:, : layout.n_table_cells], layout.table_starts, axis=1)
+    weights = 1 / layout.columns.table_sizes
+    return rows @ weights / weights.sum(), noise / math.sqrt(weights.sum())
+
+
+def warn_of_declarations(
+    sums: Array, layout: Layout, mechanism: Mechanism, classes: NDArray, names: NDArray | None
+) -> None:
+    """Warn of declared labels and categories that hardly occur, from released sums."""
+    noise, n_classes, columns, sizes = noise_scale(mechanism), len(classes), layout.columns, layout.columns.table_sizes
+    counts, deviation = class_totals(sums, layout, noise)
+    messages = label_parts(classes, counts, deviation)
+    total, precision = (float(counts.sum()), deviation**2 * n_classes), float((1 / sizes).sum())
+    for j, start, size in zip(columns.tables.tolist(), layout.table_starts, sizes, strict=True):
+        if columns.ordered[j] and j not in columns.declared:
+            continue
+        # The last cell holds unknown categories.
+        name, cells = j if names is None else str(names[j]), sums[:, start : start + size].sum(axis=0)
+        # The total of the other tables is independent of this one.
+        others, others_total = precision - 1 / size, NOT_RELEASED
+        if len(sizes) > 1:
+            records = (precision * total[0] - cells.sum() / size) / max(others, 1e-9)
+            others_total = float(records), noise**2 * n_classes / others
+        n_declared = columns.declared.get(j, size - 1)
+        messages += declared_parts(name, cells, n_declared, others_total, noise**2 * n_classes)
+    warn_of_mismatch(messages, labels=total, gaussian=is_gaussian(mechanism))
+
+
+def moments(
+    first: Array, second: Array, counts: Array, noise: float, second_noise: float, smoothing: float
+) -> tuple[Array, Array]:
+    """Return means and variances by class, shrunk to those of all records where a class has few records."""
+    n = counts[:, None]
+    share = n / counts.sum()
+    mean = np.clip(first / n, -1.0, 1.0)
+    pooled = (share * mean).sum(axis=0)
+    weight = SPREAD_OF_MEANS / (SPREAD_OF_MEANS + (noise / n) ** 2)
+    mean = weight * mean + (1 - weight) * pooled
+    variance = np.clip(second / n + 0.5 - mean**2, _LEAST_VARIANCE, 1.0)
+    error = second_noise / n
+    weight = SPREAD_OF_VARIANCES / (SPREAD_OF_VARIANCES + error**2)
+    # A difference of variances changes the scores of all rows near the mean. Noise and sampling must not explain it.
+    # The fourth moment of values in [-1, 1] is at most their second moment, so that heavy tails are covered.
+    by_chance = np.hypot(APART * np.hypot(error, 2 * mean * noise / n), SAMPLING * np.sqrt((variance + mean**2) / n))
+    difference = np.abs(variance - (share * variance).sum(axis=0))
+    weight = weight * (1 - (by_chance / np.maximum(difference, by_chance + np.finfo(float).tiny)) ** 2)
+    # A variance that is too small harms more than one that is too large. Therefore the noise is added.
+    variance += np.minimum(error, 1.0)
+    pooled = (share * variance).sum(axis=0)
+    variance = weight * variance + (1 - weight) * pooled
+    return mean, variance + smoothing
+
+
+def moment_information(means: Array, variances: Array, counts: Array) -> Array:
+    """Return the mutual information of Gaussian columns and the class, as if all records together were Gaussian."""
+    share = counts / counts.sum()
+    whole = share @ (variances + (means - share @ means) ** 2)
+    return np.maximum(np.log(whole) - share @ np.log(variances), 0.0) / 2
 
 
 class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMixin, BaseEstimator):
@@ -52,51 +333,47 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         number of features. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a
         value far below one over the expected number of records.
     bounds : tuple (lower, upper)
-        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column, or
-        one for each numeric column without `bin_edges`. Values beyond are clipped, without a warning. Bounds of other
-        columns are ignored, but must be increasing.
+        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column
+        (with or without those in `bin_edges`). Values beyond are clipped, without a warning.
     categorical_features : array-like, default=None
         Categorical columns, given by positions, names, or a mask. If None, there are none.
     n_categories : int or array-like of int, default=None
         Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
         coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
-        is unknown. In `fit`, the record is counted, but without a category in this column. In `predict`, the column is
-        ignored.
+        is unknown: `fit` counts the record without a category in this column, and `predict` ignores the column.
     numeric : {"binned", "gaussian"}, default="binned"
         Model of numeric columns in each class: a histogram or a Gaussian.
     n_bins : int, default=16
         Number of bins of equal width within the bounds.
     bin_edges : dict, default=None
-        Edges of the bins of single columns, by position or name, in increasing order, including the outer edges. Values
-        beyond are counted in the outer bins. Such columns are binned for any value of `numeric`.
+        Increasing edges of the bins of single columns, by position or name. Values beyond the outer edges are counted
+        in the outer bins. Such columns are binned for any value of `numeric`.
     alpha : float, default=1.0
         Number of records that are added to each category and bin of each class, as in
         :class:`sklearn.naive_bayes.CategoricalNB`.
     var_smoothing : float, default=1e-3
         Number that is added to the variances of Gaussians, as a multiple of the square of half the bounds' width.
     dependence : float, default=0.15
-        Assumed correlation of the features' evidence within a class, in [0, 1]. Naive Bayes counts evidence that
-        features share more than once. Therefore the joint evidence is raised to a power below 1 (see ``exponent_``). If
-        0, the evidence is not changed.
+        Assumed correlation of the features' evidence within a class, in [0, 1]. Because naive Bayes counts shared
+        evidence more than once, the joint evidence is raised to a power below 1 (see ``exponent_``), unless this is 0.
     priors : array-like of shape (n_classes,), default=None
         Public probabilities of the classes, in sorted order. If None, the released frequencies are used.
     classes : array-like, default=None
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
-        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
-        large. If None, the guarantee is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows are left out at random. The
+        guarantee is then for the whole group, with `rows_per_group` times the noise. If None, it is for one row.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
-        ``"balanced"``, all labels have the same prior probability, unless `priors` is set, and no records are left out.
+        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
+        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, all labels have the same
+        prior probability, unless `priors` is set, and no records are left out.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `classes`, `rows_per_group`,
-        `categorical_features` and `n_categories`. A parameter that is set takes precedence over the schema. X is then
-        the table, with text and missing values.
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
+        `classes`, `rows_per_group`, `categorical_features` and `n_categories`. A parameter that is set takes
+        precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -131,7 +408,6 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     See Also
     --------
     skdp.linear_model.ObjPertLogReg : Logistic regression by objective perturbation.
-    skdp.linear_model.FunctionalMechLogReg : A linear classifier from noisy second moments.
 
     Notes
     -----
@@ -228,31 +504,17 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Checked, layout: Layout
     ) -> dict[str, Any]:
-        columns, shape = layout.columns, records.shape
-        mechanism = session.mechanism(SUMS)
-        noise = noise_scale(mechanism)
+        shape, mechanism = records.shape, session.mechanism(SUMS)
         sums = session.release(SUMS, sums_by_class(records.X, records.y, layout, mechanism))
         warn_of_declarations(sums, layout, mechanism, shape.classes, shape.names)
-        model = estimate(sums, layout, noise, moment_weight(mechanism), parameters)
+        fitted = estimate(sums, layout, noise_scale(mechanism), moment_weight(mechanism), parameters)
         priors = check_priors(self.priors, shape.n_classes)
         if priors is None and isinstance(self.class_weight, str):
-            # With balanced weights, all labels have the same weight, and the records of a label stay as they are.
+            # Balanced weights are equal priors, and the records of a label stay as they are.
             priors = np.full(shape.n_classes, 1 / shape.n_classes)
-        theta = np.full((shape.n_classes, shape.n_features), np.nan)
-        var = theta.copy()
-        if layout.n_moments:
-            theta[:, columns.numeric] = columns.grid.centre + columns.grid.half * model.means
-            var[:, columns.numeric] = columns.grid.half**2 * model.variances
-        return {
-            "class_count_": model.counts,
-            "class_prior_": model.counts / model.counts.sum() if priors is None else priors,
-            "feature_log_prob_": by_column(columns, model.log_probabilities),
-            "bin_edges_": columns.bin_edges(),
-            "theta_": theta,
-            "var_": var,
-            "exponent_": model.exponent,
-            "_columns": columns,
-        }
+        counts = fitted["class_count_"]
+        fitted["class_prior_"] = counts / counts.sum() if priors is None else priors
+        return {**fitted, "bin_edges_": layout.columns.bin_edges(), "_columns": layout.columns}
 
     def _form(self) -> str:
         return "cells" if self.numeric == "binned" else "codes"
@@ -261,13 +523,10 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         # The numbers of columns and of labels change dimensions only.
         parameters = self._check_parameters()
         epsilon, delta = parameters.epsilon, parameters.delta
-        gaussian = delta > 0 and parameters.private
-        event = GaussianEvent(gaussian_mu(epsilon, delta)) if gaussian else PureEvent(epsilon)
-        return PrivacyCost(epsilon, delta, (event,))
+        return PrivacyCost(epsilon, delta, (class_sums_mechanism(epsilon, delta, 1, 0, 1)[1],))
 
     def _check_together(self, parameters: Checked) -> None:
-        binned = parameters.numeric == "binned"
-        parameters.columns = check_columns(self, n_bins=parameters.n_bins if binned else 0)
+        parameters.columns = check_columns(self, n_bins=parameters.n_bins if parameters.numeric == "binned" else 0)
 
     def _number_information(self) -> Array:
         information, g = np.zeros(self._columns.n_features), self._columns.unbinned
@@ -275,18 +534,26 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         return information
 
     def _number_evidence(self, X: Any) -> Array:
+        columns = self._columns
+        g, grid = columns.unbinned, columns.grid
+        out = np.zeros((X.shape[0], len(self.theta_)))
+        if len(g) == 0:
+            return out
         if issparse(X):
-            return sparse_gaussian_evidence(X, self._columns, self.theta_, self.var_)
-        return gaussian_evidence(X, self._columns, self.theta_, self.var_)
-
-
-def gaussian_evidence(X: NDArray, columns: Columns, means: Array, variances: Array) -> Array:
-    """Return log densities of the Gaussian columns together, by row and class."""
-    g = columns.unbinned
-    if len(g) == 0:
-        return np.zeros((len(X), len(means)))
-    values = np.clip(X[:, g], columns.grid.lower, columns.grid.upper)
-    out = np.empty((len(X), len(means)))
-    for k, (mean, variance) in enumerate(zip(means[:, g], variances[:, g], strict=True)):
-        out[:, k] = -((values - mean) ** 2 / variance).sum(axis=1) / 2 - np.log(2 * np.pi * variance).sum() / 2
-    return out
+            # The evidence of a row of zeros, plus differences for the stored entries.
+            positions = _gaussian_positions(columns).take(X.indices)
+            gaussian = positions >= 0
+            positions = np.where(gaussian, positions, 0)
+            values = np.clip(X.data, grid.lower[positions], grid.upper[positions])
+            zeros, ones = np.clip(0.0, grid.lower, grid.upper), np.ones(X.shape[1])
+        else:
+            values = np.clip(X[:, g], grid.lower, grid.upper)
+        for k, (mean, variance) in enumerate(zip(self.theta_[:, g], self.var_[:, g], strict=True)):
+            if issparse(X):
+                of_zeros = (zeros - mean) ** 2 / variance
+                added = (values - mean[positions]) ** 2 / variance[positions] - of_zeros[positions]
+                squares = of_zeros.sum() + with_data(X, np.where(gaussian, added, 0.0)) @ ones
+            else:
+                squares = ((values - mean) ** 2 / variance).sum(axis=1)
+            out[:, k] = -squares / 2 - np.log(2 * np.pi * variance).sum() / 2
+        return out

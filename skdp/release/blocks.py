@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from functools import partial
 from operator import itemgetter
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs, parallel_config
@@ -24,9 +24,11 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
 
-from ..checks.params import shown
-from ..checks.silence import parts_of, quieten, silence
+from ..checks.data import validate_quietly
+from ..checks.messages import shown
+from ..checks.silence import available_if, parts_of, quieten, silence
 from ..mechanisms import BitStream, global_generators
 from ..parts.arrays import PartedArray, divided, dumps, folded
 from .session import Progress
@@ -250,3 +252,93 @@ def tried(compute: Callable[[], Any], name: str) -> Any:
             return compute()
     except Exception as error:
         raise ValueError(f"{name} fails on public rows: {type(error).__name__}: {error}") from error
+
+
+def offers(method: str) -> Callable[[Callable[..., Any]], Any]:
+    """Make a method available if the fitted estimator inside, or the one that will be fitted, has it."""
+
+    def check(self: Any) -> bool:
+        fitted, parameter = self._inner_names
+        inner = vars(self).get(fitted, getattr(self, parameter))
+        return hasattr(self._inner_default if inner is None else inner, method)
+
+    return available_if(check)
+
+
+class InnerPredictions:
+    """Methods of an estimator inside, for rows of the columns that were fitted."""
+
+    #: Names of the fitted attribute and of the parameter, and the estimator that a parameter of None stands for.
+    _inner_names: ClassVar[tuple[str, str]] = ("estimator_", "estimator")
+    _inner_default: ClassVar[Any] = None
+
+    def _ask(self, method: str, X: Any) -> Any:
+        check_is_fitted(self, self._inner_names[0])
+        # The estimator inside was fitted to doubles.
+        rows = validate_quietly(self, X, dtype=np.float64, reset=False)
+        return getattr(getattr(self, self._inner_names[0]), method)(rows)
+
+    @offers("predict")
+    def predict(self, X: Any) -> NDArray:
+        """Return the predictions of the fitted estimator inside.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features. They are not clipped.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            Labels or targets.
+        """
+        return np.asarray(self._ask("predict", X))
+
+    @offers("predict_proba")
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features. They are not clipped.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        return np.asarray(self._ask("predict_proba", X))
+
+    @offers("predict_proba")
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return logarithms of class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features. They are not clipped.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    @offers("decision_function")
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features. They are not clipped.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            In the shape that the estimator inside returns.
+        """
+        return np.asarray(self._ask("decision_function", X))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,12 +13,12 @@ from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
-from ..checks.data import NUMBERS, validate_quietly
 from ..checks.params import Bounds, Checked, Integer, Or, Rules, anything
-from ..checks.silence import available_if, quieten, silence
+from ..checks.silence import quieten, silence
 from ..mechanisms import NoiseSource
+from ..release.blocks import InnerPredictions
 from ..release.estimator import Shape
 from ._base import LABELS, Array, Axes, HistogramBase, made_up_rows
 
@@ -42,21 +40,11 @@ def fitted(estimator: Any, rows: Array, targets: Any, weights: Array | None) -> 
     return estimator.fit(rows, targets, **({} if weights is None else {str(weight_parameter(estimator)): weights}))
 
 
-def _has(method: str) -> Callable[[Any], bool]:
-    def check(self: Any) -> bool:
-        estimator = getattr(self, "estimator_", None)
-        if estimator is None:
-            estimator = self.estimator
-        return estimator is None or hasattr(estimator, method)
-
-    return check
-
-
 # Largest number of drawn rows, which are held in memory.
 _MOST_SAMPLES = 10**8
 
 
-class HistogramModel(HistogramBase):
+class HistogramModel(InnerPredictions, HistogramBase):
     """A histogram with a model that is fitted to its cells."""
 
     _parameter_rules: ClassVar[Rules] = {"estimator": anything, "n_samples": Or(None, Integer(1, _MOST_SAMPLES))}
@@ -77,10 +65,6 @@ class HistogramModel(HistogramBase):
             raise TypeError(
                 f"{type(inner).__name__}.fit does not take sample_weight: set n_samples, to fit it to synthetic rows"
             )
-
-    @abstractmethod
-    def _default(self, axes: Axes) -> Any:
-        """Return the default model."""
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Count the records, spend epsilon and delta, and fit the model to the cells.
@@ -119,7 +103,7 @@ class HistogramModel(HistogramBase):
             return self
         # Some versions of scikit-learn warn about their own calls of SciPy in the default model.
         with config_context(enable_metadata_routing=False), silence():
-            self.estimator_ = fitted(self._default(self._axes), rows, targets, weights)
+            self.estimator_ = fitted(encoded(self._axes, clone(self._inner_default)), rows, targets, weights)
         return self
 
     def _rehearse(self, parameters: Checked, shape: Shape, axes: Axes) -> None:
@@ -177,26 +161,6 @@ class HistogramModel(HistogramBase):
         again = X[np.arange(len(missing)) % len(X)]
         return np.concatenate([X, again]), np.concatenate([y, missing])
 
-    def _rows(self, X: Any) -> NDArray:
-        check_is_fitted(self, "estimator_")
-        return validate_quietly(self, X, dtype=list(NUMBERS), reset=False)
-
-    def predict(self, X: Any) -> NDArray:
-        """Return the predictions of the fitted model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features. They are not binned.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Predictions.
-        """
-        rows = self._rows(X)
-        return self.estimator_.predict(rows)
-
 
 def encoded(axes: Axes, model: Any) -> Any:
     """Return a pipeline that encodes categories, scales numbers, and ends in `model`."""
@@ -246,20 +210,18 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
-        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
-        large. If None, the guarantee is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows are left out at random. The
+        guarantee is then for the whole group, with `rows_per_group` times the noise. If None, it is for one row.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
-        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
-        to these counts, with a ratio of at most 100.
+        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
+        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
+        proportional to noisy counts of the labels, which take 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `classes`, `rows_per_group`,
-        `categorical_features` and `n_categories`. A parameter that is set takes precedence over the schema. X is then
-        the table, with text and missing values.
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
+        `classes`, `rows_per_group`, `categorical_features` and `n_categories`. A parameter that is set takes
+        precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -316,6 +278,8 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     array([0])
     """
 
+    _inner_default = LogisticRegression(max_iter=1000)
+
     def _check_together(self, parameters: Checked) -> None:
         super()._check_together(parameters)
         parameters.target = LABELS
@@ -359,60 +323,6 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         self.accountant = accountant
         self.random_state = random_state
 
-    def _default(self, axes: Axes) -> Any:
-        return encoded(axes, LogisticRegression(max_iter=1000))
-
-    @available_if(_has("predict_proba"))
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        rows = self._rows(X)
-        return self.estimator_.predict_proba(rows)
-
-    @available_if(_has("predict_proba"))
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return logarithms of class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    @available_if(_has("decision_function"))
-    def decision_function(self, X: Any) -> Array:
-        """Return the decision values of the fitted model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Decision values.
-        """
-        rows = self._rows(X)
-        return self.estimator_.decision_function(rows)
-
 
 class HistogramRegressor(RegressorMixin, HistogramModel):
     r"""Regressor that is fitted to a differentially private histogram of the data.
@@ -453,15 +363,14 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     expected_n : int, default=None
         Publicly known, approximate number of records, for the number of bins. If None, it is 10,000.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
-        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
-        large. If None, the guarantee is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows are left out at random. The
+        guarantee is then for the whole group, with `rows_per_group` times the noise. If None, it is for one row.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `rows_per_group`,
-        `categorical_features` and `n_categories`. A parameter that is set takes precedence over the schema. X is then
-        the table, with text and missing values.
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
+        `bounds_y`, `rows_per_group`, `categorical_features` and `n_categories`. A parameter that is set takes
+        precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -513,6 +422,7 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
 
     _parameter_rules: ClassVar[Rules] = {"bounds_y": Bounds("the target")}
     _regresses = True
+    _inner_default = LinearRegression()
     _released = HistogramModel._released | {"_axes"}
     _public = HistogramModel._public - {"_axes"}
 
@@ -556,21 +466,5 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         self.random_state = random_state
 
     def predict(self, X: Any) -> NDArray:
-        """Return the predictions of the fitted model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features. They are not binned.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Predictions, clipped to the released range of the target.
-        """
-        predictions = super().predict(X)
         target = self._axes.target
-        return np.clip(predictions, target.lower[0], target.upper[0])
-
-    def _default(self, axes: Axes) -> Any:
-        return encoded(axes, LinearRegression())
+        return np.clip(super().predict(X), target.lower[0], target.upper[0])

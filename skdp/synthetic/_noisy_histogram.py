@@ -46,15 +46,14 @@ class NoisyHistogram(HistogramBase):
     expected_n : int, default=None
         Publicly known, approximate number of records, for the number of bins. If None, it is 10,000.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
-        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
-        large. If None, the guarantee is for one row.
+        Public limit on the number of rows of one group, such as a person. Further rows are left out at random. The
+        guarantee is then for the whole group, with `rows_per_group` times the noise. If None, it is for one row.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `classes`, `rows_per_group`,
-        `categorical_features` and `n_categories`. A parameter that is set takes precedence over the schema. X is then
-        the table, with text and missing values.
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
+        `bounds_y`, `classes`, `rows_per_group`, `categorical_features` and `n_categories`. A parameter that is set
+        takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None

@@ -78,9 +78,8 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `categorical_features` and
-        `n_categories`. A parameter that is set takes precedence over the schema. X is then the table, with text and
-        missing values.
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
+        `bounds_y`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None

@@ -17,9 +17,9 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from skdp import BudgetAccountant, DPNaiveBayes
 from skdp.accounting import gaussian_mu
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, NoiseSource
-from skdp.naive_bayes import _model
-from skdp.naive_bayes._model import Layout, plan, sums_by_class
-from skdp.release.counts import moment_weight, noise_scale
+from skdp.naive_bayes import _naive_bayes
+from skdp.naive_bayes._naive_bayes import Layout, plan, sums_by_class
+from skdp.release.class_sums import moment_weight, noise_scale
 from skdp.release.session import ReleaseSession
 from skdp.schema.columns import Encoder, check_columns
 from skdp.solvers import tables
@@ -60,7 +60,7 @@ def without_noise(**parameters):
 
 
 def test_gaussian_columns_are_gaussian_nb(monkeypatch):
-    monkeypatch.setattr(_model, "SAMPLING", 0.0)
+    monkeypatch.setattr(_naive_bayes, "SAMPLING", 0.0)
     X, y = mixed()
     X = X[:, [1, 3]]
     ours = without_noise(bounds=([-1, 0], [0.5, 7]), numeric="gaussian").fit(X, y)
@@ -98,7 +98,7 @@ def test_bins_are_categories():
 
 
 def test_mixed_columns_multiply(monkeypatch):
-    monkeypatch.setattr(_model, "SAMPLING", 0.0)
+    monkeypatch.setattr(_naive_bayes, "SAMPLING", 0.0)
     X, y = mixed()
     ours = without_noise(**{**MIXED, "bin_edges": None}, numeric="gaussian").set_params(bounds=(-1, 10))
     ours.fit(X, y)
@@ -229,7 +229,8 @@ def test_counts_of_classes_combine_all_tables():
     rng = np.random.default_rng(0)
     truth = np.zeros((2, layout.width))
     truth[:, 0] = truth[:, 4] = [3000, 5000]
-    counts = np.array([_model.class_counts(truth + 10 * rng.normal(size=truth.shape), layout, 10) for _ in range(2000)])
+    noisy = (truth + 10 * rng.normal(size=truth.shape) for _ in range(2000))
+    counts = np.array([_naive_bayes.class_totals(sums, layout, 10)[0] for sums in noisy])
     # Row sums of 4 and of 16 cells: the best combination has variance 100 / (1/4 + 1/16), a single table 400 or 1600.
     assert counts.mean(axis=0) == pytest.approx([3000, 5000], abs=3)
     chi_square = (counts - [3000, 5000]).ravel() ** 2 @ np.ones(4000) / 320
@@ -748,10 +749,10 @@ def test_sums_beyond_what_doubles_hold_are_clipped(monkeypatch):
     mechanism = plan(1.0, 1e-5, layout).releases[0].mechanism
     for size in (2**48, 2**49 + 1, 2**53 + 1, 2**62):
         for_size = np.full((2, layout.width), size)
-        monkeypatch.setattr(_model, "sum_over_rows", lambda *args, sums=for_size, **kw: sums)
+        monkeypatch.setattr(_naive_bayes, "sum_over_rows", lambda *args, sums=for_size, **kw: sums)
         one = sums_by_class(np.zeros((1, 2)), np.zeros(1, dtype=int), layout, mechanism)
         monkeypatch.setattr(
-            _model, "sum_over_rows", lambda *args, size=size, **kw: np.full((2, layout.width), size + 1)
+            _naive_bayes, "sum_over_rows", lambda *args, size=size, **kw: np.full((2, layout.width), size + 1)
         )
         other = sums_by_class(np.zeros((1, 2)), np.zeros(1, dtype=int), layout, mechanism)
         # One unit of the lattice, weighted, or nothing: never a jump to the next double.
@@ -797,9 +798,9 @@ def test_variances_of_heavy_tails_are_equal(epsilon):
 def test_variances_far_apart_stay_so():
     counts = np.array([1000.0, 1000.0])
     second = counts[:, None] * (np.array([[0.01], [0.2]]) - 0.5)
-    _, variances = _model.moments(np.zeros((2, 1)), second, counts, 3.0, 3.0, 0.0)
+    _, variances = _naive_bayes.moments(np.zeros((2, 1)), second, counts, 3.0, 3.0, 0.0)
     np.testing.assert_allclose(variances[:, 0], [0.01, 0.2], atol=0.008)
-    _, variances = _model.moments(
+    _, variances = _naive_bayes.moments(
         np.zeros((2, 1)), counts[:, None] * (np.array([[0.01], [0.014]]) - 0.5), counts, 3.0, 3.0, 0.0
     )
     assert variances[0, 0] == variances[1, 0]
