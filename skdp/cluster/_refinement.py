@@ -29,6 +29,7 @@ from ..mechanisms import (
     rounded_normal,
 )
 from ..parts.arrays import in_memory
+from ..release.class_sums import noise_scale
 from ..release.session import Release, ReleaseSession, Theorem
 from ..sensitivity import CELLS_STEP, RowLattice, cell_sums, cells_l1, cells_l2
 
@@ -113,7 +114,7 @@ def deviation(mechanism: Mechanism) -> float:
     """Return the standard deviation of the noise in one coordinate."""
     if isinstance(mechanism, GammaMechanism):
         return math.sqrt(mechanism.size + 1) * mechanism.scale
-    return mechanism.scale * (math.sqrt(2) if isinstance(mechanism, DiscreteLaplaceMechanism) else 1)
+    return noise_scale(mechanism)
 
 
 def plan(

@@ -1,13 +1,13 @@
 r"""Private aggregation of teacher ensembles (PATE; Papernot and others 2017, 2018), and its default student.
 
-The student is a regression on noisy votes. The released votes hold more information than the winning labels. A student
-that is fitted to the winning labels treats a label that won by noise like one that won clearly. A regression on the
-votes averages the noise out. Its smoothness is chosen by cross-validation on the release, which is post-processing.
-
 Records are drawn into blocks independently and in secret. A classifier without privacy, a teacher, is fitted to each
 block, and votes on public rows without labels. The votes, summed over teachers, are released with noise (see `votes_l2`
 and `agreement_l2` for their sensitivity). If rows on which teachers disagree are left out, the noisy size of the
-largest vote is released, too. A student is fitted to the public rows and their winning labels.
+largest vote is released, too.
+
+The default student is a regression on the noisy votes, because a student that is fitted to the winning labels treats a
+label that won by noise like one that won clearly. Its smoothness is chosen by cross-validation on the release, which is
+post-processing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from ..accounting import PrivacyCost, PrivacyEvent, PureEvent
 from ..checks.data import check_quietly, encode_labels, validate_quietly
 from ..checks.params import By, Checked, Integer, Or, Real, Rules, anything, check_n_jobs
-from ..mechanisms import GroupChoices, Mechanism, NoNoise, l2_mechanism, pure_share
+from ..mechanisms import GroupChoices, Mechanism, l2_mechanism, pure_share
 from ..parts.arrays import count_rows
 from ..release.blocks import (
     MOST_BLOCKS,
@@ -104,7 +104,6 @@ class VoteRegressor(ClassifierMixin, BaseEstimator):
 
 AGREEMENT = "largest votes"
 VOTES = "votes"
-_THEOREM = Theorem("PATE", 1)
 
 #: Number of teachers if the number of records is not declared. Otherwise, it is this times its square root.
 DEFAULT_TEACHERS = 250
@@ -149,19 +148,19 @@ def teacher_votes(
         return np.full(len(queries), codes[0] if len(codes) else -1, dtype=np.intp)
     model = prepared(teacher, seed).fit(rows, classes[codes])
     # A teacher may write into the rows.
-    said = encode_labels(np.asarray(model.predict(queries.copy())), classes)
-    if said.shape != (len(queries),):
+    votes = encode_labels(np.asarray(model.predict(queries.copy())), classes)
+    if votes.shape != (len(queries),):
         raise ValueError
-    return said
+    return votes
 
 
 def sum_of_votes(answers: list[NDArray[np.intp] | None], n_queries: int, n_classes: int) -> NDArray[np.int64]:
     """Return the number of votes of each class for each query. Teachers that failed, or return -1, abstain."""
     votes = np.zeros((n_queries, n_classes), dtype=np.int64)
-    for said in answers:
-        if said is not None:
-            voting = np.flatnonzero(said >= 0)
-            votes[voting, said[voting]] += 1
+    for codes in answers:
+        if codes is not None:
+            voting = np.flatnonzero(codes >= 0)
+            votes[voting, codes[voting]] += 1
     return votes
 
 
@@ -191,29 +190,17 @@ def make_plan(parameters: Checked, n_rows: int, n_classes: int) -> PrivacyGuaran
     """Return the planned releases for a number of public rows."""
     epsilon, delta = parameters.epsilon, parameters.delta
     asked, answered = numbers_of_rows(parameters, n_rows)
-    votes, agreement = votes_l2(answered), agreement_l2(asked)
     share = 0.0 if parameters.threshold is None else parameters.threshold_share
-    mechanism: Mechanism
-    releases: list[Release] = []
-    events: list[PrivacyEvent] = []
-    if epsilon == math.inf:
-        if share:
-            releases.append(Release(AGREEMENT, NoNoise(agreement), share, _THEOREM))
-        releases.append(Release(VOTES, NoNoise(votes), 1 - share, _THEOREM))
-        events.append(PureEvent(epsilon))
-    elif delta > 0:
-        if share:
-            mechanism, event = l2_mechanism(epsilon, delta, share, agreement, asked)
-            releases.append(Release(AGREEMENT, mechanism, share, _THEOREM))
-            events.append(event)
-        mechanism, event = l2_mechanism(epsilon, delta, 1 - share, votes, answered * n_classes)
-        releases.append(Release(VOTES, mechanism, 1 - share, _THEOREM))
-        events.append(event)
+    measured: dict[str, tuple[Mechanism, PrivacyEvent]] = {}
+    if share:
+        measured[AGREEMENT] = l2_mechanism(epsilon, delta, share, agreement_l2(asked), asked)
+    if delta == 0 and parameters.private:
+        measured[VOTES] = GroupChoices(pure_share(epsilon, 1 / answered), 1.0), PureEvent(epsilon)
     else:
-        mechanism = GroupChoices(pure_share(epsilon, 1 / answered), 1.0)
-        releases.append(Release(VOTES, mechanism, 1.0, _THEOREM))
-        events.append(PureEvent(epsilon))
-    return PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))
+        measured[VOTES] = l2_mechanism(epsilon, delta, 1 - share, votes_l2(answered), answered * n_classes)
+    shares = {AGREEMENT: share, VOTES: 1 - share}
+    releases = tuple(Release(label, made[0], shares[label], Theorem("PATE", 1)) for label, made in measured.items())
+    return PrivacyGuarantee(epsilon, delta, tuple(event for _, event in measured.values()), releases)
 
 
 def _public_rows_given(value: Any) -> Any:
@@ -239,7 +226,7 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
         Classifier that is fitted to each block. If None, it is a random forest of ten trees.
     student : estimator, default=None
         Classifier that is fitted to the labelled public rows and their winning labels. If None, it is a kernel ridge
-        regression on the noisy votes, which hold more information than the winning labels if delta is positive.
+        regression on the noisy votes.
     public_X : array-like of shape (n_public, n_features), or callable
         Public rows without labels, or a function that makes such rows for a number of columns. They must not come from
         the private data, but should resemble them, because the student learns the votes on these rows.
@@ -289,7 +276,8 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
     Attributes
     ----------
     student_ : estimator
-        Fitted student. It is constant if only one class won, or no row was labelled.
+        Fitted student. It is constant if only one class won, or no row was labelled. Its probabilities are those of
+        `predict_proba`: for the default student, the expected parts of the votes, and 0 for a class that won no row.
     answered_ : ndarray of shape (n_answered,)
         Positions in `public_X` of the labelled rows.
     answers_ : ndarray of shape (n_answered,)
@@ -316,17 +304,14 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
     -----
     **Privacy.** Each record is drawn into a block independently. Therefore adding or removing one record changes one
     teacher. Its votes on :math:`A` rows move the counts by at most :math:`\sqrt{2A}` in L2 norm, and the largest counts
-    of :math:`Q` rows by at most :math:`\sqrt Q` (:ref:`PATE, theorem 1 <pate-theorem-1>`). Both releases are Gaussian
-    with independent noise, and every tested row is charged, whether or not it is labelled. The cost does not depend on
-    the data. The agreement of the teachers is private, and a smaller epsilon by agreement would be a release. A teacher
-    that fails for any reason, or has no records, abstains. A teacher with records of a single class votes for that
-    class. Teachers are clones with seeds of their own, without callbacks, and each runs in one process (`n_jobs` is 1).
-    Their warnings, printed text and logs are suppressed. Global generators and settings are restored after each
-    teacher. An interrupt from the keyboard ends the fit. The guarantee covers neither an error for values that are not
-    finite nor the time that `fit` takes. It also does not cover files that teachers write, and a process that runs out
-    of memory or is killed (a ``MemoryError`` is a failure of the teacher like any other). A teacher must not remember
-    one block when it is fitted to the next, through something that ``clone`` does not copy, such as a global generator
-    of another library.
+    of :math:`Q` rows by at most :math:`\sqrt Q` (:ref:`PATE, theorem 1 <pate-theorem-1>`). Every tested row is charged,
+    whether or not it is labelled. The cost does not depend on the agreement of the teachers, which is private. A
+    teacher that fails for any reason, or has no records, abstains. A teacher with records of a single class votes for
+    that class. Teachers are isolated clones: each has a seed of its own and runs in one process, without callbacks,
+    warnings, printed text or logs, and global generators and settings are restored afterwards. The guarantee covers
+    neither an error for values that are not finite nor the time that `fit` takes. It also does not cover files that
+    teachers write, and a process that runs out of memory or is killed. A teacher must not remember one block when it is
+    fitted to the next, through something that ``clone`` does not copy, such as a global generator of another library.
 
     References
     ----------
@@ -344,15 +329,8 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
     >>> from skdp import PATEClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> public, private = slice(0, None, 3), slice(1, None, 3)
-    >>> model = PATEClassifier(
-    ...     LogisticRegression(),
-    ...     public_X=X[public],
-    ...     epsilon=8.0,
-    ...     delta=1e-3,
-    ...     n_teachers=10,
-    ...     classes=[0, 1, 2],
-    ...     random_state=0,
-    ... )
+    >>> budget, options = {"epsilon": 8.0, "delta": 1e-3}, {"classes": [0, 1, 2], "n_teachers": 10, "random_state": 0}
+    >>> model = PATEClassifier(LogisticRegression(), public_X=X[public], **budget, **options)
     >>> model.fit(X[private], y[private]).predict(X[[2, 77, 146]]).shape
     (3,)
     """
@@ -470,10 +448,10 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
 
     @offers("predict_proba")
     def predict_proba(self, X: Any) -> Array:
-        known = self._ask("predict_proba", X)
-        out = np.zeros((len(known), len(self.classes_)))
+        probabilities = self._ask("predict_proba", X)
+        out = np.zeros((len(probabilities), len(self.classes_)))
         # A class that won no row has probability 0.
-        out[:, encode_labels(np.asarray(self.student_.classes_), self.classes_)] = known
+        out[:, encode_labels(np.asarray(self.student_.classes_), self.classes_)] = probabilities
         return out
 
     def _fixed_cost(self) -> PrivacyCost | None:
@@ -529,6 +507,7 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
             tried(default_student, "the default student")
         for name, inner in (("teacher", teacher), ("student", self.student)):
             if inner is not None:
-                said = tried(partial(predicted, inner), name)
-                if np.shape(said) != (min(n, 2),) or np.any(encode_labels(np.asarray(said), classes) < 0):
+                labels_of_two = tried(partial(predicted, inner), name)
+                codes = encode_labels(np.asarray(labels_of_two), classes)
+                if np.shape(labels_of_two) != (min(n, 2),) or np.any(codes < 0):
                     raise ValueError(f"{name} must be a classifier: it has to predict one of the labels for each row")

@@ -43,17 +43,17 @@ class Region:
         moves = moves.clip(-_MOST, _MOST)
         return moves / max(1.0, float(np.linalg.norm(moves))) if self.ball else moves.clip(-1.0, 1.0)
 
+    def _moves(self, result: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return self.clip((result - self.centre) / self.half)
+
     def steps(self, result: Array) -> NDArray[np.int64]:
         """Return a clipped result in steps of ``2**-SUM_BITS`` from the centre."""
-        with np.errstate(all="ignore"):
-            moves = self.clip((result - self.centre) / self.half)
-        return np.rint(np.ldexp(moves, SUM_BITS)).astype(np.int64)
+        return np.rint(np.ldexp(self._moves(result), SUM_BITS)).astype(np.int64)
 
     def cells(self, result: Array, grid_size: int) -> NDArray[np.intp]:
         """Return the cell of each number of a clipped result."""
-        with np.errstate(all="ignore"):
-            moves = self.clip((result - self.centre) / self.half)
-        return np.floor((moves + 1) / 2 * grid_size).clip(0, grid_size - 1).astype(np.intp)
+        return np.floor((self._moves(result) + 1) / 2 * grid_size).clip(0, grid_size - 1).astype(np.intp)
 
 
 def cell_scores(counts: Array) -> Array:
@@ -89,6 +89,30 @@ def numbers_of(model: Any, attributes: tuple[str, ...]) -> Array:
     return np.concatenate([as_numbers(getattr(model, name)) for name in attributes])
 
 
+def shapes_of(model: Any, attributes: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+    """Return the shapes of fitted attributes."""
+    return tuple(np.shape(getattr(model, name)) for name in attributes)
+
+
+def fitted(estimator: Any, seed: int, rows: NDArray, targets: NDArray | None) -> Any:
+    """Return a clone that is fitted to rows, and to targets if there are any."""
+    model = prepared(estimator, seed)
+    return model.fit(rows) if targets is None else model.fit(rows, targets)
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """An estimator fitted to made-up rows, and the shapes of its results. A function has no attributes."""
+
+    model: Any
+    attributes: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+
+    @property
+    def size(self) -> int:
+        return sum(math.prod(shape) for shape in self.shapes)
+
+
 def block_result(
     estimator: Any,
     attributes: tuple[str, ...],
@@ -104,21 +128,19 @@ def block_result(
     if not attributes:
         # It may keep data, or have a generator of its own.
         result = as_numbers(deepcopy(estimator)(rows))
-        reached: tuple[tuple[int, ...], ...] = (result.shape,)
+        shapes_of_block: tuple[tuple[int, ...], ...] = (result.shape,)
     else:
-        model = prepared(estimator, seed)
         if classes is not None and targets is not None:
             # Most classifiers need two classes, and would have no result for a block with a single class.
             # A class without records has one at their mean.
             missing = np.setdiff1d(classes, targets)
             middle = np.tile(rows.mean(axis=0, dtype=np.float64).astype(rows.dtype), (len(missing), 1))
             rows, targets = np.concatenate([rows, middle]), np.concatenate([targets, missing])
-        model = model.fit(rows) if targets is None else model.fit(rows, targets)
+        model = fitted(estimator, seed, rows, targets)
         if classes is not None and not np.array_equal(model.classes_, classes):
             raise ValueError
-        result = numbers_of(model, attributes)
-        reached = tuple(np.shape(getattr(model, name)) for name in attributes)
-    if reached != shapes or not np.all(np.isfinite(result)):
+        result, shapes_of_block = numbers_of(model, attributes), shapes_of(model, attributes)
+    if shapes_of_block != shapes or not np.all(np.isfinite(result)):
         raise ValueError
     return result
 
@@ -139,20 +161,7 @@ def postprocess_model(model: Any, result: Array, attributes: tuple[str, ...]) ->
     return model
 
 
-@dataclass(frozen=True, eq=False)
-class Template:
-    """An estimator fitted to made-up rows, and the shapes of its results."""
-
-    model: Any
-    attributes: tuple[str, ...]
-    shapes: tuple[tuple[int, ...], ...]
-
-    @property
-    def size(self) -> int:
-        return sum(math.prod(shape) for shape in self.shapes)
-
-
-def say_the_same(models: list[Any], rows: Array) -> bool:
+def predict_the_same(models: list[Any], rows: Array) -> bool:
     """Tell whether two models agree on public rows in all available methods."""
     for method in _METHODS:
         if hasattr(models[0], method):

@@ -49,7 +49,6 @@ from ..release.blocks import (
     check_sent,
     offers,
     over_blocks,
-    prepared,
     tried,
 )
 from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
@@ -61,11 +60,13 @@ from ._results import (
     as_numbers,
     block_result,
     cell_scores,
+    fitted,
     made_up_rows,
     numbers_of,
     postprocess_mean,
     postprocess_model,
-    say_the_same,
+    predict_the_same,
+    shapes_of,
 )
 
 Array = NDArray[np.float64]
@@ -74,14 +75,13 @@ ATTRIBUTES = ("coef_", "intercept_")
 
 SUM = "results, summed over blocks"
 MEDIAN = "medians over blocks"
-_THEOREM = Theorem("Sample and aggregate", 1)
 
 #: Number of blocks if the number of records is not declared. Otherwise, a block has so many records for each number of
 #: the result, if there are enough.
-DEFAULT_BLOCKS = 100
+DEFAULT_BLOCKS, ROWS_PER_NUMBER = 100, 20
 
+#: Largest grid for the median.
 _MOST_CELLS = 2**20
-ROWS_PER_NUMBER = 20
 
 #: Number of rows of a trial on made-up data.
 _TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS = 50, 10
@@ -89,26 +89,25 @@ _TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS = 50, 10
 
 def make_plan(parameters: Checked, region: Region) -> PrivacyGuarantee:
     """Return the one release."""
-    epsilon, delta, p, is_mean = parameters.epsilon, parameters.delta, region.size, parameters.aggregator == "mean"
+    epsilon, delta, p = parameters.epsilon, parameters.delta, region.size
     mechanism: Mechanism
-    event: PrivacyEvent
-    if epsilon == math.inf:
-        mechanism, event = NoNoise(region.l2 if is_mean else 1.0), PureEvent(epsilon)
-    elif not is_mean:
-        if delta > 0:
-            event = GaussianEvent(gaussian_mu(epsilon, delta))
-            each = bounded_range_epsilon(event.noise_mu / math.sqrt(p))
-        else:
-            event = PureEvent(epsilon)
-            each = pure_share(epsilon, 1 / p)
-        mechanism = GroupChoices(each, 1.0, bounded_range=delta > 0)
+    event: PrivacyEvent = PureEvent(epsilon)
+    if parameters.aggregator == "mean":
+        label, (mechanism, event) = SUM, l2_mechanism(epsilon, delta, 1.0, region.l2, p)
+    elif epsilon == math.inf:
+        label, mechanism = MEDIAN, NoNoise(1.0)
+    elif delta > 0:
+        event = GaussianEvent(gaussian_mu(epsilon, delta))
+        each = bounded_range_epsilon(event.noise_mu / math.sqrt(p))
+        label, mechanism = MEDIAN, GroupChoices(each, 1.0, bounded_range=True)
     else:
-        mechanism, event = l2_mechanism(epsilon, delta, 1.0, region.l2, p)
-    return PrivacyGuarantee(epsilon, delta, (event,), (Release(SUM if is_mean else MEDIAN, mechanism, 1.0, _THEOREM),))
+        label, mechanism = MEDIAN, GroupChoices(pure_share(epsilon, 1 / p), 1.0)
+    release = Release(label, mechanism, 1.0, Theorem("Sample and aggregate", 1))
+    return PrivacyGuarantee(epsilon, delta, (event,), (release,))
 
 
-def _names(value: Any, name: str) -> tuple[str, ...]:
-    # Sets are refused, because they have no order.
+def check_names(value: Any, name: str) -> tuple[str, ...]:
+    """Return names of attributes. Sets are refused, because they have no order."""
     listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     if listed and all(isinstance(n, str) for n in value) and 0 < len(value) == len(set(value)):
         return tuple(value)
@@ -127,13 +126,12 @@ class SampleAggregate(InnerPredictions, CallbackSupportMixin, PrivateEstimator, 
     ----------
     estimator : estimator or callable
         Estimator that is fitted to each block, or a function that is evaluated on each block. A function maps rows to a
-        number or an array, always of the same shape, and the fitted meta-estimator then has no ``predict``. Each block
-        gets a deep copy of the state before the fit, with the same generator of random numbers if it holds one. Plain
-        functions and modules are not copied. Therefore a function must not remember anything.
+        number or an array, always of the same shape, and the fitted meta-estimator then has no ``predict``. It must not
+        remember anything (see :ref:`sample-aggregate`).
     attributes : tuple of str, default=None
-        Fitted attributes that make up the result, of public shapes. Predictions of the aggregate use only these. An
-        estimator that needs other attributes is refused. If None, they are ``("coef_", "intercept_")``, or
-        ``("coef_",)`` if `estimator` has ``fit_intercept=False``.
+        Fitted attributes that make up the result, of public shapes. An estimator that needs others for its predictions
+        is refused. If None, they are ``("coef_", "intercept_")``, or ``("coef_",)`` if `estimator` has
+        ``fit_intercept=False``.
     aggregator : {"mean", "median"}, default="mean"
         ``"mean"`` is the mean over blocks with noise. ``"median"`` chooses the median of each number among the cells of
         a grid, by the exponential mechanism (by permute-and-flip with ``delta=0``). Use the median for few numbers
@@ -212,15 +210,12 @@ class SampleAggregate(InnerPredictions, CallbackSupportMixin, PrivateEstimator, 
     **Privacy.** Each record is drawn into a block independently. Therefore adding or removing one record changes one
     block, whose result can move from any point of the bounds to any other. In units of half the widths, the sum over
     blocks of :math:`p` numbers moves by :math:`2\sqrt p` in L2 norm (by 2 within a ball), and the score of a cell for
-    the median by 1 (:ref:`sample and aggregate, theorem 1 <sample-aggregate-theorem-1>`). If the estimator fails on a
-    block, the result of the block is the centre of the bounds. A record that is added to a block without a class
-    depends on that block only, and does not change these bounds. Estimators are clones with seeds of their own, without
-    callbacks, and each runs in one process. Functions are deep copies. Their warnings, printed text and logs are
-    suppressed. Global generators and settings are restored after each block. An interrupt from the keyboard ends the
-    fit. The guarantee covers neither an error for values that are not finite nor the time that `fit` takes. It also
-    does not cover files that estimators write, and a process that runs out of memory or is killed. An estimator must
-    not remember one block when it is fitted to the next, through something that ``clone`` (or ``deepcopy``, for a
-    function) does not copy.
+    the median by 1 (:ref:`sample and aggregate, theorem 1 <sample-aggregate-theorem-1>`). A record that is added to a
+    block without a class depends on that block only. Estimators are isolated as in :class:`PATEClassifier`, and
+    functions are deep copies. The guarantee covers neither an error for values that are not finite nor the time that
+    `fit` takes. It also does not cover files that estimators write, and a process that runs out of memory or is killed.
+    An estimator must not remember one block when it is fitted to the next, through something that ``clone`` (or
+    ``deepcopy``, for a function) does not copy.
 
     References
     ----------
@@ -248,7 +243,7 @@ class SampleAggregate(InnerPredictions, CallbackSupportMixin, PrivateEstimator, 
     _many_targets = True
     _parameter_rules: ClassVar[Rules] = {
         "estimator": anything,
-        "attributes": Or(None, _names),
+        "attributes": Or(None, check_names),
         "aggregator": OneOf(("mean", "median")),
         "bounds": anything,
         "radius": Or(None, Real()),
@@ -357,11 +352,11 @@ class SampleAggregate(InnerPredictions, CallbackSupportMixin, PrivateEstimator, 
     def _phases(self, guarantee: PrivacyGuarantee, parameters: Checked, design: tuple[Template, Region]) -> Phases:
         return [(release.label, self._number_of_blocks(design[0].size)) for release in guarantee.releases]
 
-    def _compute(self, template: Template, classes: NDArray | None) -> Any:
-        return partial(block_result, self.estimator, template.attributes, template.shapes, classes)
-
     def _rehearse(self, parameters: Checked, shape: Shape, design: tuple[Template, Region]) -> None:
         check_sent(self._compute(design[0], shape.classes), "estimator", parameters.n_jobs, shape.in_parts)
+
+    def _compute(self, template: Template, classes: NDArray | None) -> Any:
+        return partial(block_result, self.estimator, template.attributes, template.shapes, classes)
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Checked, design: tuple[Template, Region]
@@ -375,6 +370,7 @@ class SampleAggregate(InnerPredictions, CallbackSupportMixin, PrivateEstimator, 
         compute = self._compute(template, classes)
         how = parameters.n_jobs, session.progress
         results = over_blocks(compute, records.X, targets, n_blocks, labels, seeds, *how)
+        # If the estimator fails on a block, the result of the block is the centre of the bounds.
         results = [region.centre if result is None else result for result in results]
         if parameters.aggregator == "mean":
             total = np.sum([region.steps(result) for result in results], axis=0)
@@ -382,8 +378,8 @@ class SampleAggregate(InnerPredictions, CallbackSupportMixin, PrivateEstimator, 
             result = postprocess_mean(released, region, n_blocks)
         else:
             counts = np.zeros((region.size, parameters.grid_size))
-            for one in results:
-                counts[np.arange(region.size), region.cells(one, parameters.grid_size)] += 1
+            for result in results:
+                counts[np.arange(region.size), region.cells(result, parameters.grid_size)] += 1
             released = session.release(MEDIAN, cell_scores(counts))
             cells = released.argmax(axis=1) if released.ndim == 2 else released
             result = region.centre + region.half * ((2 * cells + 1) / parameters.grid_size - 1)
@@ -448,9 +444,7 @@ class SampleAggregate(InnerPredictions, CallbackSupportMixin, PrivateEstimator, 
         if not self._is_statistic():
             check_inner(self.estimator, "estimator", "classifier, regressor or other estimator")
         elif parameters.attributes is not None:
-            raise ValueError(
-                "attributes must be None if estimator is a function, because a function returns its result"
-            )
+            raise ValueError("attributes must be None if estimator is a function, because it returns its result")
         if parameters.radius is not None:
             if self.bounds is not None or parameters.aggregator == "median":
                 raise ValueError("radius is for aggregator='mean' without bounds. Set radius or bounds to None")
@@ -473,28 +467,24 @@ class SampleAggregate(InnerPredictions, CallbackSupportMixin, PrivateEstimator, 
             attributes = ATTRIBUTES if getattr(self.estimator, "fit_intercept", True) else ATTRIBUTES[:1]
         attributes = tuple(attributes)
 
-        def trial() -> tuple[list[Any], list[tuple[tuple[int, ...], ...]], bool]:
-            models = []
-            for rows, targets in trials:
-                model = prepared(self.estimator, 0)
-                models.append(model.fit(rows) if targets is None else model.fit(rows, targets))
-            shapes = [tuple(np.shape(getattr(model, name)) for name in attributes) for model in models]
-            if shapes[0] != shapes[1]:
-                return models, shapes, False
-            result = numbers_of(models[0], attributes)
+        def trial() -> tuple[Template, bool, bool]:
+            models = [fitted(self.estimator, 0, rows, targets) for rows, targets in trials]
+            first, second = (Template(model, attributes, shapes_of(model, attributes)) for model in models)
+            if first.shapes != second.shapes:
+                return first, False, False
+            result = numbers_of(first.model, attributes)
             models = [postprocess_model(model, result, attributes) for model in models]
-            return models, shapes, say_the_same(models, trials[0][0])
+            return first, True, predict_the_same(models, trials[0][0])
 
-        models, shapes, same = tried(trial, "estimator")
-        if shapes[0] != shapes[1]:
+        template, same_shapes, same_predictions = tried(trial, "estimator")
+        if not same_shapes:
             raise ValueError(f"attributes {attributes} of estimator must have shapes that do not depend on the data")
-        if not same:
+        if not same_predictions:
             raise ValueError(
-                f"estimator predicts by more than its attributes {attributes}, but only these are kept. Name all "
-                "fitted attributes that its predictions use in attributes, or pass a function that returns the "
-                "numbers"
+                f"estimator predicts by more than its attributes {attributes}, but only these are kept. Name all the "
+                "fitted attributes that its predictions use in attributes, or pass a function that returns the numbers"
             )
-        return Template(models[0], attributes, shapes[0])
+        return template
 
     def _made_up(
         self, more: bool, n_features: int, classes: NDArray | None, n_targets: tuple[int, ...]
@@ -505,9 +495,7 @@ class SampleAggregate(InnerPredictions, CallbackSupportMixin, PrivateEstimator, 
         rows = made_up_rows(n, n_features)
         targets = None
         if classes is not None:
-            codes = np.arange(n) % len(classes)
-            codes[least:] = 0
-            targets = classes[codes]
+            targets = classes[np.where(np.arange(n) < least, np.arange(n) % len(classes), 0)]
         elif self._is_regressor():
             targets = made_up_rows(n, 1 + math.prod(n_targets))[:, 1:].reshape(n, *n_targets)
             targets = (1 + targets) / 2 if more else targets
@@ -517,10 +505,10 @@ class SampleAggregate(InnerPredictions, CallbackSupportMixin, PrivateEstimator, 
         """Return the bounds of a result of this shape."""
         p = template.size
         if self.radius is not None:
-            given = real_numbers(self.center)
+            numbers = real_numbers(self.center)
             centre = np.full(p, np.nan)
-            if given is not None and given.shape in ((), (1,), (p,)):
-                centre[:] = given
+            if numbers is not None and numbers.shape in ((), (1,), (p,)):
+                centre[:] = numbers
             if not np.all(np.abs(centre) <= 1e100):
                 raise ValueError(f"center must be a finite number, or one for each of the {p} numbers of the result")
             return Region(centre, np.full(p, float(self.radius)), ball=True)

@@ -534,26 +534,28 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         return information
 
     def _number_evidence(self, X: Any) -> Array:
-        columns = self._columns
-        g, grid = columns.unbinned, columns.grid
-        out = np.zeros((X.shape[0], len(self.theta_)))
+        g, grid, out = self._columns.unbinned, self._columns.grid, np.zeros((X.shape[0], len(self.theta_)))
         if len(g) == 0:
             return out
         if issparse(X):
-            # The evidence of a row of zeros, plus differences for the stored entries.
-            positions = _gaussian_positions(columns).take(X.indices)
+            positions = _gaussian_positions(self._columns).take(X.indices)
             gaussian = positions >= 0
             positions = np.where(gaussian, positions, 0)
             values = np.clip(X.data, grid.lower[positions], grid.upper[positions])
             zeros, ones = np.clip(0.0, grid.lower, grid.upper), np.ones(X.shape[1])
-        else:
-            values = np.clip(X[:, g], grid.lower, grid.upper)
-        for k, (mean, variance) in enumerate(zip(self.theta_[:, g], self.var_[:, g], strict=True)):
-            if issparse(X):
+
+            def squares(mean: Array, variance: Array) -> Array:
+                # Those of a row of zeros, plus differences for the stored entries.
                 of_zeros = (zeros - mean) ** 2 / variance
                 added = (values - mean[positions]) ** 2 / variance[positions] - of_zeros[positions]
-                squares = of_zeros.sum() + with_data(X, np.where(gaussian, added, 0.0)) @ ones
-            else:
-                squares = ((values - mean) ** 2 / variance).sum(axis=1)
-            out[:, k] = -squares / 2 - np.log(2 * np.pi * variance).sum() / 2
+                return of_zeros.sum() + with_data(X, np.where(gaussian, added, 0.0)) @ ones
+
+        else:
+            values = np.clip(X[:, g], grid.lower, grid.upper)
+
+            def squares(mean: Array, variance: Array) -> Array:
+                return ((values - mean) ** 2 / variance).sum(axis=1)
+
+        for k, (mean, variance) in enumerate(zip(self.theta_[:, g], self.var_[:, g], strict=True)):
+            out[:, k] = -squares(mean, variance) / 2 - np.log(2 * np.pi * variance).sum() / 2
         return out

@@ -62,13 +62,15 @@ def block_seeds(n_blocks: int, stream: BitStream) -> list[int]:
 MOST_BLOCKS = 10**6
 
 
-def check_inner(estimator: Any, name: str, kind: str) -> None:
-    """Refuse an estimator that cannot be fitted to blocks, or that has an accountant of its own."""
+def check_inner(
+    estimator: Any, name: str, kind: str, reason: str = "which blocks it would charge depends on the data"
+) -> None:
+    """Refuse an estimator that cannot be cloned and fitted, or that has an accountant of its own."""
     if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
         raise TypeError(f"{name} must be an instance of a {kind}, got {shown(estimator)}")
     for parameter, value in estimator.get_params(deep=True).items():
         if parameter.split("__")[-1] == "accountant" and value is not None:
-            raise ValueError(f"{name} must have no accountant: which blocks it would charge depends on the data")
+            raise ValueError(f"{name} must have no accountant: {reason}")
 
 
 def prepared(estimator: Any, seed: int) -> Any:

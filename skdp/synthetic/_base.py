@@ -22,8 +22,9 @@ from ..accounting import PrivacyCost, PrivacyEvent
 from ..checks.data import NUMBERS
 from ..checks.params import Bounds, Checked, Integer, Or, Rules, anything, check_integer
 from ..mechanisms import BitStream, DiscreteLaplaceMechanism, Mechanism, NoiseSource, is_gaussian
-from ..release.counts import class_sums_mechanism, label_parts, noise_scale, table_parts, warn_of_mismatch
-from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
+from ..release.class_sums import class_sums_mechanism, noise_scale
+from ..release.estimator import GroupsMixin, LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
+from ..release.mismatch import label_parts, table_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..release.units import Unit
 from ..schema.columns import COLUMN_RULES, Columns, Encoder, check_columns
@@ -230,7 +231,7 @@ def threshold(n_cells: int, mechanism: Mechanism) -> float:
     return float(stats.norm.isf(0.5 * n_cells**-KEPT_POWER)) * mechanism.scale
 
 
-class HistogramBase(PrivateEstimator, BaseEstimator):
+class HistogramBase(GroupsMixin, BaseEstimator):
     """Count records in the cells of a public grid, with noise, and make data from the counts."""
 
     _takes_parts = True

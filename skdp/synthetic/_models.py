@@ -18,7 +18,7 @@ from sklearn.utils.validation import has_fit_parameter
 from ..checks.params import Bounds, Checked, Integer, Or, Rules, anything
 from ..checks.silence import quieten, silence
 from ..mechanisms import NoiseSource
-from ..release.blocks import InnerPredictions
+from ..release.blocks import InnerPredictions, check_inner
 from ..release.estimator import Shape
 from ._base import LABELS, Array, Axes, HistogramBase, made_up_rows
 
@@ -54,44 +54,12 @@ class HistogramModel(InnerPredictions, HistogramBase):
         estimator = parameters.estimator
         if estimator is None:
             return
-        if isinstance(estimator, type) or not hasattr(estimator, "fit"):
-            raise TypeError("estimator must be an instance of an estimator, or None")
-        inner = clone(estimator)
-        if any(value is not None for name, value in inner.get_params().items() if name.split("__")[-1] == "accountant"):
-            raise ValueError(
-                "the accountant of estimator must be None, because the fit to released cells uses no budget"
-            )
-        if parameters.n_samples is None and weight_parameter(inner) is None:
-            raise TypeError(
-                f"{type(inner).__name__}.fit does not take sample_weight: set n_samples, to fit it to synthetic rows"
-            )
+        check_inner(estimator, "estimator", "model, or None", "the fit to released cells uses no budget")
+        if parameters.n_samples is None and weight_parameter(estimator) is None:
+            name = type(estimator).__name__
+            raise TypeError(f"{name}.fit does not take sample_weight: set n_samples, to fit it to synthetic rows")
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
-        """Count the records, spend epsilon and delta, and fit the model to the cells.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features. Numeric ones are clipped to `bounds`.
-        y : array-like of shape (n_samples,), default=None
-            Labels, or finite targets, which are clipped to `bounds_y`. With declared `classes`, rows with other labels
-            are left out. If None, they are the column of X that `schema` declares as the target.
-        groups : array-like of shape (n_samples,), default=None
-            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
         source = NoiseSource(self.random_state)
         self._fit(X, y, groups, sample_weight=sample_weight)
         if self.n_samples is None:
@@ -138,7 +106,7 @@ class HistogramModel(InnerPredictions, HistogramBase):
         missing = np.setdiff1d(self.classes_, y)
         if len(missing) == 0:
             return X, y, weights
-        # There is no information on this label. Use the distribution of all records, or the middle if there are none.
+        # There is no information on these labels. They get the distribution of all records, or the middle without any.
         shares = self.weights_.sum(axis=-1).ravel()
         if not shares.any():
             shares[len(shares) // 2] = 1.0
@@ -182,9 +150,9 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     Parameters
     ----------
     estimator : estimator, default=None
-        Classifier that is fitted to the centres of the cells, with their weights. Its `fit` must accept
-        `sample_weight`, or it is a pipeline that ends in such a classifier. If None, it is logistic regression of
-        scaled columns and one-hot categories.
+        Classifier that is fitted to the centres of the cells. Its `fit` must accept `sample_weight`, or it is a
+        pipeline that ends in such a classifier. If None, it is logistic regression of scaled columns and one-hot
+        categories.
     n_samples : int, default=None
         If given, the classifier is fitted to so many synthetic rows instead, at most 1e8. Use it for classifiers
         without weights, such as a grid search or nearest neighbours.
@@ -256,10 +224,9 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     Notes
     -----
     **Privacy.** The release is that of :class:`NoisyHistogram` (:ref:`histograms, theorem 1 <histograms-theorem-1>`).
-    The model is post-processing of the release. Therefore its choice among others by its score on these data, and any
-    number of further models, use no more of the budget. A label without cells gets the weight of one record, with the
-    distribution of all records. With `n_samples`, a label without rows gets one row. The guarantee covers neither an
-    error for values that are not finite nor the time that `fit` takes.
+    The model is post-processing. Therefore any number of further models use no more of the budget. A label without
+    cells gets the weight of one record, with the distribution of all records. With `n_samples`, a label without rows
+    gets one row. The guarantee covers neither an error for values that are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -333,9 +300,8 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     Parameters
     ----------
     estimator : estimator, default=None
-        Regressor that is fitted to the centres of the cells, with their weights. Its `fit` must accept `sample_weight`,
-        or it is a pipeline that ends in such a regressor. If None, linear regression of scaled columns and one-hot
-        categories.
+        Regressor that is fitted to the centres of the cells. Its `fit` must accept `sample_weight`, or it is a pipeline
+        that ends in such a regressor. If None, it is linear regression of scaled columns and one-hot categories.
     n_samples : int, default=None
         If given, the regressor is fitted to so many synthetic rows instead, at most 1e8. Use it for regressors without
         weights, such as a grid search or nearest neighbours.
@@ -402,9 +368,8 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     -----
     **Privacy.** A range of the target and its mean in it are released first (:ref:`regression, theorem 1
     <regression-theorem-1>`). The counts are those of :class:`NoisyHistogram` (:ref:`histograms, theorem 1
-    <histograms-theorem-1>`). The model is post-processing of the releases. Therefore its choice among others by its
-    score on these data, and any number of further models, use no more of the budget. The guarantee covers neither an
-    error for values that are not finite nor the time that `fit` takes.
+    <histograms-theorem-1>`). The model is post-processing. Therefore any number of further models use no more of the
+    budget. The guarantee covers neither an error for values that are not finite nor the time that `fit` takes.
 
     References
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -145,33 +145,6 @@ class NoisyHistogram(HistogramBase):
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
-        """Count the records, and spend epsilon and delta.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features. Numeric ones are clipped to `bounds`.
-        y : array-like of shape (n_samples,), default=None
-            Labels or targets, if `classes` or `bounds_y` is given. Ignored otherwise.
-        groups : array-like of shape (n_samples,), default=None
-            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
-
-        Returns
-        -------
-        self : object
-            The fitted histogram.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        return self._fit(X, y, groups, sample_weight=sample_weight)
 
     def score_samples(self, X: Any) -> Array:
         """Return the logarithm of the density of the synthetic data at each row of X, for all values of y together.
