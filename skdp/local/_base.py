@@ -5,43 +5,46 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PureEvent, Relation, check_epsilon
-from ..checks.data import check_quietly
-from ..checks.params import By, Checked, Rules, anything, check_integer, check_parameters, shown
-from ..mechanisms import CategoryChannel, LocalMechanism, NoiseSource
+from ..checks.data import FLOATS, check_quietly, validate_quietly
+from ..checks.messages import shown
+from ..checks.params import (
+    Bounds,
+    By,
+    Checked,
+    Rules,
+    anything,
+    check_boolean,
+    check_integer,
+    check_parameters,
+    columns_of,
+)
+from ..mechanisms import UNKNOWN, CategoryChannel, LocalMechanism, NoiseSource, NumberChannel
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
-from ..schema.entries import has_one_type
+from ..schema.categories import Categories, check_categories, has_one_type, read_entries
+from ..solvers.tables import onto_simplex
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 REPORTS = "reports"
-THEOREM = Theorem("Local privacy", 1)
 
+# Number of steps of a lattice between the bounds. There are fewer steps if the noise is large.
+_BITS = 20
+_SCALE_BITS = 44
 
-#: Rules of parameters of the local model.
-LOCAL_RULES: Rules = {
-    "epsilon": By(check_epsilon),
-    "n_reported": anything,
-    "schema": anything,
-    "accountant": By(check_accountant),
-    "random_state": anything,
-}
-
-
-def guarantee(epsilon: float, mechanism: LocalMechanism) -> PrivacyGuarantee:
-    """Return the guarantee of each row's report."""
-    release = Release(REPORTS, mechanism, 1.0, THEOREM)
-    return PrivacyGuarantee(epsilon, 0.0, (PureEvent(epsilon),), (release,), relation=Relation.REPLACE_RECORD)
+# Rows of a block.
+_ROWS = 2**14
 
 
 def portion(epsilon: float, n_reported: int) -> Fraction | float:
@@ -49,45 +52,76 @@ def portion(epsilon: float, n_reported: int) -> Fraction | float:
     return epsilon if epsilon == math.inf else Fraction(epsilon) / n_reported
 
 
-def check_n_reported(value: Any, n_features: int, epsilon: float, error: Callable[[float], Sequence[float]]) -> int:
-    """Return the number of columns that a row reports."""
-    # For "auto", `error` maps the guarantee of one column to the mean squared error of each column per report.
-    if isinstance(value, str):
-        if value == "all" or (value == "auto" and epsilon == math.inf):
-            return n_features
-        if value == "auto":
-            # A row reports a column with probability k / d.
-            costs = [sum(error(epsilon / k)) / k for k in range(1, n_features + 1)]
-            return int(np.argmin(costs)) + 1
-        raise ValueError(f'n_reported must be "all", "auto" or a number of columns, got {shown(value)}')
-    k = check_integer(value, "n_reported", least=1)
-    if k > n_features:
-        raise ValueError(f"n_reported must be at most the number of columns, {n_features}, got {shown(value)}")
-    return k
-
-
 def mechanism_for(
-    epsilon: float, sizes: Sequence[int], n_reported: Any, channel: Callable[[Any, int], CategoryChannel]
+    epsilon: float,
+    sizes: Sequence[int],
+    n_reported: Any,
+    channel: Callable[[Any, int], Any],
+    error: Callable[[Any], float] = lambda channel: channel.mean_square,
 ) -> LocalMechanism:
-    """Return the mechanism for columns of categories, where `channel` makes the channel of each."""
-
-    def error(of_column: float) -> list[float]:
-        squares = {size: channel(of_column, size).mean_square for size in set(sizes)}
-        return [squares[size] for size in sizes]
-
-    k = check_n_reported(n_reported, len(sizes), epsilon, error)
+    """Return the mechanism for columns, where `channel` makes the channel of each for its guarantee and its size."""
+    # For "auto", `error` is the mean squared error per report of a column with this channel.
+    n_columns = k = len(sizes)
+    if isinstance(n_reported, str):
+        if n_reported not in ("all", "auto"):
+            raise ValueError(f'n_reported must be "all", "auto" or a number of columns, got {shown(n_reported)}')
+        if n_reported == "auto" and epsilon < math.inf:
+            costs = []
+            for count in range(1, n_columns + 1):
+                errors = {size: error(channel(epsilon / count, size)) for size in set(sizes)}
+                # A row reports a column with probability k / d.
+                costs.append(sum(errors[size] for size in sizes) / count)
+            k = int(np.argmin(costs)) + 1
+    else:
+        k = check_integer(n_reported, "n_reported", least=1)
+        if k > n_columns:
+            raise ValueError(f"n_reported must be at most the number of columns, {n_columns}, got {shown(n_reported)}")
     channels = {size: channel(portion(epsilon, k), size) for size in set(sizes)}
     return LocalMechanism(tuple(channels[size] for size in sizes), k)
 
 
-class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
-    """Randomise rows separately. Nothing is learned from values."""
+class LocalMixin(DPEstimatorMixin):
+    """Estimators that randomise rows separately."""
 
     _local = True
-    _parameter_rules: ClassVar[Rules] = LOCAL_RULES
+    _parameter_rules: ClassVar[Rules] = {
+        "epsilon": By(check_epsilon),
+        "n_reported": anything,
+        "schema": anything,
+        "accountant": By(check_accountant),
+        "random_state": anything,
+    }
+
+    epsilon: float
+    accountant: Any
+    random_state: Any
 
     #: The mechanisms are pure.
     delta: ClassVar[float] = 0.0
+
+    def _guarantee(self, mechanism: LocalMechanism) -> PrivacyGuarantee:
+        """Return the guarantee of each row's report."""
+        epsilon, release = check_epsilon(self.epsilon), Release(REPORTS, mechanism, 1.0, Theorem("Local privacy", 1))
+        return PrivacyGuarantee(epsilon, 0.0, (PureEvent(epsilon),), (release,), relation=Relation.REPLACE_RECORD)
+
+    def _draw_reports(self, mechanism: LocalMechanism, codes: Integers, label: str) -> NDArray:
+        """Charge the accountant, and draw the report of each row."""
+        session = ReleaseSession(
+            self._guarantee(mechanism),
+            accountant=check_accountant(self.accountant),
+            source=NoiseSource(self.random_state),
+            estimator=type(self).__name__,
+            label=label,
+        )
+        return session.release(REPORTS, codes)
+
+    def _fixed_cost(self) -> PrivacyCost:
+        epsilon = check_epsilon(self.epsilon)
+        return PrivacyCost(epsilon, 0.0, (PureEvent(epsilon),))
+
+
+class LocalTransformer(LocalMixin, TransformerMixin, BaseEstimator):
+    """Randomise rows separately. Nothing is learned from values."""
 
     #: Whether the reports are charged, and not the fit.
     _randomizes_rows: ClassVar[bool] = True
@@ -107,9 +141,9 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
     def _codes(self, X: NDArray) -> Integers:
         """Return the codes of values."""
 
-    @abstractmethod
     def _reports(self, released: NDArray, mechanism: LocalMechanism) -> NDArray:
         """Return the output for the reports of the mechanism."""
+        return released
 
     @abstractmethod
     def _rows(self, X: Any, *, reset: bool) -> NDArray:
@@ -152,21 +186,13 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
         BudgetError
             If the accountant does not admit the call. Nothing is drawn then.
         """
-        accountant = check_accountant(self.accountant)
-        source = NoiseSource(self.random_state)
         X = self._rows(X, reset=False)
         mechanism = self._mechanism(X.shape[1])
-        plan = guarantee(self._checked().epsilon, mechanism)
-        name = type(self).__name__
-        session = ReleaseSession(plan, accountant=accountant, source=source, estimator=name, label="transform")
-        return self._reports(session.release(REPORTS, self._codes(X)), mechanism)
+        return self._reports(self._draw_reports(mechanism, self._codes(X), "transform"), mechanism)
 
     @property
     def privacy_(self) -> PrivacyGuarantee:
-        """The guarantee of each row, for one call of `transform` with the current parameters.
-
-        The records of the accountant have the costs of earlier calls.
-        """
+        """The guarantee of each row, for one call of `transform` with the current parameters."""
         check_is_fitted(self, "n_features_in_")
         return self.privacy_plan(n_features=self._n_columns)
 
@@ -185,17 +211,12 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
         plan : PrivacyGuarantee
             Equal to ``privacy_`` after a fit to such data.
         """
-        n_features = self._planned_features(n_features)
-        return guarantee(self._checked().epsilon, self._mechanism(n_features))
+        return self._guarantee(self._mechanism(self._planned_features(n_features)))
 
     def _checked(self) -> Checked:
         return check_parameters(self, ("bounds",))
 
-    def _fixed_cost(self) -> PrivacyCost:
-        epsilon = self._checked().epsilon
-        return PrivacyCost(epsilon, 0.0, (PureEvent(epsilon),))
-
-    def _read(self, Z: Any, mechanism: LocalMechanism) -> NDArray:
+    def _read(self, Z: Any) -> NDArray:
         """Read reports, which are public."""
         width = self._n_features_out
         dtype = None if has_one_type(Z) else object
@@ -208,3 +229,219 @@ class LocalTransformer(DPEstimatorMixin, TransformerMixin, BaseEstimator):
     def _n_features_out(self) -> int:
         check_is_fitted(self, "n_features_in_")
         return self._mechanism(self._n_columns).starts[-1]
+
+
+class CategoryTransformer(LocalTransformer):
+    """Randomise categories, and estimate their frequencies."""
+
+    _schema_form = "categories"
+
+    _parameter_rules: ClassVar[Rules] = {"categories": anything}
+
+    def __init__(
+        self,
+        categories: Any = None,
+        *,
+        epsilon: float = 1.0,
+        n_reported: Any = "all",
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.categories = categories
+        self.epsilon = epsilon
+        self.n_reported = n_reported
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _rows(self, X: Any, *, reset: bool) -> NDArray:
+        return read_entries(self, X, reset=reset)
+
+    @abstractmethod
+    def _channel(self, epsilon: Any, n_categories: int) -> CategoryChannel:
+        """Return the channel of a column."""
+
+    def _categories(self, n_features: int) -> tuple[Categories, ...]:
+        return check_categories(self._declared("categories"), n_features)
+
+    def _mechanism(self, n_features: int) -> LocalMechanism:
+        sizes = [column.size for column in self._categories(n_features)]
+        return mechanism_for(self._checked().epsilon, sizes, self.n_reported, self._channel)
+
+    def _codes(self, X: NDArray) -> Integers:
+        columns = self._categories(X.shape[1])
+        return np.column_stack([column.encode(X[:, j]) for j, column in enumerate(columns)])
+
+    def _symbols(self, Z: NDArray, mechanism: LocalMechanism) -> list[NDArray]:
+        """Return the reports of each column, without missing ones."""
+        starts, symbols = mechanism.starts, []
+        for j, channel in enumerate(mechanism.channels):
+            reports = Z[:, starts[j] : starts[j + 1]]
+            reports = reports[reports[:, 0] != UNKNOWN]
+            limit = 2 if channel.width > 1 else getattr(channel, "n_reports", 2)
+            whole = np.full(reports.shape, -1)
+            with suppress(TypeError, ValueError, OverflowError), np.errstate(all="ignore"):
+                whole = reports.astype(np.int64)
+            if not np.all((whole == reports) & (whole >= 0) & (whole < limit)):
+                raise ValueError("Z must hold reports as transform returns them")
+            symbols.append(whole if channel.width > 1 else whole[:, 0])
+        return symbols
+
+    def frequencies(self, Z: Any, *, project: bool = False, return_std: bool = False) -> Any:
+        """Estimate the frequencies of the categories of each column from reports.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_samples, n_features_out)
+            Reports of this transformer, or of others with the current parameters. Reports with other parameters, such
+            as another epsilon, give wrong estimates.
+        project : bool, default=False
+            If False, the estimates are unbiased, and some may be negative. If True, they are the nearest probabilities,
+            which have less error, but are biased.
+        return_std : bool, default=False
+            Whether to return standard errors as well.
+
+        Returns
+        -------
+        frequencies : list of ndarray of shape (n_categories,)
+            For each column, in the order of its categories. Without any report of a column, they are 0.
+        std : list of ndarray of shape (n_categories,)
+            Standard errors of the unbiased estimates, for the population that the rows are drawn from. They cover noise
+            and sampling. Only if `return_std` is True.
+        """
+        check_boolean(project, "project")
+        check_boolean(return_std, "return_std")
+        check_is_fitted(self, "n_features_in_")
+        mechanism = self._mechanism(self._n_columns)
+        symbols = self._symbols(self._read(Z), mechanism)
+        frequencies, errors = [], []
+        for channel, reports in zip(mechanism.channels, symbols, strict=True):
+            assert isinstance(channel, CategoryChannel)
+            n = len(reports)
+            if n == 0:
+                frequencies.append(np.zeros(channel.n_categories))
+                errors.append(np.full(channel.n_categories, np.inf))
+                continue
+            counts = channel.counts(reports)
+            estimate = channel.scores(counts, n) / n
+            spread = np.maximum(channel.squares(counts, n) / n - estimate**2, 0.0)
+            frequencies.append(onto_simplex(estimate[None], np.ones(1))[0] if project else estimate)
+            errors.append(np.sqrt(spread / n))
+        return (frequencies, errors) if return_std else frequencies
+
+
+class NumberTransformer(OneToOneFeatureMixin, LocalTransformer):
+    """Randomise numbers between public bounds, and estimate their means."""
+
+    _schema_form = "values"
+
+    _parameter_rules: ClassVar[Rules] = {"bounds": Bounds("the features")}
+
+    def __init__(
+        self,
+        bounds: Any = None,
+        *,
+        epsilon: float = 1.0,
+        n_reported: Any = "auto",
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.bounds = bounds
+        self.epsilon = epsilon
+        self.n_reported = n_reported
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @abstractmethod
+    def _channel(self, epsilon: Any, largest: int) -> NumberChannel:
+        """Return the channel of a column."""
+
+    def _rows(self, X: Any, *, reset: bool) -> NDArray:
+        return validate_quietly(self, X, dtype=list(FLOATS), ensure_min_samples=0, reset=reset)
+
+    def _bounds(self, n_features: int) -> tuple[Array, Array]:
+        return columns_of(self._checked().bounds, "bounds", n_features)
+
+    def _mechanism(self, n_features: int) -> LocalMechanism:
+        self._bounds(n_features)
+
+        def error(channel: NumberChannel) -> float:
+            # A column that is not reported has the middle of its bounds. The weight of a report makes up for this.
+            return (channel.deviation / (channel.largest / 2)) ** 2 + 1
+
+        def channel(epsilon: Any, size: int) -> NumberChannel:
+            return self._channel(epsilon, _largest(epsilon))
+
+        # The columns have the same channel, and no size.
+        return mechanism_for(self._checked().epsilon, [0] * n_features, self.n_reported, channel, error)
+
+    def _codes(self, X: NDArray) -> Integers:
+        lower, upper = self._bounds(X.shape[1])
+        channel = self._mechanism(X.shape[1]).channels[0]
+        assert isinstance(channel, NumberChannel)
+        codes = np.empty(X.shape, dtype=np.int64)
+        for start in range(0, len(X), _ROWS):
+            rows = np.clip(X[start : start + _ROWS].astype(np.float64), lower, upper)
+            with np.errstate(all="ignore"):
+                steps = np.rint((rows - lower) / (upper - lower) * channel.largest)
+            codes[start : start + _ROWS] = np.clip(steps, 0, channel.largest)
+        return codes
+
+    def _reports(self, released: NDArray, mechanism: LocalMechanism) -> Array:
+        channel = mechanism.channels[0]
+        assert isinstance(channel, NumberChannel)
+        n_features = released.shape[1]
+        lower, upper = self._bounds(n_features)
+        out = np.empty(released.shape)
+        for start in range(0, len(released), _ROWS):
+            block = released[start : start + _ROWS]
+            distance = (channel.estimate(block) - channel.largest / 2) * (n_features / mechanism.n_reported)
+            distance[block == channel.missing] = 0.0
+            out[start : start + _ROWS] = lower / 2 + upper / 2 + (upper - lower) * (distance / channel.largest)
+        return out
+
+    def means(self, Z: Any, *, return_std: bool = False) -> Any:
+        """Estimate the means of the columns from reports, for values that are clipped to the bounds.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_samples, n_features)
+            Reports of this transformer, or of others with the current bounds.
+        return_std : bool, default=False
+            Whether to return standard errors as well.
+
+        Returns
+        -------
+        means : ndarray of shape (n_features,)
+            Unbiased estimates. Without any report, the middle of the bounds.
+        std : ndarray of shape (n_features,)
+            Standard errors of the estimates for the population that the rows are drawn from. They cover noise and
+            sampling. Only if `return_std` is True.
+        """
+        check_is_fitted(self, "n_features_in_")
+        n_features = self._n_columns
+        Z = self._read(Z).astype(np.float64)
+        lower, upper = self._bounds(n_features)
+        means = Z.mean(axis=0) if len(Z) else lower / 2 + upper / 2
+        if not return_std:
+            return means
+        if len(Z) < 2:
+            return means, np.full(n_features, np.inf)
+        return means, Z.std(axis=0, ddof=1) / math.sqrt(len(Z))
+
+
+def _largest(epsilon: Any) -> int:
+    """Return the number of steps of the lattice between the bounds, from public numbers."""
+    if epsilon == math.inf:
+        return 2**_BITS
+    return 2 ** min(_BITS, _SCALE_BITS + math.frexp(float(epsilon))[1])

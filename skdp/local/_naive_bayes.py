@@ -1,25 +1,22 @@
 r"""Naive Bayes from randomised reports. Label and features of each row are randomised before anyone else sees them.
 
-Naive Bayes needs the joint frequencies of each label with each category of each feature. A row reports one of these
-tables, drawn at random, or a few. For each table, it reports the *pair* of label and category as one symbol through one
-channel, with the whole budget. Separate reports of label and feature would have half of the budget each.
+A row reports one of the tables of label and feature, drawn at random, or a few. For each, it reports the *pair* of
+label and category as one symbol. Separate reports of label and feature would have half of the budget each.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from ..accounting import PrivacyCost, PureEvent, check_epsilon
 from ..checks.data import NUMBERS, check_quietly, labelled_data, validate_quietly
 from ..checks.params import Checked, Integer, Real, Rules, anything, check_classes, check_integer, check_parameters
-from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism, NoiseSource
-from ..release.mixin import DPEstimatorMixin
-from ..release.session import PrivacyGuarantee, ReleaseSession, check_accountant
+from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism
+from ..release.session import PrivacyGuarantee
+from ..schema.categories import encode_labels
 from ..schema.columns import COLUMN_RULES, Columns, Encoder, check_columns
 from ..schema.declared import MOST_CELLS
 from ..schema.entries import encode_labels
@@ -31,7 +28,7 @@ from ..solvers.tables import (
     table_information,
     table_probabilities,
 )
-from ._base import LOCAL_RULES, REPORTS, Array, Integers, guarantee, mechanism_for
+from ._base import Array, Integers, LocalMixin, mechanism_for
 
 
 def best_channel(epsilon: Any, n_categories: int) -> CategoryChannel:
@@ -59,19 +56,10 @@ def pair_codes(X: NDArray, codes: NDArray[np.integer], columns: Columns) -> Inte
     return out
 
 
-@dataclass(frozen=True, eq=False)
-class Model:
-    """The model that is estimated from reports."""
-
-    counts: Array
-    log_probabilities: list[Array]
-    exponent: float
-
-
 def _postprocess_reports(
     reports: NDArray, mechanism: LocalMechanism, columns: Columns, n_classes: int, parameters: Checked
-) -> Model:
-    """Return the model for reports, which are public, as is their number."""
+) -> dict[str, Any]:
+    """Return the fitted attributes for reports, which are public, as is their number."""
     n = len(reports)
     estimates, noises = [], []
     for channel, column in zip(mechanism.channels, reports.T, strict=True):
@@ -86,16 +74,18 @@ def _postprocess_reports(
             # The rows are fixed, so that only noise remains.
             spread = max(spread - 1 / channel.n_categories, 0.0)
         noises.append(n * (spread / n_reports) ** 0.5)
-    noise = np.array(noises)
-    counts = _label_counts(estimates, noise)
+    counts = _label_counts(estimates, np.array(noises))
     tables, information = [], []
     categorical = len(columns.categorical)
-    for t, (estimate, deviation) in enumerate(zip(estimates[:-1], noise, strict=False)):
-        bins = t >= categorical
-        probabilities = table_probabilities(estimate[None], counts, float(deviation), bins, parameters.alpha)
+    for t, (estimate, deviation) in enumerate(zip(estimates[:-1], noises, strict=False)):
+        probabilities = table_probabilities(estimate[None], counts, deviation, t >= categorical, parameters.alpha)
         information.append(table_information(probabilities, counts))
         tables.append(np.log(probabilities[0]))
-    return Model(counts, tables, exponent(np.concatenate(information), parameters.dependence))
+    return {
+        "class_count_": counts,
+        "feature_log_prob_": by_column(columns, tables),
+        "exponent_": exponent(np.concatenate(information), parameters.dependence),
+    }
 
 
 def _label_counts(estimates: list[Array], noise: Array) -> Array:
@@ -105,11 +95,10 @@ def _label_counts(estimates: list[Array], noise: Array) -> Array:
         return np.maximum(estimates[-1][:, 0], 1.0)
     weights = 1 / variances
     counts = sum(weight * estimate.sum(axis=1) for weight, estimate in zip(weights, estimates, strict=True))
-    deviation = 1 / np.sqrt(weights.sum())
-    return np.maximum(counts / weights.sum(), max(1.0, float(deviation)))
+    return np.maximum(counts / weights.sum(), max(1.0, float(1 / np.sqrt(weights.sum()))))
 
 
-class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin, BaseEstimator):
+class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LocalMixin, BaseEstimator):
     r"""Naive Bayes from randomised reports (local differential privacy).
 
     Each row, with its label, is randomised by its owner with `randomize`. The reports are collected, and `fit_reports`
@@ -121,8 +110,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         Privacy budget of one row with its label. Must be strictly positive. Smaller values add more noise. ``inf``
         gives no privacy.
     bounds : tuple (lower, upper)
-        Public bounds of the numeric features, as in :class:`skdp.naive_bayes.DPNaiveBayes`. Values beyond are clipped,
-        without a warning.
+        Public bounds of the numeric features. Values beyond are clipped, without a warning.
     categorical_features : array-like, default=None
         Categorical columns, given by positions, names, or a mask. If None, there are none.
     n_categories : int or array-like of int, default=None
@@ -142,9 +130,9 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
     priors : array-like of shape (n_classes,), default=None
         Public probabilities of the classes, in sorted order. If None, they are estimated.
     classes : array-like, default=None
-        Public label set, of at least two labels. Required by `randomize` and `fit_reports`. Rows with other labels,
-        with missing labels, or with labels of another type are reported as well, and do not affect the estimates. If
-        None, `fit` declares the labels in `y` public, with a `PrivacyAssumptionWarning`.
+        Public label set, of at least two labels. Required by `randomize` and `fit_reports`. Rows with other or missing
+        labels are reported as well, and do not affect the estimates. If None, `fit` declares the labels in `y` public,
+        with a `PrivacyAssumptionWarning`.
     schema : Schema, default=None
         Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
         `classes`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
@@ -184,14 +172,13 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
 
     Notes
     -----
+    The pair of a label and a feature's category is reported as one symbol, by the one of randomised response and
+    Hadamard response with less error. Unbiased estimates of the counts of pairs give the model.
+
     **Privacy.** The report of a row is epsilon-DP with respect to that row and its label (:ref:`local privacy, theorem
-    1 <local-theorem-1>`). With any other row in its place, no report is more than :math:`e^\varepsilon` times as
+    1 <local-theorem-1>`): with any other row in its place, no report is more than :math:`e^\varepsilon` times as
     likely. The number of rows is public. The rest is post-processing of reports. A label is never refused, because an
     error for a single row would disclose its label. Features that are not finite numbers are refused.
-
-    The pair of a label and a feature's category is reported as one symbol, by the one of randomised response and
-    Hadamard response with less error. Counts of pairs are estimated without bias from the probabilities of the channel.
-    The model is then that of :class:`skdp.naive_bayes.DPNaiveBayes`.
 
     References
     ----------
@@ -204,21 +191,14 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
     >>> from skdp.local import LocalDPNaiveBayes
     >>> X, y = make_classification(20_000, n_features=4, n_redundant=0, class_sep=2.0, random_state=0)
     >>> model = LocalDPNaiveBayes(epsilon=2.0, bounds=(-5, 5), classes=[0, 1], random_state=0)
-    >>> reports = model.randomize(X, y)
-    >>> reports.shape
-    (20000, 5)
-    >>> model.fit_reports(reports).score(X, y) > 0.8
+    >>> model.fit_reports(model.randomize(X, y)).score(X, y) > 0.8
     True
     """
 
     _released = frozenset({"class_count_", "class_prior_", "feature_log_prob_", "exponent_"})
     _public = frozenset({"bin_edges_", "_columns"})
 
-    #: The mechanisms are pure.
-    delta: ClassVar[float] = 0.0
-
     _parameter_rules: ClassVar[Rules] = {
-        **LOCAL_RULES,
         **COLUMN_RULES,
         "n_bins": Integer(2, MOST_CELLS),
         "bin_edges": anything,
@@ -227,7 +207,6 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         "priors": anything,
         "classes": check_classes,
     }
-    _local = True
     _schema_form = "cells"
 
     def __init__(
@@ -317,8 +296,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         self : object
             The fitted estimator.
         """
-        classes = self._declared_classes()
-        parameters = self._check_parameters()
+        classes, parameters = self._declared_classes(), self._check_parameters()
         table = check_quietly(reports, dtype=np.float64, ensure_min_samples=0)
         if table.shape[1] < 2:
             raise ValueError("reports must have a column for each feature, and one for the label")
@@ -345,9 +323,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
     def _randomize(
         self, X: Any, y: Any, classes: NDArray | None, label: str, reset: bool
     ) -> tuple[Integers, NDArray, Columns]:
-        accountant = check_accountant(self.accountant)
         parameters = self._check_parameters()
-        source = NoiseSource(self.random_state)
         if classes is None:
             X, codes, classes = labelled_data(self, X, y, None, NUMBERS)
         else:
@@ -355,10 +331,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         check_priors(self.priors, len(classes))
         columns = parameters.columns.resolve(X.shape[1], self._names())
         mechanism = tables_mechanism(parameters.epsilon, columns, len(classes), self.n_reported)
-        plan = guarantee(parameters.epsilon, mechanism)
-        name = type(self).__name__
-        session = ReleaseSession(plan, accountant=accountant, source=source, estimator=name, label=label)
-        reports = session.release(REPORTS, pair_codes(X, codes, columns))
+        reports = self._draw_reports(mechanism, pair_codes(X, codes, columns), label)
         return reports.astype(np.int64, copy=False), classes, columns
 
     def _rows(self, X: Any, y: Any, classes: NDArray, reset: bool) -> tuple[NDArray, Integers]:
@@ -375,15 +348,11 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         parameters = self._check_parameters()
         priors = check_priors(self.priors, len(classes))
         mechanism = tables_mechanism(parameters.epsilon, columns, len(classes), self.n_reported)
-        model = _postprocess_reports(reports, mechanism, columns, len(classes), parameters)
-        self.classes_ = classes
-        self.class_count_ = model.counts
-        self.class_prior_ = model.counts / model.counts.sum() if priors is None else priors
-        self.feature_log_prob_ = by_column(columns, model.log_probabilities)
-        self.bin_edges_ = columns.bin_edges()
-        self.exponent_ = model.exponent
-        self.privacy_ = guarantee(parameters.epsilon, mechanism)
-        self._columns = columns
+        fitted = _postprocess_reports(reports, mechanism, columns, len(classes), parameters)
+        counts = fitted["class_count_"]
+        fitted["class_prior_"] = counts / counts.sum() if priors is None else priors
+        fitted |= {"bin_edges_": columns.bin_edges(), "privacy_": self._guarantee(mechanism), "_columns": columns}
+        self.__dict__.update(fitted, classes_=classes)
         return self
 
     def _declared_classes(self) -> NDArray:
@@ -393,20 +362,6 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         return classes
 
     def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee of each row, without any data.
-
-        Parameters
-        ----------
-        n_features : int, optional
-            Number of columns of X. Ignored if `schema` is set.
-        n_classes : int, optional
-            Number of labels. Required unless `classes` is set.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
         parameters = self._check_parameters()
         if parameters.classes is not None:
             n_classes = len(parameters.classes)
@@ -416,11 +371,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, DPEstimatorMixin,
         check_priors(self.priors, n_classes)
         n_features = self._planned_features(n_features)
         columns = parameters.columns.resolve(n_features, None, named=False)
-        return guarantee(parameters.epsilon, tables_mechanism(parameters.epsilon, columns, n_classes, self.n_reported))
-
-    def _fixed_cost(self) -> PrivacyCost:
-        epsilon = check_epsilon(self.epsilon)
-        return PrivacyCost(epsilon, 0.0, (PureEvent(epsilon),))
+        return self._guarantee(tables_mechanism(parameters.epsilon, columns, n_classes, self.n_reported))
 
     def _check_parameters(self) -> Checked:
         parameters = check_parameters(self, ("classes",))

@@ -21,7 +21,6 @@ from skdp.local import (
     UnaryEncoder,
     _base,
     _naive_bayes,
-    _numeric,
 )
 from skdp.mechanisms import LocalMechanism, channels
 from skdp.mechanisms.channels import KaryChannel, LatticeLaplaceChannel, Mixture, UnaryChannel, WindowChannel
@@ -173,8 +172,8 @@ local = partial(Subject, claims=PURE, reading=reported, floor=0.999, runs={})
 coined = {"half the noise": twice_epsilon("mixture_weight"), "loaded coins": loaded_coins}
 divided = {"budget not divided among columns": undivided(_base)}
 numeric = {
-    "budget not divided among columns": undivided(_numeric),
-    "no clip": (partial(no_clipping, _numeric), {"pair": partial(numbers_apart, upper=10.0)}),
+    "budget not divided among columns": undivided(_base),
+    "no clip": (partial(no_clipping, _base), {"pair": partial(numbers_apart, upper=10.0)}),
 }
 
 SUBJECTS = [
