@@ -1,8 +1,4 @@
-"""Private k-means: a coreset by refinement, k-means on it from many starts, and a last private step.
-
-Noisy counts, sums and sums of squares over the cells of public centres are released four times (see ``cells_l2`` and
-``cells_l1`` for their sensitivity).
-"""
+"""Private k-means: a coreset by refinement, k-means on it from many starts, and a last private step."""
 
 from __future__ import annotations
 
@@ -96,7 +92,7 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
         score : float
             The score is a function of these rows, and therefore not private.
         """
-        return -float(np.sum(self._nearest(X)[1] ** 2))
+        return -float(np.sum(pairwise_distances_argmin_min(self._rows(X), self.cluster_centers_)[1] ** 2))
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> NDArray[np.int32]:
         """Fit, and return the nearest centre of each row.
@@ -119,10 +115,6 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
             Positions in ``cluster_centers_``.
         """
         return self.fit(X, y, **kwargs).predict(X)
-
-    def _nearest(self, X: Any) -> tuple[NDArray, NDArray]:
-        labels, distances = pairwise_distances_argmin_min(self._rows(X), self.cluster_centers_)
-        return labels, distances
 
 
 #: The random stream for the positions of public centres.
@@ -180,11 +172,10 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
     **Privacy.** For each cell of public centres, there are four releases of a count, of the sum of the differences to
     the centre, clipped to a radius, and (except for the last release) of the sum of their squares. One record belongs
     to one cell. In units of the radius, and with weights :math:`a=b=3/8`, it moves such a release by at most
-    :math:`\sqrt{a^2+1+b^2}` in L2 norm (:ref:`k-means, theorem 1 <kmeans-theorem-1>`). The four releases take 10, 30,
-    25 and 35 % of epsilon, or of the square of the Gaussian-DP parameter. The centres and radii of a release are
-    computed from earlier releases. The rest is post-processing. There are no ``labels_``, ``inertia_`` and ``n_iter_``,
-    because these are functions of the private rows. Use `predict` and `score` for rows that are not private. The
-    guarantee covers neither an error for values that are not finite nor the time that `fit` takes.
+    :math:`\sqrt{a^2+1+b^2}` in L2 norm (:ref:`k-means, theorem 1 <kmeans-theorem-1>`). The centres and radii of a
+    release are computed from earlier releases. The rest is post-processing. There are no ``labels_``, ``inertia_`` and
+    ``n_iter_``, because these are functions of the private rows. The guarantee covers neither an error for values that
+    are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -239,4 +230,4 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
     ) -> dict[str, Any]:
         k = parameters.n_clusters
         clusters = refine(session, stages(k), lattice, records.X, k, session.stream(DIRECTIONS))
-        return {"cluster_centers_": lattice.decode(clusters.centres)}
+        return {"cluster_centers_": lattice.decode(clusters.means)}

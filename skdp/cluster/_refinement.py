@@ -1,10 +1,10 @@
 """Private k-means by refinement: noisy sums over successively better cells, and finally over the clusters.
 
-There are four releases of a count, a sum and a sum of squares for each cell of public centres: for a single cell of all
-records, for coarse cells around its mean, for fine cells, and for the clusters. The fine cells divide the coarse cells
-with the largest spread. The centres of each release are computed from earlier releases. The fine cells, with their
-noisy counts, are a private coreset. k-means runs on the coreset from many starts, which is post-processing. The last
-release is a step of Lloyd's algorithm. All points lie on a public lattice.
+There are four releases of a count, a sum and a sum of squares for each cell of public centres (see ``cells_l2`` and
+``cells_l1``): for a single cell of all records, for coarse cells around its mean, for fine cells, and for the clusters.
+The fine cells divide the coarse cells with the largest spread. The centres of each release are computed from earlier
+releases. The fine cells, with their noisy counts, are a private coreset. k-means runs on the coreset from many starts,
+which is post-processing. The last release is a step of Lloyd's algorithm. All points lie on a public lattice.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from ..sensitivity import CELLS_STEP, RowLattice, cell_sums, cells_l1, cells_l2
 
 Array = NDArray[np.float64]
 
-THEOREM = Theorem("k-means", 1)
 
 #: Weights of a cell's count and of its sum of squares. They have few bits, so that weighted sums are exact.
 COUNT_WEIGHT = SPREAD_WEIGHT = 0.375
@@ -125,15 +124,9 @@ def plan(
     events: list[PrivacyEvent] = []
     for stage in todo:
         weights = COUNT_WEIGHT, stage.spread_weight
-        mechanism, event = noisy(
-            epsilon,
-            delta,
-            stage.share,
-            cells_l2(n_features, *weights),
-            cells_l1(n_features, *weights),
-            stage.n_cells * (n_features + 2),
-        )
-        releases.append(Release(stage.label, mechanism, stage.share, THEOREM))
+        l2, l1 = cells_l2(n_features, *weights), cells_l1(n_features, *weights)
+        mechanism, event = noisy(epsilon, delta, stage.share, l2, l1, stage.n_cells * (n_features + 2))
+        releases.append(Release(stage.label, mechanism, stage.share, Theorem("k-means", 1)))
         events.append(event)
     return tuple(releases), tuple(events)
 
@@ -153,7 +146,7 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Hold the released estimates of cells that are not empty."""
+    """Hold the released estimates of cells that are not empty, or of clusters, in steps of the lattice."""
 
     # `spreads` are mean squared distances from the mean, `errors` variances of the noise in a coordinate of the mean.
     counts: Array
@@ -225,7 +218,6 @@ def parts(estimates: Estimates, least: int, most: int, rows: float) -> NDArray[n
 def divided(estimates: Estimates, least: int, most: int, noise: float, lattice: RowLattice, stream: BitStream) -> Cells:
     """Return at least `least` and at most `most` cells: around means, or around a few points near one."""
     d = estimates.means.shape[1]
-    ratio = radius_ratio(d)
     number = parts(estimates, least, most, LEAST_RATIO * noise * math.sqrt(d))
     parent = np.repeat(np.arange(len(number)), number)
     single = number[parent] == 1
@@ -236,12 +228,9 @@ def divided(estimates: Estimates, least: int, most: int, noise: float, lattice: 
     directions[second] = -directions[second - 1]
     length = np.where(single, 0.0, DISPLACEMENT * np.sqrt(estimates.spreads[parent]))
     origins = estimates.means[parent]
-    return Cells(
-        _on_lattice(origins + length[:, None] * directions, lattice),
-        _radii(ratio, estimates.spreads[parent], lattice),
-        origins,
-        np.where(single, estimates.errors[parent], math.inf),
-    )
+    centres = np.clip(np.rint(origins + length[:, None] * directions), -lattice.half, lattice.half)
+    radii = within_diagonal(radius_ratio(d) * np.sqrt(estimates.spreads[parent]), lattice)
+    return Cells(centres, radii, origins, np.where(single, estimates.errors[parent], math.inf))
 
 
 def merged(estimates: Estimates, n_clusters: int, lattice: RowLattice, stream: BitStream) -> Cells:
@@ -257,20 +246,9 @@ def merged(estimates: Estimates, n_clusters: int, lattice: RowLattice, stream: B
     squares = estimates.spreads + np.einsum("ij,ij->i", differences, differences)
     spreads = np.bincount(labels, estimates.counts * squares, minlength=n_clusters) / filled
     errors = np.bincount(labels, estimates.counts**2 * estimates.errors, minlength=n_clusters) / filled**2
-    return Cells(
-        _on_lattice(centres, lattice),
-        _radii(radius_ratio(centres.shape[1]), np.where(empty, spreads.max(), spreads), lattice),
-        centres,
-        np.where(empty, math.inf, errors),
-    )
-
-
-def _on_lattice(points: Array, lattice: RowLattice) -> Array:
-    return np.clip(np.rint(points), -lattice.half, lattice.half)
-
-
-def _radii(ratio: float, spreads: Array, lattice: RowLattice) -> Array:
-    return within_diagonal(ratio * np.sqrt(spreads), lattice)
+    radii = within_diagonal(radius_ratio(centres.shape[1]) * np.sqrt(np.where(empty, spreads.max(), spreads)), lattice)
+    on_lattice = np.clip(np.rint(centres), -lattice.half, lattice.half)
+    return Cells(on_lattice, radii, centres, np.where(empty, math.inf, errors))
 
 
 def within_diagonal(radii: Array, lattice: RowLattice) -> Array:
@@ -278,20 +256,9 @@ def within_diagonal(radii: Array, lattice: RowLattice) -> Array:
     return np.clip(radii, 1.0, max(1.0, 2 * float(np.linalg.norm(lattice.half))))
 
 
-@dataclass(frozen=True, eq=False)
-class Clusters:
-    """Hold the private centres, in steps of the lattice, and their estimated properties."""
-
-    # `spreads` are mean squared distances from the centres, and `errors` variances of the noise in their coordinates.
-    centres: Array
-    counts: Array
-    errors: Array
-    spreads: Array
-
-
 def postprocess_clusters(
     released: Array, cells: Cells, spreads: Array, noise: float, origin: Estimates, lattice: RowLattice
-) -> Clusters:
+) -> Estimates:
     """Combine the centres of the last step, those of the coreset and the mean of all rows, by their noise."""
     counts, means, errors, occupied = postprocess_means(released, cells, noise)
     least = np.finfo(float).tiny
@@ -307,7 +274,7 @@ def postprocess_clusters(
     # A centre without a mean of its own is shrunk towards the mean of the cell near which it was placed.
     towards = np.where(np.isfinite(cells.errors)[:, None], middle, cells.origins)
     centres = np.clip(shrunk(centres, towards, errors), -lattice.half, lattice.half)
-    return Clusters(centres, counts, errors, spreads)
+    return Estimates(counts, centres, spreads, errors)
 
 
 def refine(
@@ -317,7 +284,7 @@ def refine(
     X: NDArray,
     n_clusters: int,
     stream: BitStream,
-) -> Clusters:
+) -> Estimates:
     """Carry out the releases of the stages, and return the clusters."""
     noise = [deviation(session.mechanism(stage.label)) for stage in todo]
     encode: Callable[[NDArray], NDArray] = lattice.encode
@@ -349,8 +316,8 @@ def weighted_kmeans(
     points: Array, weights: Array, n_clusters: int, starts: int, iterations: int, stream: BitStream
 ) -> tuple[Array, NDArray[np.intp]]:
     """Return centres and labels of the best of several weighted runs of Lloyd's algorithm, started by k-means++."""
-    # The points are public, and there are more of them than clusters. The weights are positive.
-    # The scale of the points, so that squares neither overflow nor vanish.
+    # There are more points than clusters, and the weights are positive. Squares of scaled points neither overflow nor
+    # vanish.
     middle = points.mean(axis=0)
     scale = max(float(np.abs(points - middle).max()), np.finfo(float).tiny)
     points = (points - middle) / scale

@@ -1,9 +1,8 @@
 """k-means by sample and aggregate (Nissim, Raskhodnikova and Smith 2007; GUPT, Mohan and others 2012).
 
 Records are drawn into blocks independently and in secret. k-means without privacy runs on each block. The centres of a
-block are matched with reference centres, which are public or were released before. The differences to these are clipped
-and averaged with noise. The sum of the differences is released (see ``blocks_l2`` and ``blocks_l1``), and the releases
-of `DPKMeans`, unless the reference is public.
+block are matched with reference centres, which are public or were released as in `DPKMeans`. The differences to these
+are clipped and added over blocks, and their sum is released with noise (see ``blocks_l2`` and ``blocks_l1``).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ..accounting import PrivacyCost
 from ..checks.params import Checked, Integer, Or, Real, Rules, anything, columns_of, real_numbers, shown
 from ..parts.arrays import count_rows
 from ..release import blocks as _blocks
-from ..release.blocks import attempt, block_labels, block_seeds, check_inner, over_blocks, prepared
+from ..release.blocks import block_labels, block_seeds, check_inner, over_blocks, prepared
 from ..release.estimator import Records, RowsMixin, Shape
 from ..release.session import CallbackSupportMixin, Phases, PrivacyGuarantee, Progress, Release, ReleaseSession, Theorem
 from ..sensitivity import SUM_BITS, RowLattice, blocks_l1, blocks_l2
@@ -33,7 +32,6 @@ from ._refinement import deviation, noisy, plan, refine, stages, within_diagonal
 Array = NDArray[np.float64]
 
 BLOCKS = "differences, summed over blocks"
-THEOREM = Theorem("k-means", 2)
 
 #: Part of the budget that a private reference takes.
 REFERENCE_SHARE = 0.5
@@ -62,18 +60,13 @@ def postprocess_mean(
 
 
 def block_centres(estimator: Any, rows: Array, reference: Array, seed: int) -> Array:
-    """Return the centres of one block, matched with the reference. If the estimator fails, return the reference."""
+    """Return the centres of one block, matched with the reference, or raise an exception."""
     if len(rows) < len(reference):
-        return reference
-
-    def matched() -> Array:
-        centres = np.asarray(prepared(estimator, seed).fit(rows).cluster_centers_, dtype=np.float64)
-        if centres.shape != reference.shape or not np.all(np.isfinite(centres)):
-            return reference
-        return centres[linear_sum_assignment(cdist(reference, centres, "sqeuclidean"))[1]]
-
-    centres = attempt(matched, seed)
-    return reference if centres is None else np.asarray(centres)
+        raise ValueError
+    centres = np.asarray(prepared(estimator, seed).fit(rows).cluster_centers_, dtype=np.float64)
+    if centres.shape != reference.shape or not np.all(np.isfinite(centres)):
+        raise ValueError
+    return centres[linear_sum_assignment(cdist(reference, centres, "sqeuclidean"))[1]]
 
 
 def clipped_differences(centres: Array, reference: Array, radii: Array) -> NDArray[np.int64]:
@@ -96,22 +89,21 @@ def block_sum(
     progress: Progress | None = None,
 ) -> Array:
     """Return the sum of clipped differences over blocks, exactly."""
-    compute = partial(_differences, estimator, lattice, reference, radii)
-    differences = over_blocks(compute, X, None, n_blocks, labels, seeds, progress=progress)
-    total: NDArray[np.int64] = np.sum(differences, axis=0, dtype=np.int64)
+
+    def differences(estimator: Any, rows: NDArray, targets: None, seed: int) -> NDArray[np.int64]:
+        rows = np.clip(rows, lattice.lower, lattice.upper)
+        centres = lattice.encode(block_centres(estimator, rows, lattice.decode(reference), seed))
+        return clipped_differences(centres, reference, radii)
+
+    compute = partial(differences, estimator)
+    total = np.zeros(reference.shape, dtype=np.int64)
+    for block in over_blocks(compute, X, None, n_blocks, labels, seeds, progress=progress):
+        # If the estimator fails on a block, the reference takes the place of the block's centres.
+        total += 0 if block is None else block
     return total.astype(np.float64) * 2.0**-SUM_BITS
 
 
-def _differences(
-    estimator: Any, lattice: RowLattice, reference: Array, radii: Array, rows: NDArray, targets: None, seed: int
-) -> NDArray[np.int64]:
-    rows = np.clip(rows, lattice.lower, lattice.upper)
-    centres = lattice.encode(block_centres(estimator, rows, lattice.decode(reference), seed))
-    return clipped_differences(centres, reference, radii)
-
-
-def check_reference(value: Any, name: str) -> Array:
-    """Return public centres."""
+def _check_reference(value: Any, name: str) -> Array:
     centres = real_numbers(value)
     if centres is None or centres.ndim != 2 or not np.all(np.isfinite(centres)):
         raise ValueError(f"{name} must be 'private' or an array of finite centres, got {shown(value)}")
@@ -153,10 +145,9 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
         Centres with which the centres of the blocks are matched. If ``"private"``, half of the budget is spent on
         centres as in `DPKMeans`. An array must be public and within the bounds.
     radius : float, default=None
-        Clipping bound of the differences to the reference, in units of X. If None, it is the expected difference for
-        the noise and the sampling error of a block's mean, computed from released numbers, or half of the diagonal of
-        the bounds with a public reference. Must be at least a millionth of half the widest bound (more for many
-        features).
+        Clipping bound of the differences to the reference, in units of X. If None, it is the expected difference,
+        computed from released numbers, or half of the diagonal of the bounds with a public reference. Must be at least
+        a millionth of half the widest bound (more for many features).
     estimator : estimator, default=None
         Clusterer that is fitted to each block, with ``cluster_centers_`` after `fit`. If it fails, or finds another
         number of centres, the reference takes the place of the block's centres. If None, it is
@@ -192,12 +183,11 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
     -----
     **Privacy.** Each record is drawn into a block independently. Therefore adding or removing one record changes one
     block, whose :math:`k` clipped differences move by at most the diameter, not the radius. The sum over blocks moves
-    by at most :math:`2\sqrt k` radii in L2 norm, and the mean by :math:`2r\sqrt k/q` for :math:`q` blocks
-    (:ref:`k-means, theorem 2 <kmeans-theorem-2>`). The matching of a block's centres depends on that block and on the
-    reference only. Warnings, exceptions, printed text and logs of the estimator are suppressed, and leave no trace in
-    the modules that warned. Callbacks are removed. Global generators and settings are restored after each block. The
-    guarantee does not cover an error for values that are not finite, the time that `fit` takes, an estimator that
-    remembers one block when it is fitted to the next, and warnings while another thread changes their filters.
+    by at most :math:`2\sqrt k` radii in L2 norm (:ref:`k-means, theorem 2 <kmeans-theorem-2>`). The matching of a
+    block's centres depends on that block and on the reference only. Estimators are isolated as in
+    :class:`skdp.ensemble.PATEClassifier`. The guarantee does not cover an error for values that are not finite, the
+    time that `fit` takes, an estimator that remembers one block when it is fitted to the next, and warnings while
+    another thread changes their filters.
 
     References
     ----------
@@ -208,17 +198,16 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
 
     Examples
     --------
-    >>> import numpy as np
     >>> from skdp.cluster import SampleAggKMeans
-    >>> X = np.concatenate([np.linspace(0.15, 0.25, 5000), np.linspace(0.75, 0.85, 5000)]).reshape(-1, 1)
+    >>> X = [[0.15 + 0.6 * (i % 2) + 1e-5 * i] for i in range(10_000)]
     >>> model = SampleAggKMeans(2, epsilon=1.0, delta=1e-5, bounds=(0, 1), random_state=0).fit(X)
-    >>> np.sort(model.cluster_centers_.ravel()).round(1)
-    array([0.2, 0.8])
+    >>> sorted(model.cluster_centers_.ravel().round(1).tolist())
+    [0.2, 0.8]
     """
 
     _parameter_rules: ClassVar[Rules] = {
         "n_blocks": Or(None, Integer(1, _blocks.MOST_BLOCKS)),
-        "reference": Or("private", check_reference),
+        "reference": Or("private", _check_reference),
         "radius": Or(None, Real()),
         "estimator": anything,
     }
@@ -263,12 +252,11 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
         noise = deviation(session.mechanism(BLOCKS))
         n_blocks = parameters.n_blocks
         if design.reference is None:
-            todo = stages(k, REFERENCE_SHARE)
-            private = refine(session, todo, lattice, X, k, session.stream(DIRECTIONS))
-            reference, errors = np.rint(private.centres), private.errors
+            private = refine(session, stages(k, REFERENCE_SHARE), lattice, X, k, session.stream(DIRECTIONS))
+            reference, errors = np.rint(private.means), private.errors
             if n_blocks is None:
-                wanted = float(private.counts.sum()) / (ROWS_PER_CLUSTER * k)
-                n_blocks = round(min(max(wanted, FEWEST_BLOCKS), MOST_BLOCKS))
+                number = float(private.counts.sum()) / (ROWS_PER_CLUSTER * k)
+                n_blocks = round(min(max(number, FEWEST_BLOCKS), MOST_BLOCKS))
             # The squared distance of a block's centre consists of the noise of the reference and of the sampling error
             # of a block's mean.
             sampling = np.minimum(private.spreads * n_blocks / private.counts, private.spreads)
@@ -287,9 +275,8 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
         labels = block_labels(count_rows(X), n_blocks, session.stream("blocks"))
         seeds = block_seeds(n_blocks, session.stream("seeds"))
         total = block_sum(X, labels, n_blocks, estimator, lattice, reference, radii, seeds, session.progress)
-        released = session.release(BLOCKS, total)
-        centres = postprocess_mean(released, reference, errors, radii, n_blocks, noise)
-        return {"cluster_centers_": lattice.decode(centres)}
+        mean = postprocess_mean(session.release(BLOCKS, total), reference, errors, radii, n_blocks, noise)
+        return {"cluster_centers_": lattice.decode(mean)}
 
     def _phases(self, guarantee: PrivacyGuarantee, parameters: Checked, design: Design) -> Phases:
         # Without `n_blocks`, the number of blocks follows from released counts.
@@ -306,9 +293,7 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
             check_inner(parameters.estimator, "estimator", "clusterer")
             number = clone(parameters.estimator).get_params(deep=False).get("n_clusters", parameters.n_clusters)
             if number != parameters.n_clusters:
-                raise ValueError(
-                    f"estimator must find n_clusters={parameters.n_clusters} centres, and finds {number!r}"
-                )
+                raise ValueError(f"estimator must find {parameters.n_clusters} centres, and finds {number!r}")
 
     def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         n_features, epsilon, delta, k = shape.n_features, parameters.epsilon, parameters.delta, parameters.n_clusters
@@ -322,15 +307,10 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
             centres = None
         elif centres.shape != (k, n_features) or np.any((centres < lattice.lower) | (centres > lattice.upper)):
             raise ValueError(f"reference must hold {k} centres of {n_features} columns, within the bounds")
-        design = Design(lattice, radius, centres)
-        releases: tuple[Release, ...] = ()
-        events: tuple[Any, ...] = ()
-        share = 1.0
-        if design.reference is None:
-            share -= REFERENCE_SHARE
-            releases, events = plan(epsilon, delta, n_features, stages(k, REFERENCE_SHARE))
-        mechanism, event = noisy(
-            epsilon, delta, share, blocks_l2(k, n_features), blocks_l1(k, n_features), k * n_features
-        )
-        last = Release(BLOCKS, mechanism, share, THEOREM)
-        return PrivacyGuarantee(epsilon, delta, (*events, event), (*releases, last)), design
+        reference_share = REFERENCE_SHARE if centres is None else 0.0
+        todo = stages(k, reference_share) if centres is None else ()
+        releases, events = plan(epsilon, delta, n_features, todo)
+        share, l2, l1 = 1 - reference_share, blocks_l2(k, n_features), blocks_l1(k, n_features)
+        mechanism, event = noisy(epsilon, delta, share, l2, l1, k * n_features)
+        releases = (*releases, Release(BLOCKS, mechanism, share, Theorem("k-means", 2)))
+        return PrivacyGuarantee(epsilon, delta, (*events, event), releases), Design(lattice, radius, centres)

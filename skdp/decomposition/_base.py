@@ -48,30 +48,33 @@ def second_moments(X: Any, centre: Array, norm: float, private: bool) -> Sums:
     """Subtract a public centre from each row, scale it down to `norm`, and add up."""
     d = X.shape[1]
     stays_sparse = issparse(X) and not centre.any()
-    block_rows, n_blocks = (_SPARSE_ROWS, 1) if stays_sparse else (BLOCK_ROWS, PRODUCT_BLOCKS)
-    if private:
-        # Entries are rounded towards zero to a lattice, so that no norm grows and sums are exact for any number and
-        # order of the rows.
-        step = entry_step(norm)
-        total = exact_sum(
-            lambda rows: _gram(_in_steps(rows, centre, norm, step)), X, block_rows=block_rows, n_blocks=n_blocks
-        )
-    else:
-        step = 1.0
-        total = sum_over_rows(
-            lambda rows: _gram(clip_rows(_centred(rows, centre), norm).array), X, block_rows=block_rows
-        )
+    blocks = (_SPARSE_ROWS, 1) if stays_sparse else (BLOCK_ROWS, PRODUCT_BLOCKS)
+    total, step = _clipped_total(_gram, X, centre, norm, private, *blocks)
     return Sums(total[:d, :d] * step**2, total[:d, d] * step, float(total[d, d]))
 
 
 def row_sums(X: Any, norm: float, private: bool) -> tuple[Array, float]:
-    """Scale each row down to `norm`, and return the sum of the rows and their number, on a lattice as above."""
-    if private:
-        step = entry_step(norm)
-        total = exact_sum(lambda rows: _sums(_in_steps(rows, None, norm, step)), X, n_blocks=PRODUCT_BLOCKS)
-        return total[:-1] * step, float(total[-1])
-    total = sum_over_rows(lambda rows: _sums(clip_rows(rows, norm).array), X)
-    return total[:-1], float(total[-1])
+    """Scale each row down to `norm`, and return the sum of the rows and their number."""
+    total, step = _clipped_total(_sums, X, None, norm, private, BLOCK_ROWS, PRODUCT_BLOCKS)
+    return total[:-1] * step, float(total[-1])
+
+
+def _clipped_total(
+    sums_of: Any, X: Any, centre: Array | None, norm: float, private: bool, block_rows: int, n_blocks: int
+) -> tuple[Array, float]:
+    """Return sums over centred and clipped rows in steps of a lattice, and the step."""
+    step = entry_step(norm) if private else 1.0
+
+    def statistic(rows: Any) -> NDArray:
+        return sums_of(
+            _in_steps(rows, centre, norm, step) if private else clip_rows(_centred(rows, centre), norm).array
+        )
+
+    if not private:
+        return sum_over_rows(statistic, X, block_rows=block_rows), step
+    # Entries are rounded towards zero to a lattice, so that no norm grows and sums are exact for any number and order
+    # of the rows.
+    return exact_sum(statistic, X, block_rows=block_rows, n_blocks=n_blocks), step
 
 
 def _centred(rows: Any, centre: Array | None) -> Any:
@@ -158,14 +161,9 @@ def norm_of_moments(parameters: Checked) -> float:
     return parameters.centered_norm
 
 
-@dataclass(frozen=True, eq=False)
-class Variances:
-    """Variances along the components, from released numbers."""
-
-    energies: Array
-    explained: Array
-    ratio: Array
-    noise: float
+def within_ball(vector: Array, norm: float) -> Array:
+    """Scale a vector down to a norm."""
+    return vector * (norm / max(float(np.linalg.norm(vector)), norm))
 
 
 def postprocess_components(components: Array) -> Array:
@@ -175,38 +173,31 @@ def postprocess_components(components: Array) -> Array:
     return components * signs[:, None]
 
 
-def postprocess_variances(energies: Array, rest: float, count: float, n_features: int) -> Variances:
-    """Convert noisy sums of squares, along the components and orthogonal to them, to decreasing variances."""
+def postprocess_variances(energies: Array, rest: float, count: float, n_features: int) -> dict[str, Any]:
+    """Return the attributes about variances, which decrease, for noisy sums of squares along components and beside."""
     k = len(energies)
     falling = np.maximum(energies, 0.0)
     if np.any(falling[1:] > falling[:-1]):
         falling = isotonic_regression(falling, increasing=False)
     rest = max(rest, 0.0) if k < n_features else 0.0
     total = falling.sum() + rest
-    ratio = falling / total if total > 0 else np.zeros(k)
-    noise = rest / count / (n_features - k) if k < n_features else 0.0
-    return Variances(falling, falling / count, ratio, noise)
+    return {
+        "explained_variance_": falling / count,
+        "explained_variance_ratio_": falling / total if total > 0 else np.zeros(k),
+        "singular_values_": np.sqrt(falling),
+        "noise_variance_": rest / count / (n_features - k) if k < n_features else 0.0,
+    }
 
 
-def fitted_components(
-    components: Array, mean: Array, parameters: Checked, variances: Variances | None
-) -> dict[str, Any]:
+def fitted_components(components: Array, mean: Array, parameters: Checked, variances: dict[str, Any]) -> dict[str, Any]:
     """Return the fitted attributes. Without released variances, those that need variances are missing."""
-    fitted = {
+    return variances | {
         "components_": components,
         "mean_": mean.copy(),
         "n_components_": len(components),
         "_whiten": parameters.whiten,
         "_least_deviation": LEAST_DEVIATION * parameters.data_norm,
     }
-    if variances is not None:
-        fitted |= {
-            "explained_variance_": variances.explained,
-            "explained_variance_ratio_": variances.ratio,
-            "singular_values_": np.sqrt(variances.energies),
-            "noise_variance_": variances.noise,
-        }
-    return fitted
 
 
 def _knows_variances(model: Any) -> bool:

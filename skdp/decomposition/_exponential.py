@@ -1,8 +1,7 @@
 r"""Principal components by the exponential mechanism (Chaudhuri, Sarwate and Sinha 2013; Amin and others 2019).
 
-The releases are, one after the other, the mean if it is private, each component, and the variances along the
-components. Each component is drawn by the exponential mechanism on the unit sphere orthogonal to earlier components
-(:mod:`skdp.mechanisms.bingham`).
+The releases are the mean if it is private, each component, drawn from the unit sphere orthogonal to earlier ones
+(:mod:`skdp.mechanisms.bingham`), and the variances along the components.
 """
 
 from __future__ import annotations
@@ -41,6 +40,7 @@ from ._base import (
     public_centre,
     row_sums,
     second_moments,
+    within_ball,
 )
 
 #: Part of the budget that a private mean takes.
@@ -59,12 +59,8 @@ VARIANCE_COUNT_L1 = 0.25
 _MANY = 10**9
 
 MEAN = "sum of the rows and their number"
+COMPONENT = "component {}"
 VARIANCES = "variances along the components"
-
-
-def component_label(i: int) -> str:
-    """Label of the release of component `i`."""
-    return f"component {i + 1}"
 
 
 def number_of_draws(parameters: Checked, n_components: int) -> int:
@@ -143,7 +139,7 @@ def plan(parameters: Checked, n_features: int) -> PrivacyGuarantee:
         add(MEAN, *_mean_mechanism(parameters.data_norm, divided.centre, n_features + 1), centre, Theorem("PCA", 4))
     for i in range(draws):
         draw = BinghamMechanism(divided.epsilon, norm**2)
-        add(component_label(i), draw, BoundedRangeEvent(divided.epsilon), component, Theorem("PCA", 1))
+        add(COMPONENT.format(i + 1), draw, BoundedRangeEvent(divided.epsilon), component, Theorem("PCA", 1))
     if variances > 0:
         size = k + (k < n_features) + (weight_of_count(parameters, divided.variances[1]) > 0)
         add(VARIANCES, *_variance_mechanism(parameters, divided.variances, size), variances, Theorem("PCA", 3))
@@ -184,17 +180,13 @@ def _variance_mechanism(parameters: Checked, portion: Portion, size: int) -> tup
 def postprocess_mean(released: Array, norm: float) -> tuple[Array, float]:
     """Return the mean, within the ball that contains all rows, and the number of records, at least 1."""
     count = max(float(released[-1]) / (CENTRE_COUNT * norm), 1.0)
-    mean = released[:-1] / count
-    length = float(np.linalg.norm(mean))
-    return (mean if length <= norm else mean * (norm / length)), count
+    return within_ball(released[:-1] / count, norm), count
 
 
-def release_mean(
-    session: ReleaseSession, mechanism: Mechanism, X: Array, norm: float, private: bool
-) -> tuple[Array, float]:
+def release_mean(session: ReleaseSession, X: Array, norm: float, private: bool) -> tuple[Array, float]:
     """Release the sum of the rows, scaled down to `norm`, and their number, and return the mean and the number."""
     total, rows = row_sums(X, norm, private)
-    value = within_reach(mechanism, np.append(total, CENTRE_COUNT * norm * rows))
+    value = within_reach(session.mechanism(MEAN), np.append(total, CENTRE_COUNT * norm * rows))
     return postprocess_mean(session.release(MEAN, value), norm)
 
 
@@ -220,7 +212,7 @@ def release_components(session: ReleaseSession, gram: Array, draws: int, n_compo
     for i in range(n_components):
         if i < draws:
             value = gram if private else np.linalg.eigh(gram)[1][:, -1]
-            direction = session.release(component_label(i), value)
+            direction = session.release(COMPONENT.format(i + 1), value)
         else:
             # One dimension is left.
             direction = np.ones(1)
@@ -231,9 +223,7 @@ def release_components(session: ReleaseSession, gram: Array, draws: int, n_compo
     return postprocess_components(components)
 
 
-def release_variances(
-    session: ReleaseSession, mechanism: Mechanism, gram: Array, components: Array, count: float, weight: float
-) -> Array:
+def release_variances(session: ReleaseSession, gram: Array, components: Array, count: float, weight: float) -> Array:
     """Release the energies along the components, the remaining energy, and the number of records if it has a weight."""
     energies = ((components @ gram) * components).sum(axis=1)
     values = [energies]
@@ -241,7 +231,7 @@ def release_variances(
         values.append(np.array([np.trace(gram) - energies.sum()]))
     if weight:
         values.append(np.array([weight * count]))
-    return session.release(VARIANCES, within_reach(mechanism, np.concatenate(values)))
+    return session.release(VARIANCES, within_reach(session.mechanism(VARIANCES), np.concatenate(values)))
 
 
 class ExpMechPCA(PrivatePCA):
@@ -400,16 +390,16 @@ def fit_exponential(session: ReleaseSession, X: Array, parameters: Checked) -> d
     k = number_of_components(parameters, n_features)
     centre, count = public_centre(parameters, n_features), parameters.expected_n
     if parameters.center == "private":
-        centre, estimated = release_mean(session, session.mechanism(MEAN), X, parameters.data_norm, private)
+        centre, estimated = release_mean(session, X, parameters.data_norm, private)
         count = estimated if count is None else count
 
     sums = second_moments(X, centre, norm_of_moments(parameters), private)
     components = release_components(session, sums.gram, number_of_draws(parameters, k), k, private)
-    variances = None
+    variances = {}
     if parameters.variance_share:
-        mechanism = session.mechanism(VARIANCES)
-        weight = weight_of_count(parameters, parameters.delta if isinstance(mechanism, GaussianMechanism) else 0.0)
-        released = release_variances(session, mechanism, sums.gram, components, sums.count, weight)
+        gaussian = isinstance(session.mechanism(VARIANCES), GaussianMechanism)
+        weight = weight_of_count(parameters, parameters.delta if gaussian else 0.0)
+        released = release_variances(session, sums.gram, components, sums.count, weight)
         if count is None:
             count = max(float(released[-1]) / weight, 1.0)
         rest = float(released[k]) if k < n_features else 0.0

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..accounting import PrivacyCost, PrivacyEvent, PureEvent
+from ..accounting import PrivacyCost
 from ..checks.params import Checked, OneOf, Rules
-from ..mechanisms import Mechanism, NoNoise, l2_mechanism, within_reach
+from ..mechanisms import l2_mechanism, within_reach
 from ..release.estimator import Records, Shape
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import centred_moments_l2, pack_symmetric, row_sum_l2, unpack_symmetric
@@ -28,6 +28,7 @@ from ._base import (
     postprocess_variances,
     public_centre,
     second_moments,
+    within_ball,
 )
 from ._exponential import CENTRE_COUNT, CENTRE_SHARE, MEAN, VARIANCE_SHARE, fit_exponential, fixed_cost, release_mean
 from ._exponential import plan as exponential_plan
@@ -63,24 +64,19 @@ def plan(parameters: Checked, n_features: int) -> PrivacyGuarantee:
     sum_weight, count_weight = weights_of(parameters)
     size = n_features * (n_features + 1) // 2 + (sum_weight > 0) * n_features + (count_weight > 0)
     moments = centred_moments_l2(norm_of_moments(parameters), sum_weight, count_weight)
-    queries = [(MOMENTS, moments, size, 1.0, Theorem("PCA", 5))]
+    # Labels, sensitivities, lengths, shares of the budget, and theorems.
+    queries = [(MOMENTS, moments, size, 1.0, 5)]
     if parameters.center == "private" and parameters.centered_norm is not None:
-        norm = parameters.data_norm
-        mean = row_sum_l2(norm, CENTRE_COUNT * norm)
-        queries = [
-            (MEAN, mean, n_features + 1, CENTRE_SHARE, Theorem("PCA", 4)),
-            (MOMENTS, moments, size, 1 - CENTRE_SHARE, Theorem("PCA", 5)),
-        ]
-    releases: list[Release] = []
-    events: list[PrivacyEvent] = []
-    for label, sensitivity, length, share, theorem in queries:
-        mechanism: Mechanism = NoNoise(sensitivity)
-        event: PrivacyEvent = PureEvent(math.inf)
-        if parameters.private:
-            mechanism, event = l2_mechanism(parameters.epsilon, parameters.delta, share, sensitivity, length)
-        releases.append(Release(label, mechanism, share, theorem))
-        events.append(event)
-    return PrivacyGuarantee(parameters.epsilon, parameters.delta, tuple(events), tuple(releases))
+        mean = row_sum_l2(parameters.data_norm, CENTRE_COUNT * parameters.data_norm)
+        queries = [(MEAN, mean, n_features + 1, CENTRE_SHARE, 4), (MOMENTS, moments, size, 1 - CENTRE_SHARE, 5)]
+    epsilon, delta = parameters.epsilon, parameters.delta
+    made = [l2_mechanism(epsilon, delta, share, sensitivity, length) for _, sensitivity, length, share, _ in queries]
+    mechanisms, events = zip(*made, strict=True)
+    releases = [
+        Release(label, mechanism, share, Theorem("PCA", theorem))
+        for (label, _, _, share, theorem), mechanism in zip(queries, mechanisms, strict=True)
+    ]
+    return PrivacyGuarantee(epsilon, delta, events, tuple(releases))
 
 
 def pack(sums: Sums, sum_weight: float, count_weight: float) -> Array:
@@ -107,8 +103,7 @@ def unpack(released: Array, n_features: int, sum_weight: float, count_weight: fl
 
 def postprocess_moments(sums: Sums, norm: float) -> tuple[Array, Array]:
     """Return the mean, within the ball that contains all rows, and the second moments about it."""
-    mean = sums.total / sums.count
-    mean *= norm / max(float(np.linalg.norm(mean)), norm)
+    mean = within_ball(sums.total / sums.count, norm)
     return mean, sums.gram - sums.count * np.outer(mean, mean)
 
 
@@ -276,7 +271,7 @@ def fit_matrix(session: ReleaseSession, X: Array, parameters: Checked) -> dict[s
         # An approximate number would be enough for variances, but not for the mean.
         count = None
         if parameters.centered_norm is not None:
-            centre, count = release_mean(session, session.mechanism(MEAN), X, parameters.data_norm, parameters.private)
+            centre, count = release_mean(session, X, parameters.data_norm, parameters.private)
     sums = second_moments(X, centre, norm, parameters.private)
     value = within_reach(session.mechanism(MOMENTS), pack(sums, *weights))
     released = unpack(session.release(MOMENTS, value), n_features, *weights, count)

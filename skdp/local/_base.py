@@ -104,16 +104,15 @@ class LocalMixin(DPEstimatorMixin):
         epsilon, release = check_epsilon(self.epsilon), Release(REPORTS, mechanism, 1.0, Theorem("Local privacy", 1))
         return PrivacyGuarantee(epsilon, 0.0, (PureEvent(epsilon),), (release,), relation=Relation.REPLACE_RECORD)
 
-    def _draw_reports(self, mechanism: LocalMechanism, codes: Integers, label: str) -> NDArray:
-        """Charge the accountant, and draw the report of each row."""
-        session = ReleaseSession(
+    def _session(self, mechanism: LocalMechanism, label: str) -> ReleaseSession:
+        """Charge the accountant for one report of each row."""
+        return ReleaseSession(
             self._guarantee(mechanism),
             accountant=check_accountant(self.accountant),
             source=NoiseSource(self.random_state),
             estimator=type(self).__name__,
             label=label,
         )
-        return session.release(REPORTS, codes)
 
     def _fixed_cost(self) -> PrivacyCost:
         epsilon = check_epsilon(self.epsilon)
@@ -188,7 +187,8 @@ class LocalTransformer(LocalMixin, TransformerMixin, BaseEstimator):
         """
         X = self._rows(X, reset=False)
         mechanism = self._mechanism(X.shape[1])
-        return self._reports(self._draw_reports(mechanism, self._codes(X), "transform"), mechanism)
+        session = self._session(mechanism, "transform")
+        return self._reports(session.release(REPORTS, self._codes(X)), mechanism)
 
     @property
     def privacy_(self) -> PrivacyGuarantee:

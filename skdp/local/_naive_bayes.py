@@ -28,7 +28,7 @@ from ..solvers.tables import (
     table_information,
     table_probabilities,
 )
-from ._base import Array, Integers, LocalMixin, mechanism_for
+from ._base import REPORTS, Array, Integers, LocalMixin, mechanism_for
 
 
 def best_channel(epsilon: Any, n_categories: int) -> CategoryChannel:
@@ -331,7 +331,8 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LocalMixin, BaseE
         check_priors(self.priors, len(classes))
         columns = parameters.columns.resolve(X.shape[1], self._names())
         mechanism = tables_mechanism(parameters.epsilon, columns, len(classes), self.n_reported)
-        reports = self._draw_reports(mechanism, pair_codes(X, codes, columns), label)
+        session = self._session(mechanism, label)
+        reports = session.release(REPORTS, pair_codes(X, codes, columns))
         return reports.astype(np.int64, copy=False), classes, columns
 
     def _rows(self, X: Any, y: Any, classes: NDArray, reset: bool) -> tuple[NDArray, Integers]:

@@ -206,7 +206,7 @@ class UnaryEncoder(CategoryTransformer):
         return UnaryChannel(epsilon, n_categories, self._checked().kind == "optimized")
 
     def encode(self, X: Any) -> NDArray[np.int8]:
-        """Return the bits without noise, to which the owner of a row can apply a model of reports. They are not private.
+        """Return the bits without noise, which are not private.
 
         Parameters
         ----------
@@ -216,7 +216,8 @@ class UnaryEncoder(CategoryTransformer):
         Returns
         -------
         bits : ndarray of int8, of shape (n_samples, n_features_out)
-            A single 1 for each column, and no 1 for a value in no category.
+            A single 1 for each column, and no 1 for a value in no category. The owners of rows can apply a model that
+            was fitted to reports to them.
         """
         X = self._rows(X, reset=False)
         sizes = [column.size for column in self._categories(X.shape[1])]

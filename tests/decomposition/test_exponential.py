@@ -133,13 +133,13 @@ def test_deflation_is_the_restriction_to_what_is_left():
 
 def test_postprocessing_of_variances():
     found = postprocess_variances(np.array([4.0, 5.0, -1.0]), 2.0, 10.0, 5)
-    np.testing.assert_allclose(found.energies, [4.5, 4.5, 0.0])
-    np.testing.assert_allclose(found.explained, [0.45, 0.45, 0.0])
-    np.testing.assert_allclose(found.ratio, [4.5 / 11, 4.5 / 11, 0])
-    assert found.noise == 0.1
+    np.testing.assert_allclose(found["singular_values_"] ** 2, [4.5, 4.5, 0.0])
+    np.testing.assert_allclose(found["explained_variance_"], [0.45, 0.45, 0.0])
+    np.testing.assert_allclose(found["explained_variance_ratio_"], [4.5 / 11, 4.5 / 11, 0])
+    assert found["noise_variance_"] == 0.1
     empty = postprocess_variances(np.array([-1.0, -2.0]), -3.0, 1.0, 3)
-    np.testing.assert_array_equal(empty.ratio, 0)
-    assert empty.noise == 0
+    np.testing.assert_array_equal(empty["explained_variance_ratio_"], 0)
+    assert empty["noise_variance_"] == 0
     np.testing.assert_array_equal(
         postprocess_components(np.array([[0.6, -0.8], [0.8, 0.6]])), [[-0.6, 0.8], [0.8, 0.6]]
     )
