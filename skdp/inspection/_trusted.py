@@ -66,8 +66,7 @@ _TYPES: dict[str, str] = {
     "skdp.synthetic._noisy_histogram": "NoisyHistogram",
     "skdp.tree._greedy_tree": "DPGreedyTree Splits",
     "skdp.tree._outcomes": "Targets",
-    "skdp.tree._random_regressor": "DPRandomTreeRegressor",
-    "skdp.tree._random_tree": "DPRandomTree",
+    "skdp.tree._random_trees": "DPRandomTree DPRandomTreeRegressor",
     "skdp.tree._structure": "Forest",
 }
 

@@ -29,7 +29,7 @@ from ..release.estimator import PrivateEstimator, Records, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.columns import COLUMN_RULES, Columns, check_columns
 from ._base import MOST_CATEGORIES, TreeModel
-from ._outcomes import Labels, Outcome, Targets
+from ._outcomes import Labels, Outcome, Router, Targets
 from ._plans import (
     COUNTS,
     CUTS,
@@ -61,7 +61,7 @@ from ._smoothing import (
     scores,
     totals_of,
 )
-from ._structure import ROUTED, Forest, FoundLeaves, grow
+from ._structure import ROUTED, Forest, grow, stored_leaves
 
 Array = NDArray[np.float64]
 
@@ -152,6 +152,10 @@ class RandomTrees(TreeModel, PrivateEstimator):
         "structure_seed": Integer(0),
     }
 
+    _counts_outside = ("entries",)
+    _takes_parts = True
+    _released = frozenset({"structure_", "leaf_counts_", "tree_weights_", "intercept_", "_decreases"})
+
     tree_weights_: Array
     _decreases: Array
 
@@ -195,11 +199,11 @@ class RandomTrees(TreeModel, PrivateEstimator):
         forest = grow(columns, n_seen, trees.depth, stream, warps)
         reachable = forest.reachable()
         counter = trees.mechanisms[COUNTS]
-        routes: Any = forest
+        route: Router = forest.router(many_rows(X))
         if in_memory(X) and forest.n_trees * forest.leaf_type.itemsize <= X.shape[1] * X.itemsize:
             # The leaves are found once. They take no more memory than the rows.
-            X, routes = forest.leaves_of(X), FoundLeaves(forest.n_trees, forest.n_leaves)
-        released = session.release(COUNTS, outcome.sums(counter, routes, X, y))
+            X, route = forest.leaves_of(X), stored_leaves
+        released = session.release(COUNTS, outcome.sums(counter, forest, X, y, route))
         counts = released[: reachable.size * n_classes].reshape(*reachable.shape, n_classes) * reachable[:, :, None]
         names = records.shape.names
         _warn_of_counts(
@@ -219,8 +223,6 @@ class RandomTrees(TreeModel, PrivateEstimator):
         weights = step.first_weights(sum(n_seen) / n_features)
         if SCALE in trees.mechanisms:
             base, table = log_odds(np.log(prior)), node_scores(distributions, inner, prior)
-            route = routes.router(many_rows(X))
-
             losses = outcome.losses(prior, most)
 
             def looked_up(rows: NDArray) -> Iterator[Array]:

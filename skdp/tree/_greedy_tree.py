@@ -285,9 +285,8 @@ def make_plan(parameters: Checked, n_classes: int) -> PrivacyGuarantee:
 class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
     r"""Differentially private decision tree for interpretation.
 
-    A single tree. The exponential mechanism chooses its splits among public candidates, level by level, and its leaves
-    have noisy class counts. The fit takes one pass over the data for each level and one more, in blocks of rows. Use
-    this tree to read it. `DPRandomTree` is more accurate.
+    The exponential mechanism chooses the splits of a single tree among public candidates, level by level, and its
+    leaves have noisy class counts. Use this tree to read it. `DPRandomTree` is more accurate.
 
     Parameters
     ----------
@@ -348,8 +347,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
     privacy_ : PrivacyGuarantee
         Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     feature_importances_ : ndarray of shape (n_features,)
-        Decreases of Gini's impurity by the splits of each column, computed from released counts and divided by their
-        sum.
+        Decreases of Gini's impurity by the splits of each column, from released counts, divided by their sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -363,12 +361,11 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
     Notes
     -----
     **Privacy.** The nodes of a level hold disjoint records. Therefore one record changes the scores in one of them, by
-    at most 2 (``"gini"``) or 1 (``"max"``), and all in one direction (:ref:`trees, theorem 4 <trees-theorem-4>`), which
-    allows an exponent twice as large as in the paper. With a positive `delta`, splits are chosen by the exponential
-    mechanism, whose bounded range composes under Gaussian DP (:ref:`theorem 5 <trees-theorem-5>`). With ``delta=0``,
-    they are chosen by permute-and-flip. A record adds 1 to one leaf count (:ref:`theorem 1 <trees-theorem-1>`). The
-    rest is post-processing. The guarantee covers neither an error for values that are not finite nor the time that
-    `fit` takes.
+    at most 2 (``"gini"``) or 1 (``"max"``), and all in one direction (:ref:`trees, theorem 4 <trees-theorem-4>`). With
+    a positive `delta`, splits are chosen by the exponential mechanism, whose bounded range composes under Gaussian DP
+    (:ref:`theorem 5 <trees-theorem-5>`). With ``delta=0``, they are chosen by permute-and-flip. A record adds 1 to one
+    leaf count (:ref:`theorem 1 <trees-theorem-1>`). The rest is post-processing. The guarantee covers neither an error
+    for values that are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -472,10 +469,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
 
     @property
     def feature_importances_(self) -> Array:
-        """Decreases of Gini's impurity by the splits of each column, divided by their sum, of shape (n_features,).
-
-        They are computed from the released leaf counts.
-        """
+        """Decreases of Gini's impurity by the splits of each column, divided by their sum, of shape (n_features,)."""
         check_is_fitted(self, "privacy_")
         return self._importances(gini_decreases(self.structure_, self.leaf_counts_[0], self._n_columns))
 

@@ -1,6 +1,4 @@
-"""The outcomes that leaves count, their sensitivity and their mechanisms.
-
-Leaves count labels of records, or shares of two ends for targets.
+"""The outcomes that leaves count, their sensitivity and their mechanisms: labels, or shares of two ends for targets.
 
 In both cases, each leaf has the numbers of two or more classes. For targets, let :math:`v` be the target mapped from
 its bounds to [0, 1]. A record is a share :math:`1 - v` of one class and a share :math:`v` of another. The number of
@@ -11,11 +9,10 @@ difference.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +38,12 @@ from ..sensitivity import sum_over_rows
 from ..solvers.regularised import Scaling
 from ..solvers.target_range import Located
 from ._smoothing import brier_losses, class_prior, squared_losses
-from ._structure import ROUTED
+from ._structure import ROUTED, Forest
 
 Array = NDArray[np.float64]
+
+#: Finds the leaf of each row of a block, tree by tree.
+Router = Callable[[NDArray], Iterable[NDArray[np.intp]]]
 
 #: Shares are multiples of this.
 SHARE_STEP = 2.0**-20
@@ -52,18 +52,6 @@ _LEAST_DISPERSION = 2.0**-26
 
 #: Squared errors are clipped at so many times the variance of targets.
 _LARGEST_LOSS = 9.0
-
-
-class Structure(Protocol):
-    """Trees without the numbers in their leaves."""
-
-    @property
-    def n_trees(self) -> int: ...
-
-    @property
-    def n_leaves(self) -> int: ...
-
-    def router(self, n_rows: int) -> Callable[[NDArray], Iterable[NDArray[np.intp]]]: ...
 
 
 def leaf_counts_l1(n_trees: int) -> float:
@@ -101,10 +89,12 @@ def count_mechanism(
     return DiscreteLaplaceMechanism(epsilon_of_release, leaf_counts_l1(n_trees), size), PureEvent(epsilon_of_release)
 
 
-def leaf_counts(structure: Structure, X: NDArray, codes: NDArray[np.intp], n_classes: int) -> Array:
+def leaf_counts(
+    structure: Any, X: NDArray, codes: NDArray[np.intp], n_classes: int, route: Router | None = None
+) -> Array:
     """Count classes in the leaves of all trees, of shape (n_trees, n_leaves, n_classes)."""
-    shape = structure.n_trees, structure.n_leaves, n_classes
-    route, size = structure.router(many_rows(X)), structure.n_leaves * n_classes
+    # With a `route`, the rows are what it finds leaves of.
+    route, size = route or structure.router(many_rows(X)), structure.n_leaves * n_classes
 
     def block(rows: NDArray, classes: NDArray) -> NDArray:
         out = np.empty((structure.n_trees, size), dtype=np.intp)
@@ -115,7 +105,8 @@ def leaf_counts(structure: Structure, X: NDArray, codes: NDArray[np.intp], n_cla
             counts[:] = np.bincount(cells, minlength=size)[:size]
         return out
 
-    return sum_over_rows(block, X, codes, block_rows=ROUTED).reshape(shape).astype(np.float64)
+    counts = sum_over_rows(block, X, codes, block_rows=ROUTED).astype(np.float64)
+    return counts.reshape(structure.n_trees, structure.n_leaves, n_classes)
 
 
 def spread_weight(n_trees: int, norm: str) -> float:
@@ -141,62 +132,22 @@ def leaf_shares_l1(n_trees: int) -> float:
     return n_trees + spread_weight(n_trees, "L1") / 4
 
 
-class Outcome(ABC):
-    """The public definition of the numbers in leaves, and the mechanism of their release."""
+@dataclass(frozen=True)
+class Labels:
+    """The public definition of the numbers in leaves, and the mechanism of their release: each label counts as 1."""
 
-    #: The theorem of the user guide about the numbers in leaves.
-    theorem: ClassVar[int]
     n_classes: int
+    #: Name of the first release, before the trees.
+    first: ClassVar[str] = "class counts"
+    #: The theorem of the user guide about the numbers in leaves.
+    theorem: ClassVar[int] = 1
     #: Whether labels are counted. Noise in a mean is an error, but noise in odds may keep their order.
     of_labels: ClassVar[bool] = True
     #: The smallest value that `difference` returns.
     least_difference: ClassVar[float] = 1.0
 
-    @abstractmethod
     def encoded(self, X: NDArray, y: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Return the counted rows, the outcomes of these rows, and the outcomes of all records."""
-
-    @abstractmethod
-    def mechanism(
-        self, epsilon: float, delta: float, share: float, n_trees: int, n_leaves: int
-    ) -> tuple[Mechanism, PrivacyEvent]:
-        """Return the mechanism for the sums in all leaves."""
-
-    @abstractmethod
-    def sums(self, mechanism: Mechanism, structure: Structure, X: NDArray, y: NDArray) -> Array:
-        """Return the sums in all leaves, and the other numbers of the same release."""
-
-    @abstractmethod
-    def losses(self, prior: Array, dispersion: float) -> Callable[[Array, NDArray], Array]:
-        """Return a function that maps probabilities, classes first, and outcomes to losses in [0, 1]."""
-
-    def difference(self, prior: Array, dispersion: float, n_weights: int) -> float:
-        """Return the difference of outcomes and probabilities up to which gradients are not scaled down."""
-        return 1.0
-
-    @abstractmethod
-    def prior(self, totals: Array, noise: float) -> Array:
-        """Return the shares of classes from their noisy totals."""
-
-    def dispersion(
-        self, rest: Array, mechanism: Mechanism, n_trees: int, totals: Array, spread: float
-    ) -> tuple[float, float]:
-        """Return the ratio of the variance of outcomes to that of labels with their mean, and an upper bound."""
-        # `rest` was released with the sums in leaves by `mechanism`. `totals` are sums over all records, with noise of
-        # standard deviation `spread`.
-        return 1.0, 1.0
-
-
-@dataclass(frozen=True)
-class Labels(Outcome):
-    """Each label counts as 1."""
-
-    n_classes: int
-    #: Name of the first release, before the trees.
-    first: ClassVar[str] = "class counts"
-    theorem: ClassVar[int] = 1
-
-    def encoded(self, X: NDArray, y: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         known = known_labels(y)
         if not isinstance(known, PartedArray) and known.all():
             return X, y, y
@@ -205,6 +156,7 @@ class Labels(Outcome):
     def mechanism(
         self, epsilon: float, delta: float, share: float, n_trees: int, n_leaves: int
     ) -> tuple[Mechanism, PrivacyEvent]:
+        """Return the mechanism for the sums in all leaves."""
         return count_mechanism(epsilon, delta, share, n_trees, n_trees * n_leaves * self.n_classes)
 
     def first_totals(self, session: ReleaseSession, y: NDArray) -> tuple[Array, float]:
@@ -219,19 +171,34 @@ class Labels(Outcome):
         warn_of_labels((float(released[:-1].sum()), variance * self.n_classes), (float(released[-1]), variance))
         return released[:-1], math.sqrt(variance)
 
-    def sums(self, mechanism: Mechanism, structure: Structure, X: NDArray, y: NDArray) -> Array:
-        return leaf_counts(structure, X, y, self.n_classes).ravel()
+    def sums(self, mechanism: Mechanism, forest: Forest, X: NDArray, y: NDArray, route: Router | None = None) -> Array:
+        """Return the sums in all leaves, and the other numbers of the same release."""
+        return leaf_counts(forest, X, y, self.n_classes, route).ravel()
 
     def losses(self, prior: Array, dispersion: float) -> Callable[[Array, NDArray], Array]:
+        """Return a function that maps probabilities, classes first, and outcomes to losses in [0, 1]."""
         return brier_losses
 
+    def difference(self, prior: Array, dispersion: float, n_weights: int) -> float:
+        """Return the difference of outcomes and probabilities up to which gradients are not scaled down."""
+        return 1.0
+
     def prior(self, totals: Array, noise: float) -> Array:
+        """Return the shares of classes from their noisy totals."""
         return class_prior(totals, noise)
+
+    def dispersion(
+        self, extra: Array, mechanism: Mechanism, n_trees: int, totals: Array, spread: float
+    ) -> tuple[float, float]:
+        """Return the ratio of the variance of outcomes to that of labels with their mean, and an upper bound."""
+        # `extra` was released with the sums in leaves by `mechanism`. `totals` are sums over all records, with noise of
+        # standard deviation `spread`.
+        return 1.0, 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Targets(Outcome):
-    """Each target within public bounds counts as shares of the two ends."""
+class Targets:
+    """The same definition for targets: each target within public bounds counts as shares of the two ends."""
 
     scaling: Scaling
     n_classes: int = 2
@@ -256,9 +223,7 @@ class Targets(Outcome):
         self, epsilon: float, delta: float, share: float, n_trees: int, n_leaves: int
     ) -> tuple[Mechanism, PrivacyEvent]:
         size = 2 * n_trees * n_leaves + 1
-        if epsilon == math.inf:
-            return NoNoise(leaf_shares_l2(n_trees)), PureEvent(epsilon)
-        if delta > 0:
+        if delta > 0 or epsilon == math.inf:
             return l2_mechanism(epsilon, delta, share, leaf_shares_l2(n_trees), size)
         epsilon_of_release = pure_share(epsilon, share)
         return l1_mechanism(epsilon_of_release, leaf_shares_l1(n_trees), size), PureEvent(epsilon_of_release)
@@ -269,11 +234,11 @@ class Targets(Outcome):
         totals = located.count * np.array([1 - share, share])
         return Targets(located.targets), (totals, located.count * float(located.deviation[0]) / math.sqrt(2))
 
-    def sums(self, mechanism: Mechanism, structure: Structure, X: NDArray, y: NDArray) -> Array:
-        route, size = structure.router(many_rows(X)), structure.n_leaves
+    def sums(self, mechanism: Mechanism, forest: Forest, X: NDArray, y: NDArray, route: Router | None = None) -> Array:
+        route, size = route or forest.router(many_rows(X)), forest.n_leaves
 
         def block(rows: NDArray, shares: Array) -> Array:
-            out = np.empty((structure.n_trees, 2 * size + 1))
+            out = np.empty((forest.n_trees, 2 * size + 1))
             # It is rounded down, because the theorem covers this case only.
             out[:, -1] = np.floor(shares * (1 - shares) / SHARE_STEP).sum()
             for sums_of_tree, leaves in zip(out, route(rows), strict=True):
@@ -284,7 +249,7 @@ class Targets(Outcome):
 
         # All terms are integers, so that sums are exact.
         sums = sum_over_rows(block, X, y, block_rows=ROUTED) * SHARE_STEP
-        spread = spread_weight(structure.n_trees, mechanism.norm) * sums[0, -1]
+        spread = spread_weight(forest.n_trees, mechanism.norm) * sums[0, -1]
         return within_reach(mechanism, np.append(sums[:, :-1].ravel(), spread))
 
     def losses(self, prior: Array, dispersion: float) -> Callable[[Array, NDArray], Array]:
@@ -306,13 +271,16 @@ class Targets(Outcome):
         return np.array([1 - share, share])
 
     def dispersion(
-        self, rest: Array, mechanism: Mechanism, n_trees: int, totals: Array, spread: float
+        self, extra: Array, mechanism: Mechanism, n_trees: int, totals: Array, spread: float
     ) -> tuple[float, float]:
         # If v has mean q and n values, the sum of v(1 - v) is n(q(1 - q) - variance).
         weight = spread_weight(n_trees, mechanism.norm)
         count, q = max(float(totals.sum()), 1.0), self.prior(totals, spread)[1]
         largest = count * q * (1 - q)
-        ratio = 1 - float(rest[0]) / weight / largest
+        ratio = 1 - float(extra[0]) / weight / largest
         margin = (math.sqrt(coordinate_variance(mechanism)) / weight + spread) / largest
         ratio, bound = np.clip([ratio, ratio + margin], _LEAST_DISPERSION, 1.0)
         return float(ratio), float(bound)
+
+
+Outcome = Labels | Targets

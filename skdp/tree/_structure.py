@@ -148,16 +148,9 @@ def walk_down(
     return node
 
 
-@dataclass(frozen=True, eq=False)
-class FoundLeaves:
-    """Take the place of a forest where its leaves were found before, and are given in place of rows."""
-
-    n_trees: int
-    n_leaves: int
-
-    def router(self, n_rows: int) -> Callable[[NDArray], Iterator[NDArray[np.intp]]]:
-        """Return a function that yields the leaves of a block, as `Forest.router` does."""
-        return lambda leaves: (of_tree.astype(np.intp) for of_tree in leaves.T)
+def stored_leaves(leaves: NDArray) -> Iterator[NDArray[np.intp]]:
+    """Yield the leaves of each tree in place of `Routes`, if they were found before and are given in place of rows."""
+    return (leaves_of_tree.astype(np.intp) for leaves_of_tree in leaves.T)
 
 
 class Routes:

@@ -1,0 +1,430 @@
+r"""Forests of random trees with noisy leaves (Jagannathan, Pillaipakkamnatt and Wright 2009), for labels and targets.
+
+A target between its bounds counts as shares of the two ends, and the rest is as for two classes: a fractional logistic
+regression. `_forest` describes the fit, and `_outcomes` the sums in leaves, with their sensitivity.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+from ..release.estimator import LabelsMixin, Shape, TargetsMixin
+from ..solvers.regularised import Scaling
+from ._base import TreeClassifier
+from ._forest import RandomTrees
+from ._outcomes import Labels, Targets
+
+Array = NDArray[np.float64]
+
+
+class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, BaseEstimator):
+    r"""Differentially private forest of random trees with noisy leaf counts.
+
+    The trees are drawn at random from public numbers. The class counts of all their leaves are released with noise, and
+    then the sums for one step towards the weights of the trees. By default, every feature has its own tree. The model
+    is then additive in the features, as naive Bayes is, but its weights correct for shared evidence.
+
+    Parameters
+    ----------
+    n_estimators : int, default=None
+        Number of trees. If None, it is the number of features, and at most 256. There are up to twice as many, and at
+        most 64, if the noise in a count is small. There are fewer, down to 4, if this noise, which grows with the
+        number of trees, would exceed an eighth of `expected_n` (or of a noisy count) over the number of classes.
+    epsilon : float, default=1.0
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise grows with the number of
+        trees. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a value far below
+        one over the expected number of records.
+    bounds : tuple (lower, upper)
+        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column.
+        Values beyond are clipped, without a warning.
+    categorical_features : array-like, default=None
+        Categorical columns, given by positions, names, or a mask. If None, there are none.
+    n_categories : int or array-like of int, default=None
+        Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
+        coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
+        is unknown: `fit` does not count the record in trees that split by this column, and in `predict`, the row stays
+        in the node that splits by it.
+    max_depth : int, default=None
+        Number of splits from root to leaf, from 0 to 16. If None, it follows from `expected_n` (or the noisy count) and
+        the noise. If `n_estimators` is set and `expected_n` is None, it is 5.
+    max_features : int, default=None
+        Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as are needed to use each
+        feature once.
+    expected_n : int, default=None
+        Publicly known, approximate number of records, from which the number of trees and the depth follow. If None, and
+        unless `n_estimators` is set, 4 % of the budget is spent on noisy class counts, which are used instead.
+    thresholds : {"uniform", "quantile"}, default="uniform"
+        How numeric features are split. ``"uniform"`` draws thresholds evenly within the bounds. ``"quantile"`` draws
+        them evenly between cut points, which take a tenth of the budget. Use it if the bounds are far too wide.
+    weights : {"newton", "equal"}, default="newton"
+        Weights of the trees. ``"newton"`` spends 2 % of the budget on a choice between equal weights of several sizes,
+        including 0, and, unless there is too much noise, 22 % on a step from there to better weights. ``"equal"``
+        spends nothing on weights, but counts evidence that many columns repeat, and may be worse than a constant.
+    structure_seed : int, default=0
+        Public seed of the structure of the trees. It does not affect the noise.
+    classes : array-like, default=None
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
+    class_weight : dict or "balanced", default=None
+        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
+        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
+        proportional to noisy counts of the labels, which take 4 % of the budget.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
+    schema : Schema, default=None
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
+        `classes`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+
+    Attributes
+    ----------
+    structure_ : Forest
+        Structure of the trees, a function of public numbers and of released cut points.
+    leaf_counts_ : ndarray of shape (n_trees, n_leaves, n_classes)
+        Noisy counts. 0 in leaves that no record can reach.
+    leaf_proba_ : ndarray of shape (n_trees, n_leaves, n_classes)
+        Class distributions in the leaves, smoothed.
+    inner_proba_ : ndarray of shape (n_trees, n_leaves - 1, n_classes)
+        Class distributions in the other nodes, level by level, for rows with unknown categories.
+    class_prior_ : ndarray of shape (n_classes,)
+        Noisy class frequencies.
+    tree_weights_ : ndarray of shape (n_trees,)
+        Factors of the scores of the trees.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Constants of the classes.
+    classes_ : ndarray of shape (n_classes,)
+        Label set, sorted.
+    class_weight_ : ndarray of shape (n_classes,)
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
+    privacy_ : PrivacyGuarantee
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
+    feature_importances_ : ndarray of shape (n_features,)
+        Mean decreases of Gini's impurity by the splits of each column, computed from the released leaf counts. The part
+        that noise and sampling explain is subtracted, and the result is divided by its sum.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, if X has names that are all strings.
+
+    See Also
+    --------
+    DPRandomTreeRegressor : Regression by the same method.
+    export_text : Export the trees as text.
+
+    Notes
+    -----
+    **Privacy.** The trees depend on public numbers only. One record adds 1 to one count of each of :math:`T` trees. It
+    moves all counts together by :math:`T` in L1 norm, for discrete Laplace noise, and by :math:`\sqrt T` in L2 norm,
+    for Gaussian noise (:ref:`trees, theorem 1 <trees-theorem-1>`). In the step, the curvature and gradient of a record
+    are scaled down together to a public norm (:ref:`theorem 2 <trees-theorem-2>`). The size of the weights and the
+    length of the step are chosen by Brier scores, which one record moves by at most 1, all in one direction
+    (:ref:`theorem 7 <trees-theorem-7>`). Each cut point is drawn by the exponential mechanism (:ref:`theorem 3
+    <trees-theorem-3>`). One record changes one class count by 1. By adaptive composition, the releases that depend on
+    the class counts use the same part of the budget for all counts, although the noise grows with the number of trees
+    (:ref:`theorem 6 <trees-theorem-6>`). The rest is post-processing. A `SchemaMismatchWarning` is raised if hardly any
+    record has a declared label, or a declared code of a categorical column. It is computed from the released counts.
+    The guarantee covers neither an error for values that are not finite nor the time that `fit` takes.
+
+    References
+    ----------
+    .. [1] G. Jagannathan, K. Pillaipakkamnatt and R. N. Wright, "A Practical Differentially Private Random Decision
+       Tree Classifier", ICDM Workshops 2009.
+    .. [2] S. Fletcher and M. Z. Islam, "Decision Tree Classification with Differential Privacy: A Survey", ACM
+       Computing Surveys 52, 2019.
+    .. [3] H. Nori, R. Caruana, Z. Bu, J. H. Shen and J. Kulkarni, "Accuracy, Interpretability, and Differential Privacy
+       via Explainable Boosting", ICML 2021.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skdp.tree import DPRandomTree
+    >>> X, y = load_iris(return_X_y=True)
+    >>> bounds = [4, 2, 1, 0], [8, 5, 7, 3]
+    >>> model = DPRandomTree(epsilon=10.0, delta=1e-5, bounds=bounds, classes=[0, 1, 2], random_state=0)
+    >>> model.fit(X, y).predict_proba(X).shape
+    (150, 3)
+    """
+
+    _released = RandomTrees._released | {"leaf_proba_", "inner_proba_", "class_prior_"}
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int | None = None,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        categorical_features: Any = None,
+        n_categories: Any = None,
+        max_depth: int | None = None,
+        max_features: int | None = None,
+        expected_n: int | None = None,
+        thresholds: str = "uniform",
+        weights: str = "newton",
+        structure_seed: int = 0,
+        classes: Any = None,
+        class_weight: Any = None,
+        max_weight: float | None = None,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categorical_features = categorical_features
+        self.n_categories = n_categories
+        self.max_depth = max_depth
+        self.max_features = max_features
+        self.expected_n = expected_n
+        self.thresholds = thresholds
+        self.weights = weights
+        self.structure_seed = structure_seed
+        self.classes = classes
+        self.class_weight = class_weight
+        self.max_weight = max_weight
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, None, Shape]:
+        # Records with other labels are counted as one more label, and are left out afterwards.
+        X, codes, _, shape = super()._read(X, y, parameters)
+        return X, codes, None, shape
+
+    def _outcome(self, shape: Shape) -> Labels:
+        return Labels(shape.n_classes)
+
+    def _fitted(
+        self, outcome: Any, counts: Array, leaves: Array, inner: Array, prior: Array, intercept: Array
+    ) -> dict[str, Any]:
+        return {
+            "leaf_counts_": counts,
+            "leaf_proba_": leaves,
+            "inner_proba_": inner,
+            "class_prior_": prior,
+            "intercept_": intercept,
+        }
+
+    def _proba(self, X: NDArray) -> Array:
+        return self._probabilities(X, self.leaf_proba_, self.inner_proba_, self.class_prior_, self.intercept_).T
+
+
+class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstimator):
+    r"""Differentially private regression by a forest of random trees with noisy sums in their leaves.
+
+    The trees are drawn at random from public numbers. The numbers of records and the sums of targets of all their
+    leaves are released with noise, and then the sums for one step towards the weights of the trees. By default, every
+    feature has its own tree, and the logarithm of the odds of a prediction between its bounds is additive in the
+    features.
+
+    Parameters
+    ----------
+    n_estimators : int, default=None
+        Number of trees. If None, it is the number of features, and at most 256. There are up to twice as many, and at
+        most 64, if the noise in a count is small. There are fewer, down to 4, if this noise, which grows with the
+        number of trees, would exceed a sixteenth of `expected_n` (or of a noisy count).
+    epsilon : float, default=1.0
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise grows with the number of
+        trees. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a value far below
+        one over the expected number of records.
+    bounds : tuple (lower, upper)
+        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column.
+        Values beyond are clipped, without a warning.
+    bounds_y : tuple (lower, upper)
+        Public bounds of the targets. Targets beyond are clipped, without a warning, and predictions lie within the
+        bounds. The bounds may be generous (see :ref:`regression`).
+    categorical_features : array-like, default=None
+        Categorical columns, given by positions, names, or a mask. If None, there are none.
+    n_categories : int or array-like of int, default=None
+        Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
+        coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
+        is unknown: `fit` does not count the record in trees that split by this column, and in `predict`, the row stays
+        in the node that splits by it.
+    max_depth : int, default=None
+        Number of splits from root to leaf, from 0 to 16. If None, it follows from `expected_n` (or the noisy count) and
+        the noise. If `n_estimators` is set and `expected_n` is None, it is 5.
+    max_features : int, default=None
+        Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as are needed to use each
+        feature once.
+    expected_n : int, default=None
+        Publicly known, approximate number of records, from which the number of trees and the depth follow. If None, the
+        released number of records takes its place.
+    thresholds : {"uniform", "quantile"}, default="uniform"
+        How numeric features are split. ``"uniform"`` draws thresholds evenly within the bounds. ``"quantile"`` draws
+        them evenly between cut points, which take a tenth of the budget. Use it if the bounds are far too wide.
+    weights : {"newton", "equal"}, default="newton"
+        Weights of the trees. ``"newton"`` spends 2 % of the budget on a choice between equal weights of several sizes,
+        including 0, and, unless there is too much noise, 22 % on a step from there to better weights. ``"equal"``
+        spends nothing on weights, but counts evidence that many columns repeat, and may be worse than a constant.
+    structure_seed : int, default=0
+        Public seed of the structure of the trees. It does not affect the noise.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
+    schema : Schema, default=None
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
+        `bounds_y`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+
+    Attributes
+    ----------
+    structure_ : Forest
+        Structure of the trees, a function of public numbers and of released cut points.
+    leaf_counts_ : ndarray of shape (n_trees, n_leaves)
+        Noisy numbers of records. 0 in leaves that no record can reach.
+    leaf_sums_ : ndarray of shape (n_trees, n_leaves)
+        Noisy sums of targets minus the middle of their released range. 0 in leaves that no record can reach.
+    leaf_means_ : ndarray of shape (n_trees, n_leaves)
+        Means of targets in the leaves, shrunk.
+    inner_means_ : ndarray of shape (n_trees, n_leaves - 1)
+        Means in the other nodes, level by level, for rows with unknown categories.
+    mean_ : float
+        Noisy mean of the targets.
+    tree_weights_ : ndarray of shape (n_trees,)
+        Factors of the scores of the trees.
+    intercept_ : float
+        Constant of the log-odds, in addition to those of the mean.
+    privacy_ : PrivacyGuarantee
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
+    feature_importances_ : ndarray of shape (n_features,)
+        Mean decreases of the squared error by the splits of each column, computed from the released leaf sums. The part
+        that noise and sampling explain is subtracted, and the result is divided by its sum.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, if X has names that are all strings.
+
+    See Also
+    --------
+    DPRandomTree : Classification by the same method.
+    skdp.additive.DPAdditiveRegressor : A curve for each column.
+    export_text : Export the trees as text.
+
+    Notes
+    -----
+    **Privacy.** A range of the targets, their mean in it and the number of records are released first
+    (:ref:`regression, theorem 1 <regression-theorem-1>`). A target is clipped to this range and mapped to :math:`v` in
+    [0, 1]. In one leaf of each of :math:`T` trees, its record adds :math:`1 - v` to one sum and :math:`v` to another,
+    and :math:`v(1-v)`, weighted, to one more sum. All sums are released together. One record moves them by at most
+    :math:`\sqrt T` in L2 norm, for Gaussian noise, and by at most :math:`33T/32` in L1 norm, for discrete Laplace noise
+    (:ref:`trees, theorem 9 <trees-theorem-9>`). In the step, the curvature and gradient of a record are scaled down
+    together to a public norm (:ref:`theorem 2 <trees-theorem-2>`). The size of the weights and the length of the step
+    are chosen by squared errors in units of :math:`v`, which one record moves by at most 1, all in one direction
+    (:ref:`theorem 7 <trees-theorem-7>`). Each cut point is drawn by the exponential mechanism (:ref:`theorem 3
+    <trees-theorem-3>`). By adaptive composition, the releases that depend on the noisy number of records use the same
+    part of the budget for all numbers (:ref:`theorem 6 <trees-theorem-6>`). The rest is post-processing. A
+    `SchemaMismatchWarning` is raised if hardly any record has a declared code of a categorical column. It is computed
+    from the released sums. The guarantee covers neither an error for values that are not finite nor the time that `fit`
+    takes.
+
+    References
+    ----------
+    .. [1] G. Jagannathan, K. Pillaipakkamnatt and R. N. Wright, "A Practical Differentially Private Random Decision
+       Tree Classifier", ICDM Workshops 2009.
+    .. [2] L. E. Papke and J. M. Wooldridge, "Econometric Methods for Fractional Response Variables with an Application
+       to 401(k) Plan Participation Rates", Journal of Applied Econometrics 11, 1996.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skdp.tree import DPRandomTreeRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DPRandomTreeRegressor(epsilon=3.0, delta=1e-5, bounds=(-0.2, 0.2), bounds_y=(25, 346), random_state=0)
+    >>> model.fit(X, y).predict(X).shape
+    (442,)
+    """
+
+    _released = RandomTrees._released | {"leaf_sums_", "leaf_means_", "inner_means_", "mean_", "_shares", "_targets"}
+
+    bounds_y: Any
+    intercept_: float
+    _shares: tuple[Array, Array, Array]
+    _targets: Targets
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int | None = None,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        bounds_y: Any = None,
+        categorical_features: Any = None,
+        n_categories: Any = None,
+        max_depth: int | None = None,
+        max_features: int | None = None,
+        expected_n: int | None = None,
+        thresholds: str = "uniform",
+        weights: str = "newton",
+        structure_seed: int = 0,
+        max_weight: float | None = None,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.bounds_y = bounds_y
+        self.categorical_features = categorical_features
+        self.n_categories = n_categories
+        self.max_depth = max_depth
+        self.max_features = max_features
+        self.expected_n = expected_n
+        self.thresholds = thresholds
+        self.weights = weights
+        self.structure_seed = structure_seed
+        self.max_weight = max_weight
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _outcome(self, shape: Shape) -> Targets:
+        return Targets(Scaling.of_target(self._declared("bounds_y"), True))
+
+    def _fitted(
+        self, outcome: Any, counts: Array, leaves: Array, inner: Array, prior: Array, intercept: Array
+    ) -> dict[str, Any]:
+        return {
+            "leaf_counts_": counts.sum(axis=2),
+            "leaf_sums_": outcome.scaling.half * (counts[:, :, 1] - counts[:, :, 0]),
+            "leaf_means_": outcome.values(leaves[:, :, 1]),
+            "inner_means_": outcome.values(inner[:, :, 1]),
+            "mean_": float(outcome.values(prior[1])),
+            "intercept_": float(intercept[0]),
+            "_shares": (leaves, inner, prior),
+            "_targets": outcome,
+        }
+
+    def predict(self, X: Any) -> Array:
+        """Return predictions within the released range of the targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Predictions.
+        """
+        X = self._rows(X)
+        leaves, inner, prior = self._shares
+        return self._targets.values(self._probabilities(X, leaves, inner, prior, np.array([self.intercept_]))[1])
