@@ -29,7 +29,7 @@ from ..mechanisms import (
     rounded_normal,
 )
 from ..parts.arrays import in_memory
-from ..release.class_sums import noise_scale
+from ..release.counts import noise_scale
 from ..release.session import Release, ReleaseSession, Theorem
 from ..sensitivity import CELLS_STEP, RowLattice, cell_sums, cells_l1, cells_l2
 

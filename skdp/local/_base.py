@@ -31,7 +31,7 @@ from ..checks.params import (
 from ..mechanisms import UNKNOWN, CategoryChannel, LocalMechanism, NoiseSource, NumberChannel
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
-from ..schema.categories import Categories, check_categories, has_one_type, read_entries
+from ..schema.entries import Categories, check_categories, has_one_type, read_entries
 from ..solvers.tables import onto_simplex
 
 Array = NDArray[np.float64]

@@ -16,7 +16,6 @@ from ..checks.data import NUMBERS, check_quietly, labelled_data, validate_quietl
 from ..checks.params import Checked, Integer, Real, Rules, anything, check_classes, check_integer, check_parameters
 from ..mechanisms import UNKNOWN, CategoryChannel, HadamardChannel, KaryChannel, LocalMechanism
 from ..release.session import PrivacyGuarantee
-from ..schema.categories import encode_labels
 from ..schema.columns import COLUMN_RULES, Columns, Encoder, check_columns
 from ..schema.declared import MOST_CELLS
 from ..schema.entries import encode_labels

@@ -22,21 +22,24 @@ from ..accounting import PrivacyCost
 from ..checks.data import NUMBERS
 from ..checks.params import Checked, Integer, OneOf, Real, Rules, anything
 from ..mechanisms import Mechanism, is_gaussian
-from ..release.class_sums import (
+from ..release.counts import (
+    NOT_RELEASED,
     class_sums_mechanism,
+    declared_parts,
     in_real_units,
+    label_parts,
     largest_value,
     moment_bits,
     moment_weight,
     noise_scale,
     record_moments,
+    warn_of_mismatch,
 )
 from ..release.estimator import GroupsMixin, LabelsMixin, Records, Shape
-from ..release.mismatch import NOT_RELEASED, declared_parts, label_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..release.units import ONE_RECORD, Unit
 from ..schema.columns import COLUMN_RULES, Columns, Encoder, SparseEncoder, check_columns
-from ..schema.grid import MOST_CELLS, scaled
+from ..schema.declared import MOST_CELLS, scaled
 from ..sensitivity import by_entry, sum_over_rows, with_data
 from ..solvers.tables import (
     NaiveBayesPrediction,

@@ -22,9 +22,8 @@ from ..accounting import PrivacyCost, PrivacyEvent
 from ..checks.data import NUMBERS
 from ..checks.params import Bounds, Checked, Integer, Or, Rules, anything, check_integer
 from ..mechanisms import BitStream, DiscreteLaplaceMechanism, Mechanism, NoiseSource, is_gaussian
-from ..release.class_sums import class_sums_mechanism, noise_scale
+from ..release.counts import class_sums_mechanism, label_parts, noise_scale, table_parts, warn_of_mismatch
 from ..release.estimator import GroupsMixin, LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
-from ..release.mismatch import label_parts, table_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..release.units import Unit
 from ..schema.columns import COLUMN_RULES, Columns, Encoder, check_columns

@@ -19,7 +19,7 @@ from skdp.accounting import gaussian_mu
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism, NoiseSource
 from skdp.naive_bayes import _naive_bayes
 from skdp.naive_bayes._naive_bayes import Layout, plan, sums_by_class
-from skdp.release.class_sums import moment_weight, noise_scale
+from skdp.release.counts import moment_weight, noise_scale
 from skdp.release.session import ReleaseSession
 from skdp.schema.columns import Encoder, check_columns
 from skdp.solvers import tables
