@@ -1,11 +1,11 @@
 """The fit of random trees with noisy sums in their leaves, for labels and for targets.
 
-The trees are drawn from public numbers. The sums in the leaves of all trees are released at once. Distributions are
-smoothed by them from the root of each tree down, and become scores. Unless ``weights="equal"``, a scale for equal
-weights is chosen privately. Unless there is much noise, the sums for one step towards better weights and the length of
-this step are released, too (see `_weights`). Without `expected_n` and `n_estimators`, noisy sums over all records come
-first, and determine the number of trees and their depth. With ``thresholds="quantile"``, the cut points of the numeric
-features are the first release.
+The trees are drawn from public numbers, or with ``thresholds="quantile"`` from the cut points that are released first.
+Without `expected_n` and `n_estimators`, noisy sums over all records come next, and determine the number of trees and
+their depth. The sums in the leaves of all trees are released at once. Distributions are smoothed by them from the root
+of each tree down, and become scores. Unless ``weights="equal"``, a scale for equal weights is chosen privately. Unless
+there is much noise, the sums for one step towards better weights and the length of this step are released, too (see
+`_smoothing`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from ._smoothing import (
     scores,
     totals_of,
 )
-from ._structure import ROUTED, Forest, grow, stored_leaves
+from ._structure import ROUTED, Forest, grow, read_stored
 
 Array = NDArray[np.float64]
 
@@ -99,8 +99,7 @@ def _warn_of_counts(
     forest: Forest,
     counts: Array,
     noise: float,
-    classes: NDArray | None,
-    names: NDArray | None,
+    shape: Shape,
     first: tuple[Array, float] | None,
     declared: Collection[int],
     gaussian: bool,
@@ -112,30 +111,29 @@ def _warn_of_counts(
     # other and missing values.
     categorical = set(forest.places if forest.depth else []) - set(declared)
     trees: dict[tuple[int, ...], list[int]] = {}
-    for tree, (seen, n_seen) in enumerate(zip(forest.features, forest.n_seen, strict=True)):
-        trees.setdefault(tuple(sorted(categorical & set(seen[:n_seen].tolist()))), []).append(tree)
-    n_leaves = forest.reachable().sum(axis=1)
-    by_columns = {
-        columns: (counts[which].sum(axis=(0, 1)) / len(which), noise * math.sqrt(n_leaves[which].sum()) / len(which))
-        for columns, which in trees.items()
-        if len(columns) < 2
-    }
-    every = by_columns.pop((), None) if first is None else first
-    root = math.sqrt(counts.shape[2])
-    totals = {
-        columns[0]: (float(c.sum()), (spread * root) ** 2) for columns, (c, spread) in by_columns.items() if columns
-    }
-    if every is None and not totals:
+    for tree, (features, n_seen) in enumerate(zip(forest.features, forest.n_seen, strict=True)):
+        trees.setdefault(tuple(sorted(categorical & set(features[:n_seen].tolist()))), []).append(tree)
+    n_leaves, root = forest.reachable().sum(axis=1), math.sqrt(counts.shape[2])
+    by_class, totals = first, {}
+    for columns, group in trees.items():
+        mean, spread = (
+            counts[group].sum(axis=(0, 1)) / len(group),
+            noise * math.sqrt(n_leaves[group].sum()) / len(group),
+        )
+        if len(columns) == 1:
+            totals[columns[0]] = float(mean.sum()), (spread * root) ** 2
+        elif not columns and first is None:
+            by_class = mean, spread
+    if by_class is None and not totals:
         return
-    if every is None:
-        most, variance = (max(each) for each in zip(*totals.values(), strict=True))
-        total, n_totals = (most, variance), len(totals)
+    if by_class is not None:
+        total, n_totals = (float(by_class[0].sum()), (by_class[1] * root) ** 2), 1
     else:
-        total, n_totals = (float(every[0].sum()), (every[1] * root) ** 2), 1
-    labels = None if first or classes is None else total
-    parts = [] if first or classes is None or every is None else label_parts(classes, *every)
-    parts += [column_part(j if names is None else str(names[j]), known, total) for j, known in totals.items()]
-    warn_of_mismatch(parts, labels=labels, n_totals=n_totals, gaussian=gaussian)
+        total, n_totals = (max(n for n, _ in totals.values()), max(v for _, v in totals.values())), len(totals)
+    of_labels, names = first is None and shape.classes is not None, shape.names
+    messages = label_parts(shape.classes, *by_class) if of_labels and by_class is not None else []
+    messages += [column_part(j if names is None else str(names[j]), known, total) for j, known in totals.items()]
+    warn_of_mismatch(messages, labels=total if of_labels else None, n_totals=n_totals, gaussian=gaussian)
 
 
 class RandomTrees(TreeModel, PrivateEstimator):
@@ -180,7 +178,7 @@ class RandomTrees(TreeModel, PrivateEstimator):
             outcome, first = outcome.within(plan.first.located(session, records.y, outcome.scaling))
         X, y, all_y = outcome.encoded(records.X, records.y)
         warps = {}
-        if plan.mechanism(CUTS) is not None:
+        if plan.has_cuts:
             cuts = session.release(CUTS, columns.grid.counts(X, columns.numeric))
             warps = dict(zip(columns.numeric.tolist(), columns.grid.edges(cuts), strict=True))
         trees = plan.trees
@@ -202,17 +200,14 @@ class RandomTrees(TreeModel, PrivateEstimator):
         route: Router = forest.router(many_rows(X))
         if in_memory(X) and forest.n_trees * forest.leaf_type.itemsize <= X.shape[1] * X.itemsize:
             # The leaves are found once. They take no more memory than the rows.
-            X, route = forest.leaves_of(X), stored_leaves
+            X, route = forest.leaves_of(X), read_stored
         released = session.release(COUNTS, outcome.sums(counter, forest, X, y, route))
         counts = released[: reachable.size * n_classes].reshape(*reachable.shape, n_classes) * reachable[:, :, None]
-        names = records.shape.names
-        _warn_of_counts(
-            forest, counts, trees.noise, records.shape.classes, names, first, columns.declared, is_gaussian(counter)
-        )
+        _warn_of_counts(forest, counts, trees.noise, records.shape, first, columns.declared, is_gaussian(counter))
         totals, spread = totals_of(counts, reachable, trees.noise, first)
         prior = outcome.prior(totals, spread)
-        rest = released[reachable.size * n_classes :]
-        dispersion, most = outcome.dispersion(rest, counter, trees.n_trees, totals, spread)
+        extra = released[reachable.size * n_classes :]
+        dispersion, most = outcome.dispersion(extra, counter, trees.n_trees, totals, spread)
         few = trees.few and outcome.of_labels
         levels = class_distributions(counts, reachable, trees.noise, few, prior, dispersion, outcome.of_labels)
         inner = np.concatenate([np.empty((trees.n_trees, 0, n_classes)), *levels[:-1]], axis=1)

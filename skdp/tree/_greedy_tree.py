@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import PrivacyCost, PrivacyEvent
+from ..accounting import PrivacyCost
 from ..checks.params import Checked, Integer, OneOf, Or, Rules, check_boolean
 from ..mechanisms import choice_mechanism, coordinate_variance, is_gaussian
 from ..parts.arrays import in_memory
@@ -30,7 +30,7 @@ from ..sensitivity import sum_over_rows
 from ._base import MOST_CATEGORIES, TreeClassifier
 from ._outcomes import count_mechanism, leaf_counts
 from ._smoothing import class_distributions, class_prior, few_records, totals_of
-from ._structure import ROUTED, walk_down
+from ._structure import ROUTED, read_stored, stored, walk_down
 
 Array = NDArray[np.float64]
 
@@ -118,12 +118,7 @@ class Candidates:
 
     def all_bins(self, X: NDArray) -> NDArray:
         """Return the bins of all records, of shape (n_rows, n_features) and a small type."""
-        out = np.empty((X.shape[1], len(X)), dtype=np.min_scalar_type(int(self.widths.max())))
-        for start in range(0, len(X), ROUTED):
-            rows = slice(start, start + ROUTED)
-            for bins_of_feature, bins in zip(out, self.bins(X[rows]), strict=True):
-                bins_of_feature[rows] = bins
-        return out.T
+        return stored(X, X.shape[1], np.min_scalar_type(int(self.widths.max())), self.bins)
 
     def children(self, histogram: Array) -> tuple[Array, Array]:
         """Return class counts of the children of all candidates, from counts of shape (n_nodes, n_bins, n_classes)."""
@@ -176,40 +171,34 @@ class Splits:
 
     def _leads_to(self, leaf: int) -> bool:
         """Tell whether some record can reach a leaf."""
-        ways: dict[tuple[int, bool], tuple[set[float], set[float]]] = {}
+        sides: dict[tuple[int, bool], tuple[set[float], set[float]]] = {}
         for level in range(self.depth):
             i = 2**level - 1 + (leaf >> (self.depth - level))
             category = int(self.categories[i])
             value = float(self.thresholds[i]) if category < 0 else float(category)
-            sides = ways.setdefault((int(self.features[i]), category < 0), (set(), set()))
-            sides[leaf >> (self.depth - level - 1) & 1].add(value)
+            left_and_right = sides.setdefault((int(self.features[i]), category < 0), (set(), set()))
+            left_and_right[leaf >> (self.depth - level - 1) & 1].add(value)
         return all(
             max(right, default=-math.inf) < min(left, default=math.inf)
             if numeric
             else len(right) < 2 and right.isdisjoint(left)
-            for (_, numeric), (left, right) in ways.items()
+            for (_, numeric), (left, right) in sides.items()
         )
 
     def leaves(self, X: NDArray) -> NDArray[np.intp]:
         """Return the leaf of each row of a block, of shape (1, n_rows)."""
-        return self._walk(X)[None, :]
-
-    def router(self, n_rows: int) -> Callable[[NDArray], list[NDArray[np.intp]]]:
-        """Return a function that finds the leaves of blocks of rows, as `Forest.router` does."""
-        return lambda X: [self._walk(X)]
-
-    def _walk(self, X: NDArray) -> NDArray[np.intp]:
         categories = self.categories if np.any(self.categories >= 0) else None
-        return walk_down(X, self.features, self.thresholds, categories)
+        return walk_down(X, self.features, self.thresholds, categories)[None]
 
-    def grown(self, features: NDArray[np.intp], thresholds: Array, categories: NDArray[np.intp]) -> Splits:
-        """Return the tree with one more level."""
-        return Splits(
-            np.concatenate([self.features, features]),
-            np.concatenate([self.thresholds, thresholds]),
-            np.concatenate([self.categories, categories]),
-            np.concatenate([self.merged, np.zeros(len(features), dtype=bool)]),
-        )
+    def router(self, n_rows: int) -> Callable[[NDArray], NDArray[np.intp]]:
+        """Return a function that finds the leaves of blocks of rows, as `Forest.router` does."""
+        return self.leaves
+
+    def grown(self, *level: NDArray) -> Splits:
+        """Return the tree with the features, thresholds and categories of one more level."""
+        above = self.features, self.thresholds, self.categories, self.merged
+        added = (*level, np.zeros(len(level[0]), dtype=bool))
+        return Splits(*(np.concatenate(pair) for pair in zip(above, added, strict=True)))
 
     def question(self, tree: int, level: int, node: int, names: list[str], decimals: int) -> tuple[str, str] | None:
         """Return the conditions for left and right at a node, or None if it is not split."""
@@ -225,15 +214,13 @@ class Splits:
 def histogram(
     candidates: Candidates, splits: Splits, n_classes: int, X: NDArray, codes: NDArray[np.intp], *all_bins: NDArray
 ) -> Array:
-    """Count classes by node of the last level and bin of each feature, of shape (n_nodes, n_bins, n_classes).
-
-    If the bins of all records were found before, they are the last argument.
-    """
+    """Count classes by node of the last level and bin of each feature, of shape (n_nodes, n_bins, n_classes)."""
+    # If the bins of all records were found before, they are the last argument.
     widths = candidates.widths.tolist()
     stops = np.cumsum(widths).tolist()
 
-    def block(rows: NDArray, classes: NDArray, *known: NDArray) -> NDArray:
-        bins = (of_feature.astype(np.intp) for of_feature in known[0].T) if known else candidates.bins(rows)
+    def block(rows: NDArray, classes: NDArray, *bins_of_rows: NDArray) -> NDArray:
+        bins = read_stored(bins_of_rows[0]) if bins_of_rows else candidates.bins(rows)
         out = np.empty((splits.n_leaves, stops[-1], n_classes), dtype=np.intp)
         leaves = splits.leaves(rows)[0]
         first = {width: leaves * (width * n_classes) + classes for width in set(widths)}
@@ -267,18 +254,13 @@ def gini_decreases(splits: Splits, counts: Array, n_features: int) -> Array:
 def make_plan(parameters: Checked, n_classes: int) -> PrivacyGuarantee:
     """Return the releases: one for each level, and the leaf counts."""
     epsilon, delta, depth = parameters.epsilon, parameters.delta, parameters.max_depth
-    share = _SPLIT_SHARE / depth if depth else 0.0
-    sensitivity = score_sensitivity(parameters.criterion)
-    releases: list[Release] = []
-    events: list[PrivacyEvent] = []
-    for level in range(depth):
-        choice, event = choice_mechanism(epsilon, delta, share, sensitivity)
-        releases.append(Release(splits_of(level), choice, share, Theorem("Trees", 4)))
-        events.append(event)
-    rest = 1 - _SPLIT_SHARE if depth else 1.0
-    counts, event = count_mechanism(epsilon, delta, rest, 1, 2**depth * n_classes)
-    releases.append(Release(_COUNTS, counts, rest, Theorem("Trees", 1)))
-    events.append(event)
+    share, count_share = (_SPLIT_SHARE / depth, 1 - _SPLIT_SHARE) if depth else (0.0, 1.0)
+    counts, count_event = count_mechanism(epsilon, delta, count_share, 1, 2**depth * n_classes)
+    releases, events = [Release(_COUNTS, counts, count_share, Theorem("Trees", 1))], [count_event]
+    if depth:
+        choice, event = choice_mechanism(epsilon, delta, share, score_sensitivity(parameters.criterion))
+        releases[:0] = [Release(splits_of(level), choice, share, Theorem("Trees", 4)) for level in range(depth)]
+        events[:0] = [event] * depth
     return PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))
 
 
@@ -444,8 +426,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         candidates = Candidates(columns, parameters.n_thresholds)
         # Bins are found once. They take no more memory than the rows.
         bins = (candidates.all_bins(X),) if in_memory(X) else ()
-        nothing = np.empty(0, dtype=np.intp)
-        splits = Splits(nothing, np.empty(0), nothing, nothing.astype(bool))
+        splits = Splits(np.empty(0, np.intp), np.empty(0), np.empty(0, np.intp), np.empty(0, bool))
         for level in range(parameters.max_depth):
             counted = histogram(candidates, splits, len(classes), X, codes, *bins)
             values = split_scores(*candidates.children(counted), parameters.criterion)
@@ -455,8 +436,8 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         counts = session.release(_COUNTS, leaf_counts(splits, X, codes, len(classes))) * reachable[:, :, None]
 
         by_class, spread = counts[0].sum(axis=0), noise * math.sqrt(np.count_nonzero(reachable))
-        parts = label_parts(classes, by_class, spread)
-        warn_of_mismatch(parts, labels=(float(by_class.sum()), spread**2 * len(classes)), gaussian=gaussian)
+        total = float(by_class.sum()), spread**2 * len(classes)
+        warn_of_mismatch(label_parts(classes, by_class, spread), labels=total, gaussian=gaussian)
         prior = class_prior(*totals_of(counts, reachable, noise))
         levels = class_distributions(counts, reachable, noise, True, prior)
         merged = few_records(counts[0], noise) if parameters.prune else splits.merged

@@ -12,7 +12,6 @@ from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
 from ..checks.params import Checked
 from ..mechanisms import (
     Mechanism,
-    NoNoise,
     choice_mechanism,
     coordinate_variance,
     even_levels,
@@ -177,11 +176,7 @@ def plan_trees(
         shares.add(SCALE, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, 7)
     if weight_share > _SCALE_SHARE:
         step = Step(n_trees, n_classes, outcome.least_difference)
-        if parameters.private:
-            made = l2_mechanism(epsilon, delta, _STEP_SHARE, step.sensitivity, step.size)
-        else:
-            made = NoNoise(step.sensitivity), PureEvent(epsilon)
-        shares.add(STEP, made, _STEP_SHARE, 2)
+        shares.add(STEP, l2_mechanism(epsilon, delta, _STEP_SHARE, step.sensitivity, step.size), _STEP_SHARE, 2)
         shares.add(LENGTH, choice_mechanism(epsilon, delta, _SCALE_SHARE, 1.0), _SCALE_SHARE, 7)
     mechanisms = {release.label: release.mechanism for release in shares.releases[before:]}
     return Trees(n_trees, depth, few, mechanisms)
@@ -196,8 +191,9 @@ class Plan:
     trees: Trees | None
     first: TargetRange | None  # The first releases of a regression.
 
-    def mechanism(self, label: str) -> Mechanism | None:
-        return next((r.mechanism for r in self.guarantee.releases if r.label == label), None)
+    @property
+    def has_cuts(self) -> bool:
+        return any(release.label == CUTS for release in self.guarantee.releases)
 
 
 def make_plan(parameters: Checked, n_features: int, outcome: Outcome, n_numeric: int) -> Plan:

@@ -1,10 +1,8 @@
 r"""Log-odds of classes and importances of columns from noisy leaf counts, and weights of trees.
 
-Scores of leaves are post-processing. Weights follow from one private step of logistic regression on these scores. Every
-tree scores the classes of a record. The model is the softmax of the prior's log-odds, plus
-a weighted sum of the trees' scores, plus a constant for each class. The first weights are equal, and their scale is
-chosen privately. The step :math:`(H + \lambda I)^{-1} g` from there increases the likelihood, for the sums over records
-of
+Scores of leaves are post-processing. The model is the softmax of the prior's log-odds, plus a weighted sum of the
+trees' scores, plus a constant for each class. The first weights are equal, and their scale is chosen privately. The
+step :math:`(H + \lambda I)^{-1} g` from there increases the likelihood, for the sums over records of
 
 .. math:: g_i = Z_i^\top (e_{y_i} - p_i), \qquad H_i = \sum_k a(r_{ik})\, l_{ik} l_{ik}^\top,
    \qquad a(r) = \frac{\tanh(r/2)}{2r} ,
@@ -24,28 +22,26 @@ lies below its tangent, of slope :math:`a(u-v)/2`. For more, add one class at a 
 then :math:`Z_k(w+d) \le e^{d^\top H d/2}(Z_{k-1}e^{\mu^\top d} + e^{u_k + z_k^\top d})`, and the bound for two terms
 applies to the bracket, whose difference of exponents moves by :math:`(z_k - \mu)^\top d`.
 
-Hence, for any :math:`\lambda \ge 0` and :math:`0\le t\le2`, the step :math:`d = t(H+\lambda I)^{-1}g` does not lower
-the log-likelihood. It gains at least :math:`t(1-t/2)\,g^\top(H+\lambda I)^{-1}g`. The curvature itself has no such
-property. If trees repeat each other, probabilities are near 0 and 1, the curvature vanishes, and its step is arbitrary.
+Hence, for any :math:`\lambda \ge 0` and :math:`0\le t\le2`, the step :math:`d = t(H+\lambda I)^{-1}g` gains at least
+:math:`t(1-t/2)\,g^\top(H+\lambda I)^{-1}g` of log-likelihood. The curvature itself has no such property. If trees
+repeat each other, probabilities are near 0 and 1, the curvature vanishes, and its step is arbitrary.
 
-The pair :math:`(H_i, g_i)` of a record is scaled down to a public norm as a whole. Such a record has less weight, and
-the likelihood that does not decrease is the weighted one.
-
-The contribution of a record is computed by operations on single elements, in a fixed order. Therefore it has the same
-bits at every position of the record, and it is rounded to a lattice before it is summed.
+The pair :math:`(H_i, g_i)` of a record is scaled down to a public norm as a whole, which gives the record less weight.
+It is computed by operations on single elements, in a fixed order. Therefore it has the same bits at every position of
+the record, and it is rounded to a lattice before it is summed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ..sensitivity import exact_sum
+from ..sensitivity import exact_sum, pack_symmetric, unpack_symmetric
 from ._structure import Forest
 
 Array = NDArray[np.float64]
@@ -89,6 +85,15 @@ def class_prior(totals: Array, noise: float) -> Array:
     return (totals + flat / len(totals)) / (totals.sum() + flat)
 
 
+def nodes_by_level(counts: Array, reachable: NDArray[np.bool_]) -> Iterator[tuple[Array, NDArray[np.intp]]]:
+    """Yield, for each level below the root, the counts of its nodes and the numbers of their reachable leaves."""
+    n_trees, width, n_classes = counts.shape
+    while width > 1:
+        width //= 2
+        nodes = counts.reshape(n_trees, -1, width, n_classes).sum(axis=2)
+        yield nodes, reachable.reshape(n_trees, -1, width).sum(axis=2)
+
+
 def class_distributions(
     counts: Array,
     reachable: NDArray[np.bool_],
@@ -107,12 +112,8 @@ def class_distributions(
     if not few_trees and only_chance(counts, reachable, noise, prior, dispersion, of_labels):
         # Weights are estimated from the same records, and would trust leaves that overfit.
         return [np.repeat(parent, 2**level, axis=1) for level in range(n_leaves.bit_length())]
-    width = n_leaves
-    while width > 1:
-        width //= 2
+    for noisy, leaves in nodes_by_level(counts, reachable):
         parent = np.repeat(parent, 2, axis=1)
-        noisy = counts.reshape(n_trees, n_leaves // width, width, n_classes).sum(axis=2)
-        leaves = reachable.reshape(n_trees, n_leaves // width, width).sum(axis=2)
         spread = noise * np.sqrt(leaves)[:, :, None]
         # Let N be the total of a node, q the distribution of its parent and s the noise in each of its K counts c. The
         # deviation d = c - Nq is shrunk as by James and Stein, to max(0, 1 - v/|d|^2) d for v = (K-1) s^2 + N(1-|q|^2),
@@ -120,7 +121,8 @@ def class_distributions(
         # that are estimated from the same records would trust leaves that overfit. The weights of few trees are not
         # estimated. Their d is shrunk to |d|^2/(|d|^2 + (K-1) s^2) d, because small deviations still tell the classes
         # apart. With d' for the shrunk d, the distribution is proportional to q (Nq + d' + 2q + s)/(Nq + 2q + s).
-        expected = np.maximum(noisy.sum(axis=2, keepdims=True), 0.0) * parent
+        total = np.maximum(noisy.sum(axis=2, keepdims=True), 0.0)
+        expected = total * parent
         deviation = np.maximum(noisy, 0.0) - expected
         square = (deviation**2).sum(axis=2, keepdims=True)
         by_chance = (n_classes - 1) * spread**2
@@ -130,7 +132,7 @@ def class_distributions(
         if not of_labels:
             # This part of the squared deviations in a level of a tree is the variance between the nodes, and the rest
             # is chance. If the nodes differ little, a deviation must be larger to count. This lowers squared errors.
-            by_chance = by_chance / between_nodes(square, by_chance, np.maximum(noisy.sum(axis=2, keepdims=True), 0.0))
+            by_chance = by_chance / between_nodes(square, by_chance, total)
         if few_trees:
             factor = square / np.maximum(square + by_chance, 1e-300)
         else:
@@ -168,27 +170,22 @@ def only_chance(
     of_labels: bool = True,
 ) -> bool:
     """Tell whether noise and sampling explain by how much the nodes of a forest differ from the prior."""
-    n_trees, n_leaves, n_classes = counts.shape
-    square = float(prior @ prior)
-    width, evidence = n_leaves, -np.inf
+    n_classes, square, evidence = len(prior), float(prior @ prior), -np.inf
     varies = dispersion * (1 - square)
     sampling = max(float(counts.sum()), 0.0) * varies
     of_noise = noise**2 * float(reachable.sum()) * (n_classes - 2 + n_classes * square)
     if of_labels and sampling <= _SAMPLING_SHARE * (sampling + of_noise):
         return False
-    while width > 1:
-        width //= 2
-        noisy = counts.reshape(n_trees, n_leaves // width, width, n_classes).sum(axis=2)
-        leaves = reachable.reshape(n_trees, n_leaves // width, width).sum(axis=2)
+    for noisy, leaves in nodes_by_level(counts, reachable):
         total = noisy.sum(axis=2)
         # The expected square of the deviation of the counts from the prior times their noisy total.
         by_chance = noise**2 * leaves * (n_classes - 2 + n_classes * square) + np.maximum(total, 0.0) * varies
-        known = (total > 0) & (by_chance > 0)
-        if not known.any():
+        counted = (total > 0) & (by_chance > 0)
+        if not counted.any():
             continue
-        deviation, by_chance = (noisy - total[:, :, None] * prior)[known], by_chance[known]
+        deviation, by_chance = (noisy - total[:, :, None] * prior)[counted], by_chance[counted]
         excess = (deviation**2).sum(axis=1) / by_chance - 1
-        weight = node_weights(total[known], by_chance)
+        weight = node_weights(total[counted], by_chance)
         # An excess has a variance of at most 2. In the worst case, those of the two sides of a split are the same.
         evidence = max(evidence, float(weight @ excess) / (2 * float(np.linalg.norm(weight))))
     return bool(evidence < EVIDENCE)
@@ -213,16 +210,12 @@ def log_odds(logs: Array) -> Array:
 def few_records(counts: Array, noise: float) -> NDArray[np.bool_]:
     """Tell which nodes have noisy counts below twice the noise of one leaf, and include all nodes below them."""
     n_leaves, n_classes = counts.shape
-    few = np.zeros(1, dtype=bool)
-    out = []
-    width = n_leaves
-    while width > 1:
-        totals = counts.reshape(-1, width * n_classes).sum(axis=1)
-        few = few | (totals < 2 * noise * np.sqrt(n_classes))
-        out.append(few)
-        few = np.repeat(few, 2)
-        width //= 2
-    return np.concatenate([*out, np.empty(0, dtype=bool)])
+    levels, few = [np.empty(0, dtype=bool)], np.zeros(1, dtype=bool)
+    while len(few) < n_leaves:
+        totals = counts.reshape(len(few), -1).sum(axis=1)
+        levels.append(few | (totals < 2 * noise * np.sqrt(n_classes)))
+        few = np.repeat(levels[-1], 2)
+    return np.concatenate(levels)
 
 
 def impurity_decreases(
@@ -244,9 +237,9 @@ def impurity_decreases(
         variances = noise**2 * reachable.reshape(n_trees, 2**level, 2, width).sum(axis=3)
         totals = nodes.sum(axis=3)
         # Fewer records than this are ignored. A side that no record can reach has neither records nor noise.
-        known = (totals > np.sqrt(n_classes * variances)).all(axis=2)
-        at = np.nonzero(known & np.isfinite(forest.level(forest.thresholds, level)))
-        nodes, variances, totals = nodes[at], variances[at], totals[at]
+        enough = (totals > np.sqrt(n_classes * variances)).all(axis=2)
+        splits = np.nonzero(enough & np.isfinite(forest.level(forest.thresholds, level)))
+        nodes, variances, totals = nodes[splits], variances[splits], totals[splits]
         n = totals.sum(axis=1)
         # Let a part w of the records be on the left. The left side has (1-w) L - w R more records of each class than it
         # would have with the class shares of the node.
@@ -257,7 +250,7 @@ def impurity_decreases(
         size = n * other[:, 0] * other[:, 1]
         by_noise = (other**2 * variances).sum(axis=1) * (n_classes - 2 + n_classes * square) / size
         by_sampling = dispersion * (1 - square)
-        columns = at[0], forest.features[at[0], forest.level(forest.slots, level)[at]]
+        columns = splits[0], forest.features[splits[0], forest.level(forest.slots, level)[splits]]
         beyond, of_noise, of_sampling = np.zeros((3, n_trees, n_features))
         np.add.at(beyond, columns, (more**2).sum(axis=1) / size - by_noise - by_sampling)
         # The variance of the square of a normal variable is twice the square of its variance.
@@ -290,10 +283,10 @@ SCALES = (1.0, 2.0, 0.5, 0.25, 0.125, 0.0625, 0.0), (0.9, 0.02, 0.02, 0.02, 0.02
 #: likelihood does not decrease. With 0, the weights stay at their start, because the noise in the step does harm.
 LENGTHS = (1.5, 3.0, 6.0, 0.0), (0.85, 0.05, 0.05, 0.05)
 
-#: Losses are rounded to multiples of this.
+#: Losses are rounded to multiples of this, and factors of the curvature and the gradient, of at most twice the largest
+#: log-odds, to multiples of the other.
 _LOSS_STEP = 2.0**-20
-
-_BITS = 20
+FACTOR_STEP = 2 * LARGEST_LOG_ODDS * 2.0**-20
 
 # Largest number of entries of a block's factors.
 _ENTRIES = 2**21
@@ -332,15 +325,6 @@ class Step:
         return self.difference * GRADIENT * math.sqrt(self.n_weights)
 
     @property
-    def _largest(self) -> float:
-        """Bound on the entries of the factors of the curvature, and of the gradient."""
-        return 2 * LARGEST_LOG_ODDS
-
-    @property
-    def factor_step(self) -> float:
-        return self._largest * 2.0**-_BITS
-
-    @property
     def sensitivity(self) -> float:
         r"""Bound on the L2 norm of the contribution of one record to the release.
 
@@ -351,10 +335,10 @@ class Step:
         :math:`g_i` by the rounding of its `n_weights` entries. For two classes, :math:`H_i` has rank 1, and a record
         that is scaled down attains the bound, except for rounding.
         """
-        moved = self.factor_step / 2 * math.sqrt(self.n_scores * self.n_weights)
+        moved = FACTOR_STEP / 2 * math.sqrt(self.n_scores * self.n_weights)
         longest = math.sqrt(self.curvature)
         curvature = (2 * longest * moved + moved**2) / self.curvature
-        gradient = self.factor_step / 2 * math.sqrt(self.n_weights) / self.gradient
+        gradient = FACTOR_STEP / 2 * math.sqrt(self.n_weights) / self.gradient
         return (1 + math.hypot(curvature, gradient)) * (1 + 2.0**-40)
 
     def first_weights(self, coverage: float) -> Array:
@@ -362,19 +346,12 @@ class Step:
         return np.r_[np.full(self.n_trees, FIRST_WEIGHT / max(coverage, 1.0)), np.zeros(self.n_scores)]
 
     def pack(self, curvature: Array, gradient: Array) -> Array:
-        p = self.n_weights
-        upper = math.sqrt(2) * curvature[np.triu_indices(p, 1)]
-        return np.concatenate(
-            [np.diagonal(curvature) / self.curvature, upper / self.curvature, gradient / self.gradient]
-        )
+        return np.r_[pack_symmetric(curvature, math.sqrt(2)) / self.curvature, gradient / self.gradient]
 
     def unpack(self, released: Array) -> tuple[Array, Array]:
         p = self.n_weights
-        diagonal, upper, gradient = np.split(released, [p, p * (p + 1) // 2])
-        curvature = np.diag(diagonal)
-        rows, columns = np.triu_indices(p, 1)
-        curvature[rows, columns] = curvature[columns, rows] = upper / math.sqrt(2)
-        return curvature * self.curvature, gradient * self.gradient
+        curvature, gradient = np.split(released, [-p])
+        return unpack_symmetric(curvature, p, math.sqrt(2)) * self.curvature, gradient * self.gradient
 
 
 def decision(base: Array, leaf_scores: Iterable[Array], weights: Array) -> Array:
@@ -503,12 +480,8 @@ def line_scores(
             slope += direction * scores
         origin += (base + line.start[-k:])[:, None]
         slope += line.direction[-k:, None]
-        losses = []
-        for length in line.lengths:
-            p = probabilities(origin + length * slope)
-            loss = losses_of(p, codes)
-            losses.append(np.rint(np.clip(loss, 0.0, 1.0) / _LOSS_STEP).sum())
-        return np.array(losses)
+        losses = (losses_of(probabilities(origin + length * slope), codes) for length in line.lengths)
+        return np.array([np.rint(np.clip(loss, 0.0, 1.0) / _LOSS_STEP).sum() for loss in losses])
 
     # The sum stays on the lattice of the losses, so that rounding does not add to the sensitivity.
     public = np.rint(unit * np.log(line.odds) / _LOSS_STEP)
@@ -517,16 +490,16 @@ def line_scores(
 
 def newton_sums(step: Step, terms, *arrays: NDArray) -> Array:  # type: ignore[no-untyped-def]
     """Sum curvature and gradient over records, each rounded before the sum, so that sums are exact."""
-    p, unit = step.n_weights, step.factor_step
+    p = step.n_weights
 
-    def block(*parts: NDArray) -> Array:
-        factors, gradients = terms(*parts)
-        flat = np.rint(factors / unit).reshape(p, -1)
-        return np.hstack([flat @ flat.T, np.rint(gradients / unit).sum(axis=1)[:, None]])
+    def block(*arrays_of_block: NDArray) -> Array:
+        factors, gradients = terms(*arrays_of_block)
+        flat = np.rint(factors / FACTOR_STEP).reshape(p, -1)
+        return np.hstack([flat @ flat.T, np.rint(gradients / FACTOR_STEP).sum(axis=1)[:, None]])
 
     rows = min(2048, max(16, _ENTRIES // (p * step.n_scores)))
     total = exact_sum(block, *arrays, block_rows=rows)
-    return step.pack(total[:, :p] * unit**2, total[:, p] * unit)
+    return step.pack(total[:, :p] * FACTOR_STEP**2, total[:, p] * FACTOR_STEP)
 
 
 def newton_step(step: Step, released: Array, ridge: float, spread: float) -> Array:

@@ -10,7 +10,7 @@ in each tree, and is then split like a number. Therefore the left side is a rand
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,10 +91,6 @@ class Forest:
         # It is not kept, because the presence of tables would disclose the number of records.
         return Routes(self, tables=n_rows >= _FEWEST and self.n_trees > 1)
 
-    def leaves(self, X: NDArray) -> NDArray[np.intp]:
-        """Return the leaf, or inner node, of each row in each tree, of shape (n_trees, n_rows)."""
-        return np.stack(list(self.router(len(X))(X)))
-
     @property
     def leaf_type(self) -> np.dtype:
         """A small type that holds the numbers of leaves and inner nodes."""
@@ -102,13 +98,7 @@ class Forest:
 
     def leaves_of(self, X: NDArray) -> NDArray:
         """Return the leaf, or inner node, of each row in each tree, of shape (n_rows, n_trees) and a small type."""
-        out = np.empty((self.n_trees, len(X)), dtype=self.leaf_type)
-        route = self.router(len(X))
-        for start in range(0, len(X), ROUTED):
-            rows = slice(start, start + ROUTED)
-            for leaves_of_tree, leaves in zip(out, route(X[rows]), strict=True):
-                leaves_of_tree[rows] = leaves
-        return out.T
+        return stored(X, self.n_trees, self.leaf_type, self.router(len(X)))
 
     def question(self, tree: int, level: int, node: int, names: list[str], decimals: int) -> tuple[str, str] | None:
         """Return the conditions for left and right at a node, or None if it is not split."""
@@ -148,9 +138,19 @@ def walk_down(
     return node
 
 
-def stored_leaves(leaves: NDArray) -> Iterator[NDArray[np.intp]]:
-    """Yield the leaves of each tree in place of `Routes`, if they were found before and are given in place of rows."""
-    return (leaves_of_tree.astype(np.intp) for leaves_of_tree in leaves.T)
+def stored(X: NDArray, n: int, dtype: np.dtype, compute: Callable[[NDArray], Iterable[NDArray]]) -> NDArray:
+    """Return `n` numbers of each row, of shape (n_rows, n) and a small type, as `compute` yields them for blocks."""
+    out = np.empty((n, len(X)), dtype=dtype)
+    for start in range(0, len(X), ROUTED):
+        rows = slice(start, start + ROUTED)
+        for column, numbers in zip(out, compute(X[rows]), strict=True):
+            column[rows] = numbers
+    return out.T
+
+
+def read_stored(numbers: NDArray) -> Iterator[NDArray[np.intp]]:
+    """Yield the columns of stored numbers of a block, as new arrays, in place of computing them."""
+    return (column.astype(np.intp) for column in numbers.T)
 
 
 class Routes:
@@ -175,45 +175,39 @@ class Routes:
         """Yield for each tree the leaf of each row, or the inner node in which the row stays."""
         # Values beyond the bounds go where the bounds go. The caller may overwrite the arrays.
         forest = self._forest
-        across: dict[int, NDArray] = {}
-        known: dict[int, NDArray[np.intp]] = {}
+        columns: dict[int, NDArray] = {}
+        codes: dict[int, NDArray[np.intp]] = {}
 
         def column(feature: int) -> NDArray:
-            if feature not in across:
+            if feature not in columns:
                 if 2 * len(self._features) > X.shape[1]:
-                    across.update(enumerate(np.ascontiguousarray(X.T)))
+                    columns.update(enumerate(np.ascontiguousarray(X.T)))
                 else:
-                    across[feature] = np.ascontiguousarray(X[:, feature])
-            return across[feature]
+                    columns[feature] = np.ascontiguousarray(X[:, feature])
+            return columns[feature]
 
         def code(feature: int) -> NDArray[np.intp]:
-            if feature not in known:
-                bins, values = self._bins.get(feature), column(feature)
-                known[feature] = self._codes(feature, values) if bins is None else bins(values)
-            return known[feature]
+            """Return the bin of numbers, or the place of categories, of which the last is for other values."""
+            if feature not in codes and feature in forest.places:
+                last = np.intp(forest.places[feature].shape[1] - 1)
+                codes[feature] = cells_of_codes(column(feature), last)
+            elif feature not in codes:
+                codes[feature] = self._bins[feature](column(feature))
+            return codes[feature]
 
         for t in range(forest.n_trees):
-            if t not in self._tables:
-                if forest.places.keys().isdisjoint(self._seen(t)[0]):
-                    features = forest.features[t].take(forest.slots[t])
-                    yield walk_down(X, features, forest.thresholds[t])
-                else:
-                    yield self._walk(t, len(X), column, code)
-                continue
-            table, parts = self._tables[t]
-            if not parts:
-                yield np.full(len(X), table[0])
-                continue
-            leaves = parts[0][1].take(code(parts[0][0]))
-            for feature, strides in parts[1:]:
-                leaves += strides.take(code(feature))
-            yield table.take(leaves) if len(parts) > 1 else leaves
+            if t in self._tables:
+                table, strides = self._tables[t]
+                leaves = np.zeros(len(X), dtype=np.intp) if not strides else strides[0][1].take(code(strides[0][0]))
+                for feature, strides_of_feature in strides[1:]:
+                    leaves += strides_of_feature.take(code(feature))
+                yield table.take(leaves) if len(strides) != 1 else leaves
+            elif forest.places.keys().isdisjoint(self._split_features(t)[0]):
+                yield walk_down(X, forest.features[t].take(forest.slots[t]), forest.thresholds[t])
+            else:
+                yield self._walk(t, len(X), column, code)
 
-    def _codes(self, feature: int, values: NDArray) -> NDArray[np.intp]:
-        # The last place is for other values.
-        return cells_of_codes(values, np.intp(self._forest.places[feature].shape[1] - 1))
-
-    def _seen(self, t: int) -> tuple[list[int], NDArray[np.intp]]:
+    def _split_features(self, t: int) -> tuple[list[int], NDArray[np.intp]]:
         if t not in self._walked:
             forest = self._forest
             split = np.isfinite(forest.thresholds[t])
@@ -227,48 +221,42 @@ class Routes:
         self, t: int, n_rows: int, column: Callable[[int], NDArray], code: Callable[[int], NDArray[np.intp]]
     ) -> NDArray[np.intp]:
         forest = self._forest
-        features, nodes = self._seen(t)
-        if not features:
-            return np.zeros(n_rows, dtype=np.intp)
-        seen = [forest.places[f][t].take(code(f)) if f in forest.places else column(f) for f in features]
-        values = np.concatenate(seen) if len(seen) > 1 else seen[0]
+        features, nodes = self._split_features(t)
+        columns = [forest.places[f][t].take(code(f)) if f in forest.places else column(f) for f in features]
+        values = np.concatenate(columns) if len(columns) > 1 else columns[0]
         rows = np.arange(n_rows)
         node = np.zeros(n_rows, dtype=np.intp)
-        unknown = any(f in forest.places for f in features) and np.isnan(values).any()
-        stays = np.full(n_rows, -1) if unknown else None
+        stays = np.full(n_rows, -1) if np.isnan(values).any() else None
         for level in range(forest.depth):
             slots = forest.level(nodes, level)[0]
             thresholds = forest.level(forest.thresholds, level)[t]
-            if level == 0 or len(seen) == 1:
+            if level == 0 or len(columns) == 1:
                 start = int(slots[0]) * n_rows
                 reached = values[start : start + n_rows]
             else:
                 reached = values.take((slots * n_rows).take(node) + rows)
             # This is an array, because NumPy 1 compares single precision with a number in single precision.
-            known = thresholds.take(node) if level else thresholds[:1]
-            right = reached > known
+            thresholds = thresholds.take(node) if level else thresholds[:1]
+            right = reached > thresholds
             if stays is not None:
-                forest.stay(stays, level, node, reached, known)
+                forest.stay(stays, level, node, reached, thresholds)
             node += node
             node += right
         return node if stays is None else np.where(stays < 0, node, stays)
 
     def _prepare(self) -> None:
         forest = self._forest
-        split = np.isfinite(forest.thresholds)
-        which = np.arange(forest.features.shape[1])[:, None]
-        counts = np.stack([(split & (forest.slots == s)).sum(axis=1) for s in which[:, 0]], axis=1)
+        split, slot_numbers = np.isfinite(forest.thresholds), np.arange(forest.features.shape[1])[:, None]
+        counts = np.stack([(split & (forest.slots == s)).sum(axis=1) for s in slot_numbers[:, 0]], axis=1)
         # There is one more bin for unknown categories.
         extra = np.isin(forest.features, list(forest.places)) & (counts > 0)
-        few = (np.count_nonzero(counts, axis=1) <= _MOST_SEEN) & (
-            np.prod(counts + 1.0 + extra, axis=1) <= _MOST_ENTRIES
-        )
-        trees = np.flatnonzero(few)
+        few_entries = np.prod(counts + 1.0 + extra, axis=1) <= _MOST_ENTRIES
+        trees = np.flatnonzero((np.count_nonzero(counts, axis=1) <= _MOST_SEEN) & few_entries)
         if len(trees) == 0:
             return
         counts, slots, features = counts[trees], forest.slots[trees], forest.features[trees]
         # The thresholds of the features of each tree, increasing. Values beyond the last one are in the last bin.
-        edges = np.where(slots[:, None] == which, forest.thresholds[trees][:, None], np.inf)
+        edges = np.where(slots[:, None] == slot_numbers, forest.thresholds[trees][:, None], np.inf)
         edges = np.concatenate(
             [np.sort(edges, axis=2)[:, :, : counts.max()], np.full((*counts.shape, 2), np.inf)], axis=2
         )
@@ -279,18 +267,19 @@ class Routes:
         tables = self._leaves_of_bins(trees, edges, sizes, strides)
 
         for f in np.unique(features[counts > 0]).tolist():
-            at = np.argwhere((features == f) & (counts > 0)).tolist()
-            thresholds = np.unique(np.concatenate([edges[i, s, : counts[i, s]] for i, s in at]))
+            occurrences = np.argwhere((features == f) & (counts > 0)).tolist()
+            thresholds = np.unique(np.concatenate([edges[i, s, : counts[i, s]] for i, s in occurrences]))
             if f not in forest.places:
                 self._bins[f] = Bins(thresholds, right=False)
-            for i, s in at:
+            for i, s in occurrences:
                 t = int(trees[i])
                 values = forest.places[f][t] if f in forest.places else np.append(thresholds, np.inf)
                 bins = np.searchsorted(edges[i, s, : counts[i, s]], values) + np.isnan(values)
                 self._tables.setdefault(t, (tables[i], []))[1].append((f, bins * strides[i, s]))
-        for table, parts in self._tables.values():
-            if len(parts) == 1:
-                parts[0] = parts[0][0], table.take(parts[0][1])
+        for table, strides in self._tables.values():
+            if len(strides) == 1:
+                # The leaf of each bin is looked up at once.
+                strides[0] = strides[0][0], table.take(strides[0][1])
         for i in np.flatnonzero(counts.sum(axis=1) == 0).tolist():
             self._tables[int(trees[i])] = tables[i], []
 

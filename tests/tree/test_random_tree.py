@@ -92,8 +92,8 @@ def test_routing_is_what_a_walk_down_the_tree_gives():
     X[5:9, 0] = [-1, 2, 1e300, -1e300]
     forest = forest_of()
     expected = [[naive_leaf(forest, t, row) for row in X] for t in range(forest.n_trees)]
-    np.testing.assert_array_equal(forest.leaves(X), expected)
-    assert np.all(forest.reachable()[np.arange(5)[:, None], forest.leaves(X[5:])])
+    np.testing.assert_array_equal(forest.leaves_of(X).T, expected)
+    assert np.all(forest.reachable()[np.arange(5)[:, None], forest.leaves_of(X[5:]).T])
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3, 5, 9])
@@ -129,7 +129,7 @@ def test_every_reachable_leaf_is_reached():
     X, _ = mixed(100_000)
     forest = forest_of(n_seen=[1, 1, 1, 1, 2, 3], depth=3)
     reached = np.zeros_like(forest.reachable())
-    leaves = forest.leaves(X)
+    leaves = forest.leaves_of(X).T
     for t in range(forest.n_trees):
         reached[t, leaves[t]] = True
     np.testing.assert_array_equal(reached, forest.reachable())
