@@ -117,12 +117,12 @@ def deviation(mechanism: Mechanism) -> float:
 
 
 def plan(
-    epsilon: float, delta: float, n_features: int, todo: tuple[Stage, ...]
+    epsilon: float, delta: float, n_features: int, planned: tuple[Stage, ...]
 ) -> tuple[tuple[Release, ...], tuple[PrivacyEvent, ...]]:
     """Return the planned releases of the stages, and their events."""
     releases: list[Release] = []
     events: list[PrivacyEvent] = []
-    for stage in todo:
+    for stage in planned:
         weights = COUNT_WEIGHT, stage.spread_weight
         l2, l1 = cells_l2(n_features, *weights), cells_l1(n_features, *weights)
         mechanism, event = noisy(epsilon, delta, stage.share, l2, l1, stage.n_cells * (n_features + 2))
@@ -199,7 +199,7 @@ def postprocess_cells(released: Array, cells: Cells, noise: float, lattice: RowL
     return Estimates(counts[occupied], means[occupied], spreads[occupied], errors[occupied])
 
 
-def parts(estimates: Estimates, least: int, most: int, rows: float) -> NDArray[np.intp]:
+def numbers_of_parts(estimates: Estimates, least: int, most: int, rows: float) -> NDArray[np.intp]:
     """Return the number of parts of each cell. Cells with the largest spread are divided first."""
     # Each part has at least `rows` rows by the noisy counts, unless this gives fewer than `least` parts in all.
     n_cells = len(estimates.counts)
@@ -218,7 +218,7 @@ def parts(estimates: Estimates, least: int, most: int, rows: float) -> NDArray[n
 def divided(estimates: Estimates, least: int, most: int, noise: float, lattice: RowLattice, stream: BitStream) -> Cells:
     """Return at least `least` and at most `most` cells: around means, or around a few points near one."""
     d = estimates.means.shape[1]
-    number = parts(estimates, least, most, LEAST_RATIO * noise * math.sqrt(d))
+    number = numbers_of_parts(estimates, least, most, LEAST_RATIO * noise * math.sqrt(d))
     parent = np.repeat(np.arange(len(number)), number)
     single = number[parent] == 1
     directions = rounded_normal(2.0**20, len(parent) * d, stream).reshape(-1, d).astype(np.float64)
@@ -279,30 +279,30 @@ def postprocess_clusters(
 
 def refine(
     session: ReleaseSession,
-    todo: tuple[Stage, ...],
+    planned: tuple[Stage, ...],
     lattice: RowLattice,
     X: NDArray,
     n_clusters: int,
     stream: BitStream,
 ) -> Estimates:
     """Carry out the releases of the stages, and return the clusters."""
-    noise = [deviation(session.mechanism(stage.label)) for stage in todo]
+    noise = [deviation(session.mechanism(stage.label)) for stage in planned]
     encode: Callable[[NDArray], NDArray] = lattice.encode
     if in_memory(X):
         # Rows in memory are encoded once.
         X, encode = lattice.encode_once(X), np.asarray
 
     def released(i: int, cells: Cells) -> Array:
-        weights = COUNT_WEIGHT, todo[i].spread_weight
+        weights = COUNT_WEIGHT, planned[i].spread_weight
         # The release has the planned size for any number of cells.
-        sums = np.zeros((todo[i].n_cells, X.shape[1] + 2))
+        sums = np.zeros((planned[i].n_cells, X.shape[1] + 2))
         sums[: len(cells.centres)] = cell_sums(encode, X, cells.centres, cells.radii, *weights)
-        return session.release(todo[i].label, sums)
+        return session.release(planned[i].label, sums)
 
     cells = whole(lattice)
     origin = estimates = postprocess_cells(released(0, cells), cells, noise[0], lattice)
     for i in (1, 2):
-        cells = divided(estimates, 1, todo[i].n_cells, noise[i], lattice, stream)
+        cells = divided(estimates, 1, planned[i].n_cells, noise[i], lattice, stream)
         estimates = postprocess_cells(released(i, cells), cells, noise[i], lattice)
     cells = merged(estimates, n_clusters, lattice, stream)
     spreads = (cells.radii / radius_ratio(X.shape[1])) ** 2

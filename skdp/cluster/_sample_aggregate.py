@@ -308,8 +308,8 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
         elif centres.shape != (k, n_features) or np.any((centres < lattice.lower) | (centres > lattice.upper)):
             raise ValueError(f"reference must hold {k} centres of {n_features} columns, within the bounds")
         reference_share = REFERENCE_SHARE if centres is None else 0.0
-        todo = stages(k, reference_share) if centres is None else ()
-        releases, events = plan(epsilon, delta, n_features, todo)
+        planned = stages(k, reference_share) if centres is None else ()
+        releases, events = plan(epsilon, delta, n_features, planned)
         share, l2, l1 = 1 - reference_share, blocks_l2(k, n_features), blocks_l1(k, n_features)
         mechanism, event = noisy(epsilon, delta, share, l2, l1, k * n_features)
         releases = (*releases, Release(BLOCKS, mechanism, share, Theorem("k-means", 2)))

@@ -173,19 +173,19 @@ def postprocess_components(components: Array) -> Array:
     return components * signs[:, None]
 
 
-def postprocess_variances(energies: Array, rest: float, count: float, n_features: int) -> dict[str, Any]:
+def postprocess_variances(energies: Array, remaining: float, count: float, n_features: int) -> dict[str, Any]:
     """Return the attributes about variances, which decrease, for noisy sums of squares along components and beside."""
     k = len(energies)
     falling = np.maximum(energies, 0.0)
     if np.any(falling[1:] > falling[:-1]):
         falling = isotonic_regression(falling, increasing=False)
-    rest = max(rest, 0.0) if k < n_features else 0.0
-    total = falling.sum() + rest
+    remaining = max(remaining, 0.0) if k < n_features else 0.0
+    total = falling.sum() + remaining
     return {
         "explained_variance_": falling / count,
         "explained_variance_ratio_": falling / total if total > 0 else np.zeros(k),
         "singular_values_": np.sqrt(falling),
-        "noise_variance_": rest / count / (n_features - k) if k < n_features else 0.0,
+        "noise_variance_": remaining / count / (n_features - k) if k < n_features else 0.0,
     }
 
 

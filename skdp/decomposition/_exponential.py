@@ -402,7 +402,7 @@ def fit_exponential(session: ReleaseSession, X: Array, parameters: Checked) -> d
         released = release_variances(session, sums.gram, components, sums.count, weight)
         if count is None:
             count = max(float(released[-1]) / weight, 1.0)
-        rest = float(released[k]) if k < n_features else 0.0
+        remaining = float(released[k]) if k < n_features else 0.0
         free = 1.0 if parameters.center == "private" and count >= 2 else 0.0
-        variances = postprocess_variances(released[:k], rest, count - free, n_features)
+        variances = postprocess_variances(released[:k], remaining, count - free, n_features)
     return fitted_components(components, centre, parameters, variances)

@@ -81,12 +81,12 @@ def plan(parameters: Checked, n_features: int) -> PrivacyGuarantee:
 
 def pack(sums: Sums, sum_weight: float, count_weight: float) -> Array:
     """List the sums, weighted, as one vector."""
-    parts = [pack_symmetric(sums.gram, math.sqrt(2))]
+    vectors = [pack_symmetric(sums.gram, math.sqrt(2))]
     if sum_weight:
-        parts.append(sum_weight * sums.total)
+        vectors.append(sum_weight * sums.total)
     if count_weight:
-        parts.append(np.array([count_weight * sums.count]))
-    return np.concatenate(parts)
+        vectors.append(np.array([count_weight * sums.count]))
+    return np.concatenate(vectors)
 
 
 def unpack(released: Array, n_features: int, sum_weight: float, count_weight: float, count: float | None) -> Sums:

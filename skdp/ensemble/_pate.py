@@ -61,44 +61,44 @@ _ALPHAS = tuple(np.logspace(-2, 1.5, 13).tolist())
 _FAR = 1e6
 
 
-def shrunk_mean(parts: Array, noise: float) -> Array:
-    """Return the mean part of each class, shrunk towards 0 by its noise (James and Stein 1961)."""
+def shrunk_mean(shares: Array, noise: float) -> Array:
+    """Return the mean share of each class, shrunk towards 0 by its noise (James and Stein 1961)."""
     # Without shrinkage, the class with the largest mean noise would win everywhere.
-    if len(parts) == 0:
-        return np.zeros(parts.shape[1])
-    mean = parts.mean(axis=0)
-    square, spread = float(mean @ mean), (len(mean) - 1) * noise**2 / len(parts)
+    if len(shares) == 0:
+        return np.zeros(shares.shape[1])
+    mean = shares.mean(axis=0)
+    square, spread = float(mean @ mean), (len(mean) - 1) * noise**2 / len(shares)
     return np.asarray(mean * (1 - spread / square if square > spread else 0.0))
 
 
 class VoteRegressor(ClassifierMixin, BaseEstimator):
-    """Kernel ridge regression on parts of votes, and the class with the largest of them."""
+    """Kernel ridge regression on shares of votes, and the class with the largest of them."""
 
-    def fit(self, X: Array, parts: Array, noise: float, rows: Array, classes: NDArray) -> Self:
-        """Fit the student to released parts of votes, minus their mean over classes. There may be no labelled rows."""
-        # All public `rows` give the scale of the columns. `noise` is the standard deviation of the noise in one part.
+    def fit(self, X: Array, shares: Array, noise: float, rows: Array, classes: NDArray) -> Self:
+        """Fit the student to released shares of votes, minus their mean over classes. There may be no labelled rows."""
+        # All public `rows` give the scale of the columns. `noise` is the standard deviation of the noise in one share.
         self.classes_ = classes
         self.n_features_in_ = rows.shape[1]
-        self.mean_ = shrunk_mean(parts, noise)
+        self.mean_ = shrunk_mean(shares, noise)
         self.regressor_: Any = None
         if len(X) > 1:
             scaler = StandardScaler().fit(rows)
             kernel = Nystroem(gamma=GAMMA / X.shape[1], n_components=min(len(X), MOST_COMPONENTS), random_state=0)
-            model = make_pipeline(kernel, RidgeCV(_ALPHAS)).fit(scaler.transform(X), parts - parts.mean(axis=0))
+            model = make_pipeline(kernel, RidgeCV(_ALPHAS)).fit(scaler.transform(X), shares - shares.mean(axis=0))
             self.regressor_, self.scaler_ = model, scaler
         return self
 
     def predict_proba(self, X: Array) -> Array:
-        """Return the expected parts of the votes, of shape (n_samples, n_classes), positive and with sum 1."""
+        """Return the expected shares of the votes, of shape (n_samples, n_classes), positive and with sum 1."""
         expected = np.zeros((len(X), 1))
         if self.regressor_ is not None:
             expected = self.regressor_.predict(np.clip(self.scaler_.transform(X), -_FAR, _FAR))
-        parts = np.maximum(expected + self.mean_ + 1 / len(self.classes_), 0.0)
+        shares = np.maximum(expected + self.mean_ + 1 / len(self.classes_), 0.0)
         # The largest part is at least the average.
-        return np.asarray(parts / parts.sum(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def predict(self, X: Array) -> NDArray:
-        """Return the label with the largest expected part."""
+        """Return the label with the largest expected share."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
@@ -173,10 +173,10 @@ def postprocess_student(
     student: Any, answers: NDArray[np.intp], answered: Array, rows: Array, classes: NDArray, seed: int
 ) -> Any:
     """Return the fitted student. If the answers have fewer than two classes, it is constant."""
-    seen = np.unique(answers)
-    if len(seen) < 2:
-        only = classes[seen[0] if len(seen) else 0]
-        return DummyClassifier(strategy="constant", constant=only).fit(rows[:1], [only])
+    winners = np.unique(answers)
+    if len(winners) < 2:
+        winner = classes[winners[0] if len(winners) else 0]
+        return DummyClassifier(strategy="constant", constant=winner).fit(rows[:1], [winner])
     return prepared(student, seed).fit(answered, classes[answers])
 
 
@@ -277,7 +277,7 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
     ----------
     student_ : estimator
         Fitted student. It is constant if only one class won, or no row was labelled. Its probabilities are those of
-        `predict_proba`: for the default student, the expected parts of the votes, and 0 for a class that won no row.
+        `predict_proba`: for the default student, the expected shares of the votes, and 0 for a class that won no row.
     answered_ : ndarray of shape (n_answered,)
         Positions in `public_X` of the labelled rows.
     answers_ : ndarray of shape (n_answered,)

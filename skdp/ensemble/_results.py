@@ -165,8 +165,8 @@ def predict_the_same(models: list[Any], rows: Array) -> bool:
     """Tell whether two models agree on public rows in all available methods."""
     for method in _METHODS:
         if hasattr(models[0], method):
-            one, other = (np.asarray(getattr(model, method)(rows)) for model in models)
-            numeric = one.dtype.kind == "f"
-            if one.shape != other.shape or not (np.allclose(one, other) if numeric else np.array_equal(one, other)):
+            first, second = (np.asarray(getattr(model, method)(rows)) for model in models)
+            equal = np.allclose if first.dtype.kind == "f" else np.array_equal
+            if first.shape != second.shape or not equal(first, second):
                 return False
     return True

@@ -287,12 +287,12 @@ class CategoryTransformer(LocalTransformer):
             reports = Z[:, starts[j] : starts[j + 1]]
             reports = reports[reports[:, 0] != UNKNOWN]
             limit = 2 if channel.width > 1 else getattr(channel, "n_reports", 2)
-            whole = np.full(reports.shape, -1)
+            codes = np.full(reports.shape, -1)
             with suppress(TypeError, ValueError, OverflowError), np.errstate(all="ignore"):
-                whole = reports.astype(np.int64)
-            if not np.all((whole == reports) & (whole >= 0) & (whole < limit)):
+                codes = reports.astype(np.int64)
+            if not np.all((codes == reports) & (codes >= 0) & (codes < limit)):
                 raise ValueError("Z must hold reports as transform returns them")
-            symbols.append(whole if channel.width > 1 else whole[:, 0])
+            symbols.append(codes if channel.width > 1 else codes[:, 0])
         return symbols
 
     def frequencies(self, Z: Any, *, project: bool = False, return_std: bool = False) -> Any:

@@ -311,13 +311,13 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LocalMixin, BaseE
         columns = parameters.columns.resolve(n_features, names)
         mechanism = tables_mechanism(parameters.epsilon, columns, len(classes), self.n_reported)
         with np.errstate(all="ignore"):
-            whole = table.astype(np.int64)
+            codes = table.astype(np.int64)
         limits = [getattr(channel, "n_reports", 0) for channel in mechanism.channels]
-        if not np.all((whole == table) & (whole >= UNKNOWN) & (whole < limits)):
+        if not np.all((codes == table) & (codes >= UNKNOWN) & (codes < limits)):
             raise ValueError("reports must be as randomize returns them, with the same parameters")
         self.n_features_in_ = n_features
         self._keep(self._encoding())
-        return self._learn(whole, classes, columns)
+        return self._learn(codes, classes, columns)
 
     def _randomize(
         self, X: Any, y: Any, classes: NDArray | None, label: str, reset: bool

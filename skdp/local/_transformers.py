@@ -223,8 +223,8 @@ class UnaryEncoder(CategoryTransformer):
         sizes = [column.size for column in self._categories(X.shape[1])]
         out = np.zeros((len(X), sum(sizes)), dtype=np.int8)
         for start, codes in zip(np.cumsum(sizes) - sizes, self._codes(X).T, strict=True):
-            known = np.flatnonzero(codes != UNKNOWN)
-            out[known, start + codes[known]] = 1
+            rows = np.flatnonzero(codes != UNKNOWN)
+            out[rows, start + codes[rows]] = 1
         return out
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray:

@@ -280,10 +280,10 @@ def warn_of_declarations(
         # The last cell holds unknown categories.
         name, cells = j if names is None else str(names[j]), sums[:, start : start + size].sum(axis=0)
         # The total of the other tables is independent of this one.
-        others, others_total = precision - 1 / size, NOT_RELEASED
+        other_precision, others_total = precision - 1 / size, NOT_RELEASED
         if len(sizes) > 1:
-            records = (precision * total[0] - cells.sum() / size) / max(others, 1e-9)
-            others_total = float(records), noise**2 * n_classes / others
+            records = (precision * total[0] - cells.sum() / size) / max(other_precision, 1e-9)
+            others_total = float(records), noise**2 * n_classes / other_precision
         n_declared = columns.declared.get(j, size - 1)
         messages += declared_parts(name, cells, n_declared, others_total, noise**2 * n_classes)
     warn_of_mismatch(messages, labels=total, gaussian=is_gaussian(mechanism))
@@ -317,8 +317,8 @@ def moments(
 def moment_information(means: Array, variances: Array, counts: Array) -> Array:
     """Return the mutual information of Gaussian columns and the class, as if all records together were Gaussian."""
     share = counts / counts.sum()
-    whole = share @ (variances + (means - share @ means) ** 2)
-    return np.maximum(np.log(whole) - share @ np.log(variances), 0.0) / 2
+    variance_of_all = share @ (variances + (means - share @ means) ** 2)
+    return np.maximum(np.log(variance_of_all) - share @ np.log(variances), 0.0) / 2
 
 
 class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMixin, BaseEstimator):

@@ -288,12 +288,12 @@ class HistogramBase(GroupsMixin, BaseEstimator):
             axes = replace(axes, target=Grid(np.array(bounds.lower), np.array(bounds.upper), axes.n_targets).of(1))
         counts = session.release(COUNTS, axes.counts(records.X, records.y)).reshape(axes.shape)
         variance, total = noise_scale(mechanism) ** 2, None
-        parts = table_parts(records.shape.names, counts, axes.columns.declared, variance)
+        messages = table_parts(records.shape.names, counts, axes.columns.declared, variance)
         if classes is not None:
             by_class = counts.reshape(-1, len(classes)).sum(axis=0)
-            parts += label_parts(classes, by_class, math.sqrt(variance * counts.size / len(classes)))
+            messages += label_parts(classes, by_class, math.sqrt(variance * counts.size / len(classes)))
             total = float(by_class.sum()), variance * counts.size
-        warn_of_mismatch(parts, labels=total, gaussian=is_gaussian(mechanism))
+        warn_of_mismatch(messages, labels=total, gaussian=is_gaussian(mechanism))
         return {
             "counts_": counts,
             "weights_": postprocess_weights(counts, mechanism),

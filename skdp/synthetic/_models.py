@@ -126,8 +126,8 @@ class HistogramModel(InnerPredictions, HistogramBase):
             return X, y
         missing = np.setdiff1d(self.classes_, y)
         # The rows are independent, so that the first rows may be used.
-        again = X[np.arange(len(missing)) % len(X)]
-        return np.concatenate([X, again]), np.concatenate([y, missing])
+        extra = X[np.arange(len(missing)) % len(X)]
+        return np.concatenate([X, extra]), np.concatenate([y, missing])
 
 
 def encoded(axes: Axes, model: Any) -> Any:

@@ -153,8 +153,8 @@ def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, t
     if check_integer(tree, "tree", least=0) >= structure.n_trees:
         raise ValueError(f"tree must be below the number of trees, {structure.n_trees}, got {shown(tree)}")
     if feature_names is None:
-        known = estimator._names()
-        names = [f"feature_{i}" for i in range(estimator._n_columns)] if known is None else list(known)
+        names_of_fit = estimator._names()
+        names = [f"feature_{i}" for i in range(estimator._n_columns)] if names_of_fit is None else list(names_of_fit)
     else:
         names = list(feature_names)
     if len(names) != estimator._n_columns:

@@ -189,7 +189,7 @@ class RandomTrees(TreeModel, PrivateEstimator):
             chosen = Shares(parameters.epsilon, parameters.delta)
             # The number of records is taken one standard deviation of its noise lower: too few trees do less harm.
             n_rows = max(float(first[0].sum()) - first[1] * math.sqrt(len(first[0])), 1.0)
-            trees = plan_trees(parameters, n_features, outcome, n_rows, plan.rest, chosen)
+            trees = plan_trees(parameters, n_features, outcome, n_rows, plan.remaining, chosen)
             session.refine(TREES, chosen.releases, chosen.events)
         assert trees is not None
         n_seen = features_of_trees(parameters, trees.n_trees, n_features)

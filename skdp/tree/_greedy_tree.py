@@ -123,15 +123,15 @@ class Candidates:
     def children(self, histogram: Array) -> tuple[Array, Array]:
         """Return class counts of the children of all candidates, from counts of shape (n_nodes, n_bins, n_classes)."""
         # Numbers up to the threshold, and all categories except the candidate's, go left.
-        whole = histogram[:, : self.widths[0]].sum(axis=1, keepdims=True)
-        right = []
+        of_nodes = histogram[:, : self.widths[0]].sum(axis=1, keepdims=True)
+        right_counts = []
         start = 0
         for n, width, count in zip(self.columns.n_categories, self.widths, self.counts, strict=True):
             counts = histogram[:, start : start + width]
-            right.append(counts[:, :count] if n else whole - np.cumsum(counts, axis=1)[:, :-1])
+            right_counts.append(counts[:, :count] if n else of_nodes - np.cumsum(counts, axis=1)[:, :-1])
             start += width
-        beyond = np.concatenate(right, axis=1)
-        return whole - beyond, beyond
+        right = np.concatenate(right_counts, axis=1)
+        return of_nodes - right, right
 
     def split(self, chosen: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array, NDArray[np.intp]]:
         """Return features, thresholds and categories of chosen candidates. Categories are -1 for numeric features."""

@@ -148,10 +148,10 @@ class Labels:
 
     def encoded(self, X: NDArray, y: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Return the counted rows, the outcomes of these rows, and the outcomes of all records."""
-        known = known_labels(y)
-        if not isinstance(known, PartedArray) and known.all():
+        is_known = known_labels(y)
+        if not isinstance(is_known, PartedArray) and is_known.all():
             return X, y, y
-        return rows_at(X, known), rows_at(y, known), y
+        return rows_at(X, is_known), rows_at(y, is_known), y
 
     def mechanism(
         self, epsilon: float, delta: float, share: float, n_trees: int, n_leaves: int

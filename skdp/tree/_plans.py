@@ -187,7 +187,7 @@ class Plan:
     """The planned releases. The trees are included if they depend on public numbers only."""
 
     guarantee: PrivacyGuarantee
-    rest: float
+    remaining: float
     trees: Trees | None
     first: TargetRange | None  # The first releases of a regression.
 
@@ -200,25 +200,25 @@ def make_plan(parameters: Checked, n_features: int, outcome: Outcome, n_numeric:
     """Return the planned releases: cut points, sums over all records if trees depend on them, and the trees."""
     epsilon, delta = parameters.epsilon, parameters.delta
     shares = Shares(epsilon, delta)
-    rest = 1.0
+    remaining = 1.0
     if parameters.thresholds == "quantile" and n_numeric:
-        rest -= _CUT_SHARE
+        remaining -= _CUT_SHARE
         shares.add(CUTS, quantile_mechanism(epsilon, delta, _CUT_SHARE, *even_levels(LEVELS), n_numeric), _CUT_SHARE, 3)
     trees, first = None, None
     # Noisy sums over all records determine the number of trees and their depth.
     adaptive = parameters.n_estimators is None and parameters.expected_n is None
     if isinstance(outcome, Labels):
         if adaptive:
-            rest -= _CLASS_SHARE
+            remaining -= _CLASS_SHARE
             made = count_mechanism(epsilon, delta, _CLASS_SHARE, 1, outcome.n_classes + 1)
             shares.add(outcome.first, made, _CLASS_SHARE, outcome.theorem)
     else:
         first = TargetRange.of(epsilon, delta)
-        rest -= first.share
+        remaining -= first.share
         shares.releases.extend(first.releases)
         shares.events.extend(first.events)
     if adaptive:
-        shares.reserve(TREES, rest)
+        shares.reserve(TREES, remaining)
     else:
-        trees = plan_trees(parameters, n_features, outcome, parameters.expected_n, rest, shares)
-    return Plan(shares.guarantee(), rest, trees, first)
+        trees = plan_trees(parameters, n_features, outcome, parameters.expected_n, remaining, shares)
+    return Plan(shares.guarantee(), remaining, trees, first)

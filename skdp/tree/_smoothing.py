@@ -73,9 +73,9 @@ def totals_of(
     totals = counts.sum(axis=1).mean(axis=0)
     root_noise = noise * np.sqrt(reachable.sum() / n_trees / n_trees)
     if first is not None and root_noise > 0:
-        other, spread = first
+        first_totals, spread = first
         share = root_noise**2 / (root_noise**2 + spread**2)
-        totals, root_noise = (1 - share) * totals + share * other, root_noise * np.sqrt(1 - share)
+        totals, root_noise = (1 - share) * totals + share * first_totals, root_noise * np.sqrt(1 - share)
     return totals, float(root_noise)
 
 
@@ -243,16 +243,16 @@ def impurity_decreases(
         n = totals.sum(axis=1)
         # Let a part w of the records be on the left. The left side has (1-w) L - w R more records of each class than it
         # would have with the class shares of the node.
-        other = totals[:, ::-1] / n[:, None]
-        more = nodes[:, 0] * other[:, :1] - nodes[:, 1] * other[:, 1:]
-        whole = np.maximum(nodes.sum(axis=1), 0.0)
-        square = ((whole / whole.sum(axis=1, keepdims=True)) ** 2).sum(axis=1)
-        size = n * other[:, 0] * other[:, 1]
-        by_noise = (other**2 * variances).sum(axis=1) * (n_classes - 2 + n_classes * square) / size
+        opposite = totals[:, ::-1] / n[:, None]
+        excess = nodes[:, 0] * opposite[:, :1] - nodes[:, 1] * opposite[:, 1:]
+        node = np.maximum(nodes.sum(axis=1), 0.0)
+        square = ((node / node.sum(axis=1, keepdims=True)) ** 2).sum(axis=1)
+        size = n * opposite[:, 0] * opposite[:, 1]
+        by_noise = (opposite**2 * variances).sum(axis=1) * (n_classes - 2 + n_classes * square) / size
         by_sampling = dispersion * (1 - square)
         columns = splits[0], forest.features[splits[0], forest.level(forest.slots, level)[splits]]
         beyond, of_noise, of_sampling = np.zeros((3, n_trees, n_features))
-        np.add.at(beyond, columns, (more**2).sum(axis=1) / size - by_noise - by_sampling)
+        np.add.at(beyond, columns, (excess**2).sum(axis=1) / size - by_noise - by_sampling)
         # The variance of the square of a normal variable is twice the square of its variance.
         np.add.at(of_noise, columns, 2 * ((by_noise + by_sampling) ** 2 - by_sampling**2))
         np.add.at(of_sampling, columns, 2 * by_sampling**2)
@@ -260,10 +260,10 @@ def impurity_decreases(
         chance = np.sqrt(of_noise.sum(axis=0) + np.sqrt(of_sampling).sum(axis=0) ** 2)
         beyond = beyond.sum(axis=0)
         decreases += np.where(beyond > SPLIT_EVIDENCE * chance, beyond, 0.0)
-    seen = np.zeros(n_features)
+    n_trees_of = np.zeros(n_features)
     for features, n_seen in zip(forest.features, forest.n_seen, strict=True):
-        seen[features[:n_seen]] += 1
-    return decreases / np.maximum(seen, 1.0)
+        n_trees_of[features[:n_seen]] += 1
+    return decreases / np.maximum(n_trees_of, 1.0)
 
 
 #: Largest norms of a record's curvature and gradient, by the number of weights and by its square root.
@@ -432,7 +432,7 @@ def _factors(columns: Array, p: Array) -> Array:
 
 @dataclass(frozen=True)
 class Line:
-    """Public or released weights on a line, of which the mechanism chooses one by `lengths`."""
+    """Public or released weights on a line, of choice the mechanism chooses one by `lengths`."""
 
     start: Array
     direction: Array
@@ -440,8 +440,8 @@ class Line:
     # `odds` are the odds of each candidate if the noise hides all differences.
     odds: tuple[float, ...]
 
-    def at(self, which: int) -> Array:
-        return self.start + self.lengths[which] * self.direction
+    def at(self, choice: int) -> Array:
+        return self.start + self.lengths[choice] * self.direction
 
 
 def brier_losses(p: Array, codes: NDArray[np.intp]) -> Array:

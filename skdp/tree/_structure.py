@@ -313,16 +313,16 @@ def deal(n_features: int, n_seen: list[int], stream: BitStream) -> NDArray[np.in
     # In trees with fewer features than others, the last one is repeated.
     out = np.empty((len(n_seen), max(n_seen)), dtype=np.intp)
     deck: list[int] = []
-    for row, wanted in zip(out, n_seen, strict=True):
+    for row, size in zip(out, n_seen, strict=True):
         hand: list[int] = []
-        while len(hand) < wanted:
+        while len(hand) < size:
             if all(f in hand for f in deck):
                 deck += np.argsort(uniforms((n_features,), stream)).tolist()
             card = next(f for f in deck if f not in hand)
             deck.remove(card)
             hand.append(card)
         hand.sort()
-        row[:] = hand + hand[-1:] * (len(row) - wanted)
+        row[:] = hand + hand[-1:] * (len(row) - size)
     return out
 
 
@@ -336,7 +336,7 @@ def grow(columns: Columns, n_seen: list[int], depth: int, stream: BitStream, war
     for f in np.flatnonzero(columns.n_categories).tolist():
         order = np.argsort(uniforms((n_trees, int(columns.n_categories[f])), stream), axis=1)
         places[f] = np.hstack([np.argsort(order, axis=1), np.full((n_trees, 1), np.nan)])
-    seen = np.arange(most_seen) < np.array(n_seen)[:, None]
+    is_seen = np.arange(most_seen) < np.array(n_seen)[:, None]
     # Cells in units in which values of numeric features lie between 0 and 1, and categories are integers.
     lower = np.zeros((n_trees, 1, most_seen))
     upper = np.where(n_categories > 0, n_categories, 1.0)[:, None, :]
@@ -345,7 +345,7 @@ def grow(columns: Columns, n_seen: list[int], depth: int, stream: BitStream, war
     slots, cuts = [], []
     for level in range(depth):
         cells = np.arange(2**level)[None, :]
-        free = seen[:, None, :] & ((n_categories == 0)[:, None, :] | (upper - lower >= 2))
+        free = is_seen[:, None, :] & ((n_categories == 0)[:, None, :] | (upper - lower >= 2))
         # A random one of the features that were used least on the path.
         lot = np.where(free, used + uniforms(used.shape, stream), np.inf)
         slot = lot.argmin(axis=2)

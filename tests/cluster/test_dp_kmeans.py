@@ -26,7 +26,7 @@ from skdp.cluster._refinement import (
     deviation,
     divided,
     merged,
-    parts,
+    numbers_of_parts,
     plan,
     postprocess_cells,
     postprocess_means,
@@ -194,12 +194,12 @@ def test_noise_alone_makes_no_cells():
 
 def test_parts_are_given_to_what_spreads_most():
     estimates = Estimates(np.array([1000.0, 1000.0, 30.0]), np.zeros((3, 2)), np.array([1.0, 9.0, 9.0]), np.ones(3))
-    number = parts(estimates, 1, 12, 25.0)
+    number = numbers_of_parts(estimates, 1, 12, 25.0)
     assert number.sum() == 12
     assert number[1] > number[0] > number[2] == 1
-    assert parts(estimates, 1, 12, 1e4).tolist() == [1, 1, 1]
-    assert parts(estimates, 5, 12, 1e4).sum() == 5
-    assert parts(estimates, 1, 3, 0.0).tolist() == [1, 1, 1]
+    assert numbers_of_parts(estimates, 1, 12, 1e4).tolist() == [1, 1, 1]
+    assert numbers_of_parts(estimates, 5, 12, 1e4).sum() == 5
+    assert numbers_of_parts(estimates, 1, 3, 0.0).tolist() == [1, 1, 1]
 
 
 def test_divided_cells_are_public_points_of_the_lattice():

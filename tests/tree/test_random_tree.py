@@ -722,9 +722,9 @@ def test_parts_of_the_reserved_budget_cost_no_more_whatever_the_counts_are(delta
             reserved = plan.mechanism("leaf counts and weights")
             for n_rows in (1.0, 150.0, 1e4, 1e9):
                 chosen = Shares(epsilon, delta)
-                plan_trees(parameters, n_features, Labels(n_classes), n_rows, plan.rest, chosen)
+                plan_trees(parameters, n_features, Labels(n_classes), n_rows, plan.remaining, chosen)
                 assert reserved.covers(chosen.events)
-                assert sum(r.share for r in chosen.releases) == pytest.approx(plan.rest)
+                assert sum(r.share for r in chosen.releases) == pytest.approx(plan.remaining)
                 if epsilon < INF:
                     assert not reserved.covers([*chosen.events, chosen.events[-1]])
 
