@@ -242,8 +242,15 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
 
     def _spectrum(self) -> tuple[Array, float]:
         """Return the variances of the probabilistic model: along the components, and along all other directions."""
+        check_is_fitted(self, "components_")
         noise = max(self.noise_variance_, self._least_deviation**2)
         return np.maximum(self.explained_variance_, noise), noise
+
+    def _matrix(self, along: Array, across: float) -> Array:
+        """Return the matrix with eigenvalues `along` the components, and with one eigenvalue across them."""
+        matrix: Array = (self.components_.T * (along - across)) @ self.components_
+        matrix.flat[:: len(matrix) + 1] += across
+        return matrix
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the coordinates of rows along the components.
@@ -294,11 +301,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         covariance : ndarray of shape (n_features, n_features)
             Positive definite. Each variance is at least the square of a thousandth of `data_norm`.
         """
-        check_is_fitted(self, "components_")
-        along, noise = self._spectrum()
-        covariance: NDArray[np.float64] = (self.components_.T * (along - noise)) @ self.components_
-        covariance.flat[:: len(covariance) + 1] += noise
-        return covariance
+        return self._matrix(*self._spectrum())
 
     @available_if(_knows_variances)
     def get_precision(self) -> NDArray[np.float64]:
@@ -309,11 +312,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         precision : ndarray of shape (n_features, n_features)
             Positive definite.
         """
-        check_is_fitted(self, "components_")
         along, noise = self._spectrum()
-        precision: NDArray[np.float64] = (self.components_.T * (1 / along - 1 / noise)) @ self.components_
-        precision.flat[:: len(precision) + 1] += 1 / noise
-        return precision
+        return self._matrix(1 / along, 1 / noise)
 
     @available_if(_knows_variances)
     def score_samples(self, X: Any) -> NDArray[np.float64]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -83,19 +82,12 @@ def weight_of_count(parameters: Checked, delta: float) -> float:
 Portion = tuple[float, float, float]
 
 
-@dataclass(frozen=True)
-class Split:
-    """Hold the epsilon of each component, the portions of mean and variances, and the shares of the budget."""
-
-    epsilon: float
-    centre: Portion
-    variances: Portion
-    # `shares` are those of the mean, of each component, and of the variances.
-    shares: tuple[float, float, float]
-
-
-def split(epsilon: float, delta: float, parameters: Checked, draws: int) -> Split:
+def split(
+    epsilon: float, delta: float, parameters: Checked, draws: int
+) -> tuple[float, Portion, Portion, tuple[float, float, float]]:
     """Divide the budget, from public numbers only."""
+    # Return the epsilon of a component, the portions of the mean and of the variances, and the shares of the budget of
+    # the mean, a component and the variances.
     centre = CENTRE_SHARE if parameters.center == "private" else 0.0
     variances = parameters.variance_share
     if draws == 0:
@@ -112,9 +104,9 @@ def split(epsilon: float, delta: float, parameters: Checked, draws: int) -> Spli
         if concentrated > component * epsilon or draws == 0:
             # If no component is drawn, all releases are Gaussian, and compose by their own parameters.
             factor = 2 * rho / gaussian_mu(epsilon, delta) ** 2 if draws else 1.0
-            return Split(concentrated, (epsilon, delta, centre * factor), (epsilon, delta, variances * factor), shares)
+            return concentrated, (epsilon, delta, centre * factor), (epsilon, delta, variances * factor), shares
     epsilons = [pure_share(epsilon, share) for share in shares]
-    return Split(epsilons[1], (epsilons[0], delta, 1.0), (epsilons[2], 0.0, 1.0), shares)
+    return epsilons[1], (epsilons[0], delta, 1.0), (epsilons[2], 0.0, 1.0), shares
 
 
 def plan(parameters: Checked, n_features: int) -> PrivacyGuarantee:
@@ -124,25 +116,24 @@ def plan(parameters: Checked, n_features: int) -> PrivacyGuarantee:
     draws = number_of_draws(parameters, k)
     # Without privacy, the parameters of the mechanisms have no effect. The mechanisms only state their sensitivity.
     epsilon, delta = (parameters.epsilon, parameters.delta) if parameters.private else (1.0, 0.0)
-    divided = split(epsilon, delta, parameters, draws)
-    centre, component, variances = divided.shares
+    epsilon_of_draw, of_mean, of_variances, (centre, component, variances) = split(epsilon, delta, parameters, draws)
     releases: list[Release] = []
     events: list[PrivacyEvent] = []
 
-    def add(label: str, mechanism: Mechanism, event: PrivacyEvent, share: float, theorem: Theorem) -> None:
+    def add(label: str, mechanism: Mechanism, event: PrivacyEvent, share: float, theorem: int) -> None:
         if not parameters.private:
             mechanism, event = NoNoise(mechanism.sensitivity), PureEvent(math.inf)
-        releases.append(Release(label, mechanism, share, theorem))
+        releases.append(Release(label, mechanism, share, Theorem("PCA", theorem)))
         events.append(event)
 
     if parameters.center == "private":
-        add(MEAN, *_mean_mechanism(parameters.data_norm, divided.centre, n_features + 1), centre, Theorem("PCA", 4))
+        add(MEAN, *_mean_mechanism(parameters.data_norm, of_mean, n_features + 1), centre, 4)
     for i in range(draws):
-        draw = BinghamMechanism(divided.epsilon, norm**2)
-        add(COMPONENT.format(i + 1), draw, BoundedRangeEvent(divided.epsilon), component, Theorem("PCA", 1))
+        draw = BinghamMechanism(epsilon_of_draw, norm**2)
+        add(COMPONENT.format(i + 1), draw, BoundedRangeEvent(epsilon_of_draw), component, 1)
     if variances > 0:
-        size = k + (k < n_features) + (weight_of_count(parameters, divided.variances[1]) > 0)
-        add(VARIANCES, *_variance_mechanism(parameters, divided.variances, size), variances, Theorem("PCA", 3))
+        size = k + (k < n_features) + (weight_of_count(parameters, of_variances[1]) > 0)
+        add(VARIANCES, *_variance_mechanism(parameters, of_variances, size), variances, 3)
     return PrivacyGuarantee(parameters.epsilon, parameters.delta, tuple(events), tuple(releases))
 
 
@@ -259,8 +250,7 @@ class ExpMechPCA(PrivatePCA):
     centered_norm : float, default=None
         With ``center="private"``, the clipping bound of centred rows. If None, it is `data_norm`.
     whiten : bool, default=False
-        Whether `transform` divides coordinates by their standard deviations, of which each counts as at least a
-        thousandth of `data_norm`. A later change has no effect before the next fit.
+        Whether `transform` divides coordinates by their standard deviations, at least a thousandth of `data_norm`.
     variance_share : float, default=0.1
         Part of the budget for the variances along the components, in [0, 0.9]. If 0, variances are not released, and
         attributes that need them are missing.
@@ -277,7 +267,7 @@ class ExpMechPCA(PrivatePCA):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Orthonormal directions, in the order in which they were drawn. The largest entry of each is positive.
+        Orthonormal directions, in the order of the draws. The largest entry of each is positive.
     mean_ : ndarray of shape (n_features,)
         Vector that is subtracted: zeros, the public vector, or the private mean.
     explained_variance_ : ndarray of shape (n_components,)
@@ -305,11 +295,10 @@ class ExpMechPCA(PrivatePCA):
     -----
     **Privacy.** A record :math:`x` with :math:`\|x\|\le R` adds :math:`(v^\top x)^2 \in [0, R^2]` to the score
     :math:`v^\top S v`. A component with density proportional to :math:`e^{(\varepsilon_i/R^2) v^\top S v}` is
-    :math:`\varepsilon_i`-DP under adding or removing one record, and :math:`\varepsilon_i`-bounded-range (:ref:`PCA,
-    theorem 1 <pca-theorem-1>`; :ref:`theorem 2 <pca-theorem-2>` composes components). The sums of squares along
-    orthonormal directions and the remaining sum add up to :math:`\|x\|^2` for one record. Therefore they have one
-    sensitivity together, :math:`R^2` (:ref:`theorem 3 <pca-theorem-3>`). :ref:`Theorem 4 <pca-theorem-4>` is about a
-    private mean. Components are exact draws, without a Markov chain, and are rounded. The result of `transform` on the
+    :math:`\varepsilon_i`-DP, and :math:`\varepsilon_i`-bounded-range (:ref:`PCA, theorem 1 <pca-theorem-1>`;
+    :ref:`theorem 2 <pca-theorem-2>` composes components). Components are exact draws, and are rounded. The sums of
+    squares along orthonormal directions and the remaining sum have one sensitivity together, :math:`R^2` (:ref:`theorem
+    3 <pca-theorem-3>`). :ref:`Theorem 4 <pca-theorem-4>` is about a private mean. The result of `transform` on the
     fitted rows is a function of these rows, and not private. The guarantee covers neither an error for values that are
     not finite nor the time that `fit` takes.
 

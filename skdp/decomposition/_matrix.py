@@ -1,7 +1,7 @@
 r"""Principal components of one noisy matrix of second moments (Analyze Gauss; Dwork, Talwar, Thakurta and Zhang 2014).
 
-The second moments of the rows are released once, with the sum and number of rows. The noise is a symmetric Gaussian
-matrix, or that of the L2 mechanism if delta is 0. Components, variances and the mean are computed from the release.
+The second moments of the rows are released once, with the sum and number of rows. Components, variances and the mean
+are computed from the release.
 """
 
 from __future__ import annotations
@@ -129,15 +129,14 @@ class DPPCA(PrivatePCA):
         Vector that is subtracted from rows: nothing, the private mean, or a public vector.
     centered_norm : float, default=None
         Clipping bound of centred rows, with ``center="private"``. Set it if most rows are much shorter than `data_norm`
-        after the mean is subtracted. A fifth of the budget is then spent on the mean, and the noise is smaller by the
-        square of the ratio. If None, the mean comes from the release of the matrix.
+        after the mean is subtracted, which then takes a fifth of the budget. If None, the mean comes from the release
+        of the matrix.
     solver : {"auto", "matrix", "bingham"}, default="auto"
         ``"matrix"`` is the noisy matrix. ``"bingham"`` draws components as :class:`ExpMechPCA` does. ``"auto"`` takes
         the matrix if delta is positive, or if `expected_n` is given and exceeds ``10 * n_features**2 / (n_components *
         epsilon)``.
     whiten : bool, default=False
-        Whether `transform` divides coordinates by their standard deviations, of which each counts as at least a
-        thousandth of `data_norm`. A later change has no effect before the next fit.
+        Whether `transform` divides coordinates by their standard deviations, at least a thousandth of `data_norm`.
     expected_n : float, default=None
         Publicly known, approximate number of records. If None, the number is part of the release.
     schema : Schema, default=None
@@ -181,11 +180,10 @@ class DPPCA(PrivatePCA):
     -----
     **Privacy.** A record :math:`x` with :math:`\|x\|\le R` adds :math:`(x x^\top, s x, c)` to the second moments and to
     the weighted sum and number of rows, of norm :math:`\sqrt{R^4 + s^2 R^2 + c^2}` with the Frobenius norm (:ref:`PCA,
-    theorem 5 <pca-theorem-5>`). If `delta` is positive, the noise is a symmetric Gaussian matrix, with half the
-    variance off its diagonal. If `delta` is 0, the noise is that of the L2 mechanism. The rest is post-processing. With
-    ``solver="bingham"``, the guarantee is that of :class:`ExpMechPCA`. The result of `transform` on the fitted rows is
-    a function of these rows, and not private. The guarantee covers neither an error for values that are not finite nor
-    the time that `fit` takes.
+    theorem 5 <pca-theorem-5>`). The noise is a symmetric Gaussian matrix, or that of the L2 mechanism if `delta` is 0.
+    The rest is post-processing. With ``solver="bingham"``, the guarantee is that of :class:`ExpMechPCA`. The result of
+    `transform` on the fitted rows is a function of these rows, and not private. The guarantee covers neither an error
+    for values that are not finite nor the time that `fit` takes.
 
     References
     ----------
