@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PureEvent, Relation, check_epsilon
 from ..checks.data import FLOATS, check_quietly, validate_quietly
-from ..checks.messages import shown
 from ..checks.params import (
     Bounds,
     By,
@@ -27,6 +26,7 @@ from ..checks.params import (
     check_integer,
     check_parameters,
     columns_of,
+    shown,
 )
 from ..mechanisms import UNKNOWN, CategoryChannel, LocalMechanism, NoiseSource, NumberChannel
 from ..release.mixin import DPEstimatorMixin

@@ -27,7 +27,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import validate_quietly
-from ..checks.messages import shown
+from ..checks.params import shown
 from ..checks.silence import available_if, parts_of, quieten, silence
 from ..mechanisms import BitStream, global_generators
 from ..parts.arrays import PartedArray, divided, dumps, folded
