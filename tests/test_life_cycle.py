@@ -20,7 +20,6 @@ SESSIONS = {
     "preprocessing/_quantiles.py": "a function",
     "stats/_call.py": "functions",
     "local/_base.py": "each row is randomised by itself",
-    "local/_naive_bayes.py": "each row is randomised by itself",
 }
 
 #: Estimators that define a fit of their own, by the files above.

@@ -431,5 +431,5 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         self.random_state = random_state
 
     def predict(self, X: Any) -> NDArray:
-        target = self._axes.target
-        return np.clip(super().predict(X), target.lower[0], target.upper[0])
+        predictions, target = super().predict(X), self._axes.target
+        return np.clip(predictions, target.lower[0], target.upper[0])
