@@ -79,13 +79,6 @@ class Forest:
         """Return the part of an array of nodes that belongs to a level."""
         return nodes[:, 2**level - 1 : 2 ** (level + 1) - 1]
 
-    def stay(
-        self, stays: NDArray[np.intp], level: int, node: NDArray[np.intp], reached: Array, thresholds: Array
-    ) -> None:
-        """Set the position of rows that stay in inner nodes, because a level splits a column without their category."""
-        without = np.isnan(reached) & np.isfinite(thresholds) & (stays < 0)
-        stays[without] = self.n_leaves + 2**level - 1 + node[without]
-
     def router(self, n_rows: int) -> Routes:
         """Return a router for blocks of rows, `n_rows` in all."""
         # It is not kept, because the presence of tables would disclose the number of records.
@@ -114,28 +107,33 @@ class Forest:
 
 
 def walk_down(
-    X: NDArray, features: NDArray[np.intp], thresholds: Array, categories: NDArray[np.intp] | None = None
+    X: NDArray,
+    features: NDArray[np.intp],
+    thresholds: Array,
+    categories: NDArray[np.intp] | None = None,
+    some_unknown: bool = False,
 ) -> NDArray[np.intp]:
-    """Return the leaf of each row in a tree of nodes that are listed level by level.
-
-    Values up to the threshold go left. Where a node has a category, which is not negative, this category goes right.
-    """
+    """Return the leaf of each row in a tree of nodes that are listed level by level."""
+    # Values up to the threshold go left. Where a node has a category, which is not negative, this category goes right.
+    # If `some_unknown` values are NaN, a row stays in the first inner node that splits such a value.
     values, starts = np.ascontiguousarray(X).ravel(), np.arange(0, X.size, X.shape[1])
     node = np.zeros(len(X), dtype=np.intp)
+    stays = np.full(len(X), -1) if some_unknown else None
     for level in range((len(features) + 1).bit_length() - 1):
-        if level and categories is None:
-            right = values.take(features.take(node) + starts) > thresholds.take(node)
-        elif categories is None:
-            # This is an array, because NumPy 1 compares single precision with a number in single precision.
-            right = X[:, features[0]] > thresholds[:1]
-        else:
-            reached, category = values.take(features.take(node) + starts), categories.take(node)
-            right = np.where(category < 0, reached > thresholds.take(node), reached == category)
+        # At the root, these are arrays, because NumPy 1 compares single precision with a number in single precision.
+        reached = values.take(features.take(node) + starts) if level else X[:, features[0]]
+        right = reached > (thresholds.take(node) if level else thresholds[:1])
+        if categories is not None:
+            category = categories.take(node)
+            right = np.where(category < 0, right, reached == category)
+        if stays is not None:
+            unknown = np.isnan(reached) & (stays < 0) & np.isfinite(thresholds.take(node))
+            stays[unknown] = len(features) + 1 + node[unknown]
         node += node
         node += right
         node += 1
     node -= len(features)
-    return node
+    return node if stays is None else np.where(stays < 0, node, stays)
 
 
 def stored(X: NDArray, n: int, dtype: np.dtype, compute: Callable[[NDArray], Iterable[NDArray]]) -> NDArray:
@@ -166,8 +164,6 @@ class Routes:
         self._tables: dict[int, tuple[NDArray[np.intp], list[tuple[int, NDArray[np.intp]]]]] = {}
         split = np.isfinite(forest.thresholds)
         self._features = np.unique(np.take_along_axis(forest.features, forest.slots, axis=1)[split]).tolist()
-        # For each tree, its features that are split somewhere, and their positions in this list, by node.
-        self._walked: dict[int, tuple[list[int], NDArray[np.intp]]] = {}
         if tables and forest.depth:
             self._prepare()
 
@@ -202,47 +198,15 @@ class Routes:
                 for feature, strides_of_feature in strides[1:]:
                     leaves += strides_of_feature.take(code(feature))
                 yield table.take(leaves) if len(strides) != 1 else leaves
-            elif forest.places.keys().isdisjoint(self._split_features(t)[0]):
+            elif forest.places.keys().isdisjoint(forest.features[t].tolist()):
                 yield walk_down(X, forest.features[t].take(forest.slots[t]), forest.thresholds[t])
             else:
-                yield self._walk(t, len(X), column, code)
-
-    def _split_features(self, t: int) -> tuple[list[int], NDArray[np.intp]]:
-        if t not in self._walked:
-            forest = self._forest
-            split = np.isfinite(forest.thresholds[t])
-            used, positions = np.unique(forest.slots[t][split], return_inverse=True)
-            nodes = np.zeros(forest.slots.shape[1], dtype=np.intp)
-            nodes[split] = positions
-            self._walked[t] = forest.features[t, used].tolist(), nodes[None]
-        return self._walked[t]
-
-    def _walk(
-        self, t: int, n_rows: int, column: Callable[[int], NDArray], code: Callable[[int], NDArray[np.intp]]
-    ) -> NDArray[np.intp]:
-        forest = self._forest
-        features, nodes = self._split_features(t)
-        columns = [forest.places[f][t].take(code(f)) if f in forest.places else column(f) for f in features]
-        values = np.concatenate(columns) if len(columns) > 1 else columns[0]
-        rows = np.arange(n_rows)
-        node = np.zeros(n_rows, dtype=np.intp)
-        stays = np.full(n_rows, -1) if np.isnan(values).any() else None
-        for level in range(forest.depth):
-            slots = forest.level(nodes, level)[0]
-            thresholds = forest.level(forest.thresholds, level)[t]
-            if level == 0 or len(columns) == 1:
-                start = int(slots[0]) * n_rows
-                reached = values[start : start + n_rows]
-            else:
-                reached = values.take((slots * n_rows).take(node) + rows)
-            # This is an array, because NumPy 1 compares single precision with a number in single precision.
-            thresholds = thresholds.take(node) if level else thresholds[:1]
-            right = reached > thresholds
-            if stays is not None:
-                forest.stay(stays, level, node, reached, thresholds)
-            node += node
-            node += right
-        return node if stays is None else np.where(stays < 0, node, stays)
+                features = forest.features[t].tolist()
+                seen = [forest.places[f][t].take(code(f)) if f in forest.places else column(f) for f in features]
+                values = np.stack(seen, axis=1)
+                yield walk_down(
+                    values, forest.slots[t], forest.thresholds[t], some_unknown=bool(np.isnan(values).any())
+                )
 
     def _prepare(self) -> None:
         forest = self._forest
@@ -297,7 +261,8 @@ class Routes:
             slots = np.take_along_axis(forest.level(forest.slots, level)[trees], node, axis=1)
             thresholds = np.take_along_axis(forest.level(forest.thresholds, level)[trees], node, axis=1)
             reached = np.take_along_axis(values, slots[:, None], axis=1)[:, 0]
-            forest.stay(stays, level, node, reached, thresholds)
+            unknown = np.isnan(reached) & np.isfinite(thresholds) & (stays < 0)
+            stays[unknown] = forest.n_leaves + 2**level - 1 + node[unknown]
             node = 2 * node + (reached > thresholds)
         return np.where(stays < 0, node, stays)
 
