@@ -67,11 +67,9 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
     other one with :math:`1/(e^\varepsilon + k - 1)`. For two categories, no other mechanism has less error. Up to
     :math:`k \approx 3e^\varepsilon + 2`, it has less error than the other two transformers.
 
-    **Privacy.** The report of each row is epsilon-DP with respect to that row (:ref:`local privacy, theorem 1
-    <local-theorem-1>`): with any other row in its place, no report is more than :math:`e^\varepsilon` times as likely.
-    The number of rows is public, and so is the index of a data frame. `fit` learns nothing. Each call of `transform` is
-    a release of its rows and is charged, also within a pipeline. A ``Pipeline`` with `memory` would repeat the report
-    of an equal row. Draws are exact.
+    **Privacy.** The report of each row is epsilon-DP with respect to that row, in each call of `transform`, also within
+    a pipeline (:ref:`local privacy, theorem 1 <local-theorem-1>`). The number of rows and the index of a data frame are
+    public. A ``Pipeline`` with `memory` would repeat the report of an equal row. Draws are exact.
 
     References
     ----------
@@ -161,11 +159,9 @@ class UnaryEncoder(CategoryTransformer):
     Optimised encoding has :math:`p = 1/2` and :math:`q = 1/(e^\varepsilon + 1)`. Symmetric encoding has :math:`q = 1 -
     p = 1/(e^{\varepsilon/2} + 1)`. The error does not depend on the number of categories.
 
-    **Privacy.** The report of each row is epsilon-DP with respect to that row (:ref:`local privacy, theorem 1
-    <local-theorem-1>`): with any other row in its place, no report is more than :math:`e^\varepsilon` times as likely.
-    The number of rows is public, and so is the index of a data frame. `fit` learns nothing. Each call of `transform` is
-    a release of its rows and is charged, also within a pipeline. A ``Pipeline`` with `memory` would repeat the report
-    of an equal row. Draws are exact.
+    **Privacy.** The report of each row is epsilon-DP with respect to that row, in each call of `transform`, also within
+    a pipeline (:ref:`local privacy, theorem 1 <local-theorem-1>`). The number of rows and the index of a data frame are
+    public. A ``Pipeline`` with `memory` would repeat the report of an equal row. Draws are exact.
 
     References
     ----------
@@ -289,11 +285,10 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
     these positions, or any position. A report has a few bits for any number of categories, and estimates take a fast
     transform.
 
-    **Privacy.** The report of each row is epsilon-DP with respect to that row (:ref:`local privacy, theorems 1
-    <local-theorem-1>` and :ref:`2 <local-theorem-2>`): with any other row in its place, no report is more than
-    :math:`e^\varepsilon` times as likely. The number of rows is public, and so is the index of a data frame. `fit`
-    learns nothing. Each call of `transform` is a release of its rows and is charged, also within a pipeline. A
-    ``Pipeline`` with `memory` would repeat the report of an equal row. Draws are exact.
+    **Privacy.** The report of each row is epsilon-DP with respect to that row, in each call of `transform`, also within
+    a pipeline (:ref:`local privacy, theorems 1 <local-theorem-1>` and :ref:`2 <local-theorem-2>`). The number of rows
+    and the index of a data frame are public. A ``Pipeline`` with `memory` would repeat the report of an equal row.
+    Draws are exact.
 
     References
     ----------
@@ -354,11 +349,10 @@ class LocalLaplace(NumberTransformer):
     -----
     The scale of the discrete Laplace noise is the distance of the bounds over epsilon, for all values.
 
-    **Privacy.** The report of each row is epsilon-DP with respect to that row (:ref:`local privacy, theorem 1
-    <local-theorem-1>`): with any other row in its place, no report is more than :math:`e^\varepsilon` times as likely.
-    The number of rows is public, and so is the index of a data frame. `fit` learns nothing. Each call of `transform` is
-    a release of its rows and is charged, also within a pipeline. A ``Pipeline`` with `memory` would repeat the report
-    of an equal row. Values and reports are rounded to lattices, so that low-order bits disclose nothing.
+    **Privacy.** The report of each row is epsilon-DP with respect to that row, in each call of `transform`, also within
+    a pipeline (:ref:`local privacy, theorem 1 <local-theorem-1>`). The number of rows and the index of a data frame are
+    public. A ``Pipeline`` with `memory` would repeat the report of an equal row. Values and reports are rounded to
+    lattices, so that low-order bits disclose nothing.
 
     References
     ----------
@@ -421,11 +415,10 @@ class PiecewiseMechanism(NumberTransformer):
     (e^{\varepsilon/2}+1)/(e^{\varepsilon/2}-1)`. With probability :math:`e^{\varepsilon/2}/ (e^{\varepsilon/2}+1)`, a
     report comes from a window of length :math:`C - 1` that moves with the value, and otherwise from the rest.
 
-    **Privacy.** The report of each row is epsilon-DP with respect to that row (:ref:`local privacy, theorem 1
-    <local-theorem-1>`): with any other row in its place, no report is more than :math:`e^\varepsilon` times as likely.
-    The number of rows is public, and so is the index of a data frame. `fit` learns nothing. Each call of `transform` is
-    a release of its rows and is charged, also within a pipeline. A ``Pipeline`` with `memory` would repeat the report
-    of an equal row. Values and reports are rounded to lattices, so that low-order bits disclose nothing.
+    **Privacy.** The report of each row is epsilon-DP with respect to that row, in each call of `transform`, also within
+    a pipeline (:ref:`local privacy, theorem 1 <local-theorem-1>`). The number of rows and the index of a data frame are
+    public. A ``Pipeline`` with `memory` would repeat the report of an equal row. Values and reports are rounded to
+    lattices, so that low-order bits disclose nothing.
 
     References
     ----------

@@ -108,8 +108,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     privacy_ : PrivacyGuarantee
         Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     feature_importances_ : ndarray of shape (n_features,)
-        Mean decreases of Gini's impurity by the splits of each column, computed from the released leaf counts. The part
-        that noise and sampling explain is subtracted, and the result is divided by its sum.
+        Mean decreases of Gini's impurity by the splits of each column beyond chance, from the released leaf counts,
+        divided by their sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -128,11 +128,10 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     are scaled down together to a public norm (:ref:`theorem 2 <trees-theorem-2>`). The size of the weights and the
     length of the step are chosen by Brier scores, which one record moves by at most 1, all in one direction
     (:ref:`theorem 7 <trees-theorem-7>`). Each cut point is drawn by the exponential mechanism (:ref:`theorem 3
-    <trees-theorem-3>`). One record changes one class count by 1. By adaptive composition, the releases that depend on
-    the class counts use the same part of the budget for all counts, although the noise grows with the number of trees
-    (:ref:`theorem 6 <trees-theorem-6>`). The rest is post-processing. A `SchemaMismatchWarning` is raised if hardly any
-    record has a declared label, or a declared code of a categorical column. It is computed from the released counts.
-    The guarantee covers neither an error for values that are not finite nor the time that `fit` takes.
+    <trees-theorem-3>`). By adaptive composition, the releases that depend on the class counts use the same part of the
+    budget for all counts (:ref:`theorem 6 <trees-theorem-6>`). The rest is post-processing, and so is a
+    `SchemaMismatchWarning` about declared labels and codes. The guarantee covers neither an error for values that are
+    not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -302,8 +301,8 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     privacy_ : PrivacyGuarantee
         Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     feature_importances_ : ndarray of shape (n_features,)
-        Mean decreases of the squared error by the splits of each column, computed from the released leaf sums. The part
-        that noise and sampling explain is subtracted, and the result is divided by its sum.
+        Mean decreases of the squared error by the splits of each column beyond chance, from the released leaf sums,
+        divided by their sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -320,17 +319,14 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     **Privacy.** A range of the targets, their mean in it and the number of records are released first
     (:ref:`regression, theorem 1 <regression-theorem-1>`). A target is clipped to this range and mapped to :math:`v` in
     [0, 1]. In one leaf of each of :math:`T` trees, its record adds :math:`1 - v` to one sum and :math:`v` to another,
-    and :math:`v(1-v)`, weighted, to one more sum. All sums are released together. One record moves them by at most
-    :math:`\sqrt T` in L2 norm, for Gaussian noise, and by at most :math:`33T/32` in L1 norm, for discrete Laplace noise
-    (:ref:`trees, theorem 9 <trees-theorem-9>`). In the step, the curvature and gradient of a record are scaled down
-    together to a public norm (:ref:`theorem 2 <trees-theorem-2>`). The size of the weights and the length of the step
-    are chosen by squared errors in units of :math:`v`, which one record moves by at most 1, all in one direction
-    (:ref:`theorem 7 <trees-theorem-7>`). Each cut point is drawn by the exponential mechanism (:ref:`theorem 3
-    <trees-theorem-3>`). By adaptive composition, the releases that depend on the noisy number of records use the same
-    part of the budget for all numbers (:ref:`theorem 6 <trees-theorem-6>`). The rest is post-processing. A
-    `SchemaMismatchWarning` is raised if hardly any record has a declared code of a categorical column. It is computed
-    from the released sums. The guarantee covers neither an error for values that are not finite nor the time that `fit`
-    takes.
+    and :math:`v(1-v)`, weighted, to one more sum. One record moves all sums together by at most :math:`\sqrt T` in L2
+    norm, for Gaussian noise, and by at most :math:`33T/32` in L1 norm, for discrete Laplace noise (:ref:`trees, theorem
+    9 <trees-theorem-9>`). Weights and cut points are as in :class:`DPRandomTree`, with squared errors in units of
+    :math:`v` as losses (:ref:`theorems 2 <trees-theorem-2>`, :ref:`3 <trees-theorem-3>` and :ref:`7
+    <trees-theorem-7>`). By adaptive composition, the releases that depend on the noisy number of records use the same
+    part of the budget for all numbers (:ref:`theorem 6 <trees-theorem-6>`). The rest is post-processing, and so is a
+    `SchemaMismatchWarning` about declared codes. The guarantee covers neither an error for values that are not finite
+    nor the time that `fit` takes.
 
     References
     ----------
