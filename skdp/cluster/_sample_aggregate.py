@@ -7,7 +7,6 @@ are clipped and added over blocks, and their sum is released with noise (see ``b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -110,13 +109,8 @@ def _check_reference(value: Any, name: str) -> Array:
     return centres
 
 
-@dataclass(frozen=True, eq=False)
-class Design:
-    """The public facts about the blocks: the lattice of rows, a radius in its units, and a public reference."""
-
-    lattice: RowLattice
-    radius: float | None
-    reference: Array | None
+#: The public facts about the blocks: the lattice of rows, a radius in its units, and a public reference.
+Design = tuple[RowLattice, float | None, Array | None]
 
 
 class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
@@ -248,10 +242,10 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Checked, design: Design
     ) -> dict[str, Any]:
-        lattice, k, X = design.lattice, parameters.n_clusters, records.X
+        (lattice, radius, public), k, X = design, parameters.n_clusters, records.X
         noise = deviation(session.mechanism(BLOCKS))
         n_blocks = parameters.n_blocks
-        if design.reference is None:
+        if public is None:
             private = refine(session, stages(k, REFERENCE_SHARE), lattice, X, k, session.stream(DIRECTIONS))
             reference, errors = np.rint(private.means), private.errors
             if n_blocks is None:
@@ -262,11 +256,11 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
             sampling = np.minimum(private.spreads * n_blocks / private.counts, private.spreads)
             radii = RADIUS_RATIO * np.sqrt(reference.shape[1] * errors + sampling)
         else:
-            reference, errors = lattice.encode(design.reference), None
+            reference, errors = lattice.encode(public), None
             n_blocks = DEFAULT_BLOCKS if n_blocks is None else n_blocks
             radii = np.full(len(reference), np.linalg.norm(lattice.half))
-        if design.radius is not None:
-            radii = np.full(len(reference), design.radius)
+        if radius is not None:
+            radii = np.full(len(reference), radius)
         radii = within_diagonal(radii, lattice)
 
         estimator = parameters.estimator
@@ -280,7 +274,7 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
 
     def _phases(self, guarantee: PrivacyGuarantee, parameters: Checked, design: Design) -> Phases:
         # Without `n_blocks`, the number of blocks follows from released counts.
-        n_blocks = parameters.n_blocks if design.reference is None else parameters.n_blocks or DEFAULT_BLOCKS
+        n_blocks = parameters.n_blocks if design[2] is None else parameters.n_blocks or DEFAULT_BLOCKS
         return [*super()._phases(guarantee, parameters, design)[:-1], (BLOCKS, n_blocks)]
 
     def _fixed_cost(self) -> PrivacyCost | None:
@@ -313,4 +307,4 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
         share, l2, l1 = 1 - reference_share, blocks_l2(k, n_features), blocks_l1(k, n_features)
         mechanism, event = noisy(epsilon, delta, share, l2, l1, k * n_features)
         releases = (*releases, Release(BLOCKS, mechanism, share, Theorem("k-means", 2)))
-        return PrivacyGuarantee(epsilon, delta, (*events, event), releases), Design(lattice, radius, centres)
+        return PrivacyGuarantee(epsilon, delta, (*events, event), releases), (lattice, radius, centres)

@@ -42,7 +42,7 @@ from ..mechanisms import GroupChoices, Mechanism, NoNoise, l2_mechanism, pure_sh
 from ..parts.arrays import count_rows, rowwise
 from ..release.blocks import (
     MOST_BLOCKS,
-    InnerPredictions,
+    InnerScores,
     block_labels,
     block_seeds,
     check_inner,
@@ -114,7 +114,7 @@ def check_names(value: Any, name: str) -> tuple[str, ...]:
     raise ValueError(f"{name} must be different names of fitted attributes, got {shown(value)}")
 
 
-class SampleAggregate(InnerPredictions, CallbackSupportMixin, PrivateEstimator, BaseEstimator):
+class SampleAggregate(InnerScores, CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     r"""Differentially private average of an estimator or statistic over blocks of the records.
 
     The results of an estimator without privacy on disjoint blocks of the records, such as its coefficients, are clipped
@@ -333,9 +333,11 @@ class SampleAggregate(InnerPredictions, CallbackSupportMixin, PrivateEstimator, 
         return self._fit(X, y, sample_weight=sample_weight)
 
     def _kind(self) -> type[PrivateEstimator]:
-        if not self._is_statistic() and is_classifier(self.estimator):
+        if self._is_statistic():
+            return RowsMixin
+        if is_classifier(self.estimator):
             return LabelsMixin
-        return TargetsMixin if self._is_regressor() else RowsMixin
+        return TargetsMixin if is_regressor(self.estimator) else RowsMixin
 
     def _read(self, X: Any, y: Any, parameters: Checked) -> Any:
         return self._kind()._read(self, X, y, parameters)
@@ -437,9 +439,6 @@ class SampleAggregate(InnerPredictions, CallbackSupportMixin, PrivateEstimator, 
     def _is_statistic(self) -> bool:
         return callable(self.estimator) and not hasattr(self.estimator, "fit")
 
-    def _is_regressor(self) -> bool:
-        return not self._is_statistic() and is_regressor(self.estimator)
-
     def _check_together(self, parameters: Checked) -> None:
         if not self._is_statistic():
             check_inner(self.estimator, "estimator", "classifier, regressor or other estimator")
@@ -496,7 +495,7 @@ class SampleAggregate(InnerPredictions, CallbackSupportMixin, PrivateEstimator, 
         targets = None
         if classes is not None:
             targets = classes[np.where(np.arange(n) < least, np.arange(n) % len(classes), 0)]
-        elif self._is_regressor():
+        elif self._kind() is TargetsMixin:
             targets = made_up_rows(n, 1 + math.prod(n_targets))[:, 1:].reshape(n, *n_targets)
             targets = (1 + targets) / 2 if more else targets
         return (1 + rows) / 2 if more else rows, targets

@@ -329,6 +329,10 @@ class InnerPredictions:
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+
+class InnerScores(InnerPredictions):
+    """The same, with the scores of classes. The estimator inside must know all classes."""
+
     @offers("decision_function")
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the scores of the classes.

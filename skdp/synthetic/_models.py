@@ -18,7 +18,7 @@ from sklearn.utils.validation import has_fit_parameter
 from ..checks.params import Bounds, Checked, Integer, Or, Rules, anything
 from ..checks.silence import quieten, silence
 from ..mechanisms import NoiseSource
-from ..release.blocks import InnerPredictions, check_inner
+from ..release.blocks import InnerScores, check_inner
 from ..release.estimator import Shape
 from ._base import LABELS, Array, Axes, HistogramBase, made_up_rows
 
@@ -44,7 +44,7 @@ def fitted(estimator: Any, rows: Array, targets: Any, weights: Array | None) -> 
 _MOST_SAMPLES = 10**8
 
 
-class HistogramModel(InnerPredictions, HistogramBase):
+class HistogramModel(InnerScores, HistogramBase):
     """A histogram with a model that is fitted to its cells."""
 
     _parameter_rules: ClassVar[Rules] = {"estimator": anything, "n_samples": Or(None, Integer(1, _MOST_SAMPLES))}

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -75,16 +75,7 @@ _LEAST_UNIT = 2.0**-16
 _RIDGE = 0.5
 
 
-@dataclass(frozen=True, eq=False)
-class Design:
-    """The public facts about a fit, besides its parameters."""
-
-    columns: Columns
-    plan: Plan
-    outcome: Outcome
-
-
-def leaf_scores(route: Callable[[NDArray], Iterable[NDArray[np.intp]]], table: Array, X: NDArray) -> Iterator[Array]:
+def leaf_scores(route: Router, table: Array, X: NDArray) -> Iterator[Array]:
     """Look up the scores of rows, of shape (n_scores, n_rows), tree by tree."""
     for values, leaves in zip(table, route(X), strict=True):
         yield values.T.take(leaves, axis=1)
@@ -116,10 +107,8 @@ def _warn_of_counts(
     n_leaves, root = forest.reachable().sum(axis=1), math.sqrt(counts.shape[2])
     by_class, totals = first, {}
     for columns, group in trees.items():
-        mean, spread = (
-            counts[group].sum(axis=(0, 1)) / len(group),
-            noise * math.sqrt(n_leaves[group].sum()) / len(group),
-        )
+        mean = counts[group].sum(axis=(0, 1)) / len(group)
+        spread = noise * math.sqrt(n_leaves[group].sum()) / len(group)
         if len(columns) == 1:
             totals[columns[0]] = float(mean.sum()), (spread * root) ** 2
         elif not columns and first is None:
@@ -161,16 +150,16 @@ class RandomTrees(TreeModel, PrivateEstimator):
     def _outcome(self, shape: Shape) -> Outcome:
         """Return the outcome that leaves count."""
 
-    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Columns, Plan, Outcome]]:
         columns = parameters.columns.resolve(shape.n_features, shape.names, named=shape.is_read)
         outcome = self._outcome(shape)
         plan = make_plan(parameters, shape.n_features, outcome, len(columns.numeric))
-        return plan.guarantee, Design(columns, plan, outcome)
+        return plan.guarantee, (columns, plan, outcome)
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Checked, design: Design
+        self, session: ReleaseSession, records: Records, parameters: Checked, design: tuple[Columns, Plan, Outcome]
     ) -> dict[str, Any]:
-        columns, plan, outcome = design.columns, design.plan, design.outcome
+        columns, plan, outcome = design
         n_features, n_classes = records.shape.n_features, outcome.n_classes
         first = None
         if plan.first is not None:

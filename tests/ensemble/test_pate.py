@@ -341,6 +341,8 @@ def test_student_of_ones_own():
     np.testing.assert_allclose(model.predict_proba(X), theirs.predict_proba(X))
     assert not hasattr(student[-1], "coef_")
     assert not hasattr(model_of(student=Teacher()).fit(X, y), "predict_proba")
+    # Scores of a student that knows some of the classes only would not have the shape of others.
+    assert not hasattr(model, "decision_function")
 
 
 class Copycat(Teacher):
