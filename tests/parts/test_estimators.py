@@ -149,6 +149,16 @@ def test_prediction_says_how_it_is_applied_to_partitions(method):
         assert np.array_equal(found, model.predict(Z.compute()))
 
 
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+def test_methods_of_some_settings_say_it_as_well(method):
+    model = skdp.HistogramClassifier(bounds=(-3, 3), classes=[0, 1], n_bins=2, random_state=0)
+    X, y = data_for(model)
+    model.fit(X, y)
+    (Z,) = frames(X)
+    with pytest.raises(TypeError, match=rf"table.map_partitions\(model\.{method}, meta=\.\.\.\)"):
+        getattr(model, method)(Z)
+
+
 def test_transformers_say_it_as_well():
     (X,) = frames(data_for(DPStandardScaler())[0])
     model = DPStandardScaler(bounds=(-3, 3)).fit(X)
