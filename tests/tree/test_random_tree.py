@@ -719,7 +719,7 @@ def test_parts_of_the_reserved_budget_cost_no_more_whatever_the_counts_are(delta
             model = DPRandomTree(bounds=(0, 1), classes=range(n_classes), epsilon=epsilon, delta=delta)
             parameters = model._check_parameters()
             plan = make_plan(parameters, n_features, Labels(n_classes), n_features)
-            reserved = plan.mechanism("leaf counts and weights")
+            reserved = next(r.mechanism for r in plan.guarantee.releases if r.label == "leaf counts and weights")
             for n_rows in (1.0, 150.0, 1e4, 1e9):
                 chosen = Shares(epsilon, delta)
                 plan_trees(parameters, n_features, Labels(n_classes), n_rows, plan.remaining, chosen)
