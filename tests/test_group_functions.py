@@ -136,7 +136,7 @@ def plans_once(monkeypatch):
         return PLANNED[key]
 
     monkeypatch.setattr(PrivateSearch, "_planned", once)
-    for module in (_search, _scoring, _strategies, _stateless):
+    for module in (_scoring, _strategies, _stateless):
         monkeypatch.setattr(module, "silence", nullcontext)
 
 

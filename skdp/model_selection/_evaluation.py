@@ -72,18 +72,9 @@ from ._scoring import (
     make_measure,
     spread_of,
 )
-from ._search import (
-    _numbers,
-    encodes_tables,
-    occurring_labels,
-    rows_for_steps,
-    takes_text,
-    try_on_nothing,
-    with_one_other_label,
-)
-from ._stateless import columns_of
+from ._stateless import columns_of, numbers_in, read_targets, rows_for_steps, takes_text
 from ._steps import bounds_of, children_of, labels_in, rows_of_table, schema_of, take, with_schema
-from ._strategies import SearchContext, Task
+from ._strategies import SearchContext, Task, try_on_nothing
 
 #: Part of the budget of a cross-validation for the evaluation. The fits have the rest.
 _TABLE_PORTION = Fraction(1, 10)
@@ -402,14 +393,14 @@ def private_score(
     measure = make_measure(metric, estimator, labels, *given)
     unit = Unit.of(rows_per_group)
     numbers = unit.numbers(groups, X)
-    targets = labels_in(declared, labels, y) if labels is not None else _numbers(y)
+    targets = labels_in(declared, labels, y) if labels is not None else numbers_in(y)
     coded = targets if labels is None else encode_labels(targets, labels)
     X = rows_of_table(estimator, X)
     # In a list, the text of one record would convert all numbers to text. Rows of other formats cannot be selected.
     if not hasattr(X, "shape"):
         X = (
             entries_of(X)
-            if takes_text(estimator) or encodes_tables(estimator)
+            if takes_text(estimator) or schema_of(estimator) is not None
             else check_quietly(X, ensure_min_samples=0)
         )
     X = X.tocsr() if hasattr(X, "tocsr") else X
@@ -550,17 +541,8 @@ def private_cross_val_score(
     unit = Unit.of(rows_per_group)
     classes = declared_classes(estimator) if is_classifier(estimator) else None
     numbers = unit.numbers(groups, X)
-    targets = labels_in(declared, classes, y) if is_classifier(estimator) else _numbers(y)
-    X = rows_for_steps(rows_of_table(estimator, X), takes_text(estimator), encodes_tables(estimator))
-    if X.shape[0] != len(targets):
-        raise ValueError("X and y must have the same number of rows")
-    members = unit.members(numbers, targets)[2]
-    if is_classifier(estimator) and classes is None:
-        classes = occurring_labels(targets)
-    coded = targets
-    if classes is not None:
-        coded = encode_labels(targets, classes)
-        targets = with_one_other_label(coded, classes)
+    X = rows_for_steps(estimator, rows_of_table(estimator, X))
+    y, targets, members, classes = read_targets(estimator, classes, y, X.shape[0], unit, numbers)
     measure = make_measure(scoring, estimator, classes, label_weights, loss_bound, bounds_y, n_bins)
     candidates = make_candidates(estimator, [{}], classes, unit)
     most = group_sensitivity(float(measure.most), unit.rows)
@@ -590,9 +572,9 @@ def private_cross_val_score(
     try_on_nothing(prices, [training], X, targets, members)
     source = NoiseSource(random_state)
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_cross_val_score")
-    context = SearchContext(X, coded, targets, prices, measure, session, source, n_jobs, unit, members)
+    context = SearchContext(X, y, targets, prices, measure, session, source, n_jobs, unit, members)
     folds = context.divide((1 / n_folds,) * n_folds)
-    every = np.arange(len(targets))
+    every = np.arange(len(y))
     fitted = context.fit(Task(0, training, np.setdiff1d(every, fold, assume_unique=True), None) for fold in folds)
     warned = [fit.mismatches for fit in fitted if fit.mismatches]
     # One fit may warn falsely. At least half of them do so with at most twice the probability.
@@ -602,6 +584,6 @@ def private_cross_val_score(
     tallies, measure = [], measure.released()
     for fold, fit in zip(folds, fitted, strict=True):
         rows = context.scored(fold)
-        tallies.append(measure.tally(fit.model, take(X, rows), coded[rows]))
+        tallies.append(measure.tally(fit.model, take(X, rows), y[rows]))
     measure, counts = _released(session, measure, np.array(tallies))
     return np.array([measure.value(fold) for fold in counts])

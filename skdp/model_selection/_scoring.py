@@ -60,7 +60,7 @@ _COUNTED = ("f1", "f1_macro", "recall", "recall_macro")
 FROM_TABLES = (*CURVES, *_COUNTED)
 
 #: Largest number of bins, so that a wrong number is refused at once.
-_MOST_BINS = 10**6
+MOST_BINS = 10**6
 
 #: Number of bins of equal width of a histogram, and of bins of nearly equal counts for an area.
 _BINS, AREA_BINS = 10, 32
@@ -356,7 +356,7 @@ def make_table(metric: str, estimator: Any, classes: NDArray | None, n_bins: int
         return Table(metric, (len(classes), n_columns), classes, None)
     if n_bins is None:
         n_bins = AREA_BINS if metric in CURVES else _BINS
-    edges = np.linspace(0.0, 1.0, check_integer(n_bins, "n_bins", least=2, most=_MOST_BINS) + 1)
+    edges = np.linspace(0.0, 1.0, check_integer(n_bins, "n_bins", least=2, most=MOST_BINS) + 1)
     if len(classes) != 2 or not hasattr(estimator, "predict_proba"):
         raise ValueError(f"{metric!r} needs a classifier of two labels with predict_proba")
     return Table(metric, (len(edges) - 1, 2), classes, edges)

@@ -28,19 +28,25 @@ from typing import Any, Self
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
+from sklearn.utils import get_tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
 
-from ..checks.data import FLOATS, check_quietly
+from ..checks.data import FLOATS, array_quietly, check_quietly, encode_labels, label_array
+from ..checks.params import warn
 from ..checks.silence import quieten, silence
 from ..cluster import DPKMeans, SampleAggKMeans
 from ..decomposition import DPPCA, ExpMechPCA
+from ..exceptions import PrivacyAssumptionWarning
 from ..preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner, TableEncoder
-from ..schema.entries import Entries, Rows
+from ..release.units import Unit
+from ..schema.entries import Entries, Rows, entries_of
 from ..schema.schema import as_schema
 from ._steps import (
     EXACT_IF_NOTHING_IS_LEARNED,
@@ -50,7 +56,9 @@ from ._steps import (
     is_private,
     is_shared,
     join,
+    labels_in,
     learns_nothing,
+    schema_of,
     take,
 )
 
@@ -240,6 +248,95 @@ def check_entries(X: Any) -> None:
         entries = np.asarray(column, dtype=object).ravel()
         if not all(entry is None or isinstance(entry, str | bytes | numbers.Real) for entry in entries):
             raise TypeError("X must hold numbers, text, or None or NaN for what is missing")
+
+
+def takes_text(estimator: Any) -> bool:
+    """Tell whether an estimator accepts columns of text."""
+    return is_private(estimator) and bool(get_tags(estimator).input_tags.string)
+
+
+def rows_for_steps(estimator: Any, X: Any) -> Any:
+    """Return rows in a form that the steps of an estimator accept. Refuse numbers that are not finite."""
+    if schema_of(estimator) is not None:
+        # The first step accepts missing values, too. Other candidates for it are tried on the rows later.
+        return array_quietly(entries_of(X))
+    # If the estimator reads columns of text itself, entries of lists are not changed.
+    array = without_na(array_quietly(entries_of(X) if takes_text(estimator) else X))
+    if getattr(getattr(array, "dtype", None), "kind", None) == "S":
+        # Encoders would use the width of the longest entry for their categories.
+        raise TypeError(
+            "X holds bytes, whose width depends on single entries: decode them to text, as X.astype(str) does"
+        )
+    made_text = not hasattr(X, "dtype") and getattr(getattr(array, "dtype", None), "kind", None) == "U"
+    # If one entry is text, NumPy converts all entries to text, including those of other records.
+    if made_text and not all(isinstance(entry, str) for entry in entries_of(X).ravel()):
+        raise TypeError("X is a list with text and numbers: pass a dataframe, or an array with dtype=object")
+    numeric = array
+    if hasattr(array, "select_dtypes"):
+        numeric = array.select_dtypes("number")
+    elif hasattr(array, "columns"):
+        numeric = array[:, [name for name, dtype in array.schema.items() if dtype.is_numeric()]]
+    if min(np.shape(numeric), default=0) and getattr(getattr(numeric, "dtype", None), "kind", "f") in "fiub":
+        check_quietly(numeric, dtype=list(FLOATS), accept_sparse=True, ensure_min_samples=0, ensure_min_features=0)
+    check_entries(array)
+    return array
+
+
+def column_of(y: Any) -> Any:
+    """Return a column as a vector, with the warning of scikit-learn."""
+    return column_or_1d(y, warn=True) if len(getattr(y, "shape", ())) == 2 and y.shape[1] == 1 else y
+
+
+def numbers_in(y: Any) -> NDArray:
+    array = check_quietly(column_of(y), ensure_2d=False, dtype=list(FLOATS), ensure_min_samples=0)
+    if array.ndim != 1:
+        raise ValueError("y must be a 1d array")
+    return array
+
+
+def occurring_labels(y: NDArray) -> NDArray:
+    """Return the labels that occur, with a warning that they are declared public."""
+    if len(y) == 0:
+        raise ValueError("0 samples hold no labels; declare them with classes=... on the estimator")
+    labels = label_array(y)
+    with silence():
+        # scikit-learn may warn about the number of distinct labels.
+        check_classification_targets(labels)
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        raise ValueError("y must hold at least 2 classes, got 1 class; declare them with classes=... on the estimator")
+    warn(
+        "classes=None: the labels that occur in y are taken to be public knowledge. Declare the label set with "
+        "classes=... on the estimator so that no rare label is disclosed",
+        PrivacyAssumptionWarning,
+    )
+    return classes
+
+
+def with_one_other_label(codes: NDArray[np.intp], classes: NDArray) -> NDArray:
+    """Return the labels of positions, and one label of the same type for all that are not declared."""
+    # A part of the records may hold undeclared labels of another type only, which a fit would refuse.
+    labels = classes.tolist()
+    one: Any = "?" if isinstance(labels[0], str) else b"?" if isinstance(labels[0], bytes) else 1
+    other = next(label for k in range(1, len(labels) + 2) if (label := one * k) not in labels)
+    return np.array([*labels, other])[codes]
+
+
+def read_targets(
+    estimator: Any, classes: NDArray | None, y: Any, n_rows: int, unit: Unit, numbers: Any
+) -> tuple[NDArray, NDArray, NDArray[np.intp] | None, NDArray | None]:
+    """Return targets for scores, the same for fits, the groups of the rows, and the label set, all validated."""
+    labelled = is_classifier(estimator)
+    targets = labels_in(schema_of(estimator), classes, column_of(y)) if labelled else numbers_in(y)
+    if n_rows != len(targets):
+        raise ValueError("X and y must have the same number of rows")
+    members = unit.members(numbers, targets)[2]
+    if not labelled:
+        return targets, targets, members, None
+    if classes is None:
+        classes = occurring_labels(targets)
+    codes = encode_labels(targets, classes)
+    return codes, with_one_other_label(codes, classes), members, classes
 
 
 def check_rows(model: Any, X: Any) -> None:

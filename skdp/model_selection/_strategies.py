@@ -6,6 +6,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.parallel import delayed
 
 from ..accounting import Budget, GaussianEvent, RepeatedSelectionEvent, gaussian_mu, renyi_epsilon, runs_parameter
+from ..checks.params import Checked
 from ..checks.silence import silence
 from ..exceptions import CertificateError, NotEnoughDataError, SchemaMismatchWarning
 from ..mechanisms import BestOfRuns, NoiseSource, draw_parts, number_of_runs
@@ -25,7 +27,7 @@ from ..release.units import ONE_RECORD, Unit
 from ._allocation import largest_admitted
 from ._pricing import Parts, Prices, Repetition, Sequence_, settle, within
 from ._scoring import Score, Table
-from ._stateless import as_released, with_groups
+from ._stateless import as_released, check_rows, with_groups
 from ._steps import take
 
 _SELECTION = "selection"
@@ -179,6 +181,23 @@ def fitted_or_none(model: Any, X: Any, y: Any, groups: NDArray[np.intp] | None =
     finally:
         # An error in its own traceback would keep the records in memory.
         del failure
+
+
+def try_on_nothing(
+    prices: Prices, portions: Iterable[Fraction], X: Any, targets: NDArray, members: NDArray[np.intp] | None = None
+) -> None:
+    """Fit each candidate to no records with the budgets of the search, to find errors before any charge."""
+    # The public steps must accept the rows X. Only the type of `targets` is read, and of `members` only whether it is
+    # None.
+    nothing = take(X, np.arange(0))
+    for portion in dict.fromkeys(portions):
+        for position, candidate in enumerate(prices.candidates):
+            budgets = prices.budgets(position, portion)
+            model = candidate.prepared(budgets, [None] * len(budgets))
+            with silence(), np.errstate(all="ignore"), suppress(NotEnoughDataError):
+                with_groups(model, None if members is None else members[:0]).fit(nothing, targets[:0])
+    for candidate in prices.candidates:
+        check_rows(candidate.estimator, X)
 
 
 @dataclass(frozen=True)
@@ -389,17 +408,10 @@ def _gaussian_runs(whole: Budget, mean: float, shape: float) -> float:
     return largest_admitted(admitted, 10)
 
 
-def make_strategy(
-    name: str,
-    n_candidates: int,
-    prices: Prices,
-    *,
-    refit: bool | str,
-    validation: float,
-    mean_runs: float,
-    shape: float,
-) -> tuple[Strategy, Prices]:
-    """Return the strategy of a name, or for "auto" the one with the most signal, and its settled prices."""
+def make_strategy(parameters: Checked, prices: Prices) -> tuple[Strategy, Prices]:
+    """Return the strategy of a search, or for "auto" the one with the most signal, and its settled prices."""
+    name, refit, validation = parameters.strategy, parameters.refit, parameters.validation_fraction
+    n_candidates = len(prices.candidates)
     if n_candidates == 1:
         strategies: list[Strategy] = [Single(1, True)]
     else:
@@ -407,7 +419,8 @@ def make_strategy(
         strategies = [Holdout(n_candidates, again, validation) for again in refits]
         # A run is its own model.
         if not prices.size and (name == "repeat" or refit is not True):
-            strategies.append(Repeat(n_candidates, False, validation, mean_runs, shape))
+            mean = _RUNS_A_CANDIDATE * n_candidates if parameters.mean_runs is None else parameters.mean_runs
+            strategies.append(Repeat(n_candidates, False, validation, mean, shape=0.0))
         strategies = [strategy for strategy in strategies if name in ("auto", strategy.name)]
         strategies.sort(key=lambda strategy: -strategy.signal(prices.whole))
     for strategy in strategies:
@@ -419,6 +432,9 @@ def make_strategy(
         f"delta={prices.whole.delta:g}) for these estimators"
     )
 
+
+#: Mean number of runs for each candidate, under "repeat".
+_RUNS_A_CANDIDATE = 3.0
 
 #: Portion of the budget for the last fit to all records.
 REFIT_PORTION = Fraction(1, 2)

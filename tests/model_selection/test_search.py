@@ -40,9 +40,9 @@ from skdp.exceptions import (
     SeededNoiseWarning,
 )
 from skdp.local import LocalDPNaiveBayes, RandomizedResponse
-from skdp.model_selection import _scoring, _search, _stateless, _strategies, private_cross_val_score, private_score
+from skdp.model_selection import _scoring, _stateless, _strategies, private_cross_val_score, private_score
 from skdp.model_selection._scoring import make_table
-from skdp.model_selection._search import rows_for_steps
+from skdp.model_selection._stateless import rows_for_steps
 from skdp.preprocessing import DPStandardScaler, NormClipper
 from skdp.release.session import ReleaseSession
 from skdp.schema import Schema
@@ -647,9 +647,9 @@ def test_naive_bayes():
 def test_one_entry_of_text_in_a_list_of_numbers_moves_no_other_record():
     # NumPy would make text of all entries of the list.
     with pytest.raises(TypeError, match="text and numbers"):
-        rows_for_steps([[0.0], [1.0], ["patient-7731"]])
-    assert rows_for_steps([[0], [1]]).dtype.kind == "i"
-    assert rows_for_steps([["a"], ["b"]]).dtype.kind == "U"
+        rows_for_steps(objective(), [[0.0], [1.0], ["patient-7731"]])
+    assert rows_for_steps(objective(), [[0], [1]]).dtype.kind == "i"
+    assert rows_for_steps(objective(), [["a"], ["b"]]).dtype.kind == "U"
 
 
 # ---------------------------------------------------------------- scores that are computed from tables
@@ -671,7 +671,7 @@ def by_table(strategy="holdout", scoring="f1", labels=(0, 1, 2), **parameters):
 @pytest.fixture
 def quick(monkeypatch):
     """Without the silence around fits, which takes most of the time of quick candidates."""
-    for module in (_search, _scoring, _strategies, _stateless):
+    for module in (_scoring, _strategies, _stateless):
         monkeypatch.setattr(module, "silence", nullcontext)
 
 
@@ -910,5 +910,5 @@ def test_declarations_that_do_not_fit_are_named_by_searches(strategy):
 def test_undeclared_labels_become_one_label_of_the_type_of_the_others(classes):
     classes = np.array(classes)
     codes = np.array([0, -1, 1, -1])
-    labels = _search.with_one_other_label(codes, classes)
+    labels = _stateless.with_one_other_label(codes, classes)
     np.testing.assert_array_equal(encode_labels(labels, classes), codes)

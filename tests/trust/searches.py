@@ -80,7 +80,7 @@ def quickly():
         return known[key]
 
     with contextlib.ExitStack() as stack:
-        for module in (_strategies, _search, _scoring, _stateless):
+        for module in (_strategies, _scoring, _stateless):
             stack.enter_context(patch.object(module, "silence", contextlib.nullcontext))
         stack.enter_context(patch.object(PrivateSearch, "_planned", once))
         yield
