@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -200,39 +199,15 @@ def test_nested_pipelines():
     assert accountant.remaining() == Budget(0.0, 0.0)
 
 
-@pytest.mark.parametrize("delta", [0.0, DELTA])
-@pytest.mark.parametrize("refit", [True, False])
-def test_a_grid_search_pays_for_every_fit(delta, refit):
-    accountant = BudgetAccountant(4.0, delta)
-    search = GridSearchCV(objective(), {"fit_intercept": [True, False]}, cv=3, refit=refit)
-    allocation = allocate(search, 4.0, delta, accountant=accountant)
-    n_fits = 2 * 3 + refit
-    assert allocation.steps[0].n_fits == n_fits
-    assert allocation.steps[0].name == "estimator"
-    search.fit(*blobs())
-    assert len(accountant) == n_fits
-    assert accountant.total().epsilon <= 4.0
-    assert accountant.remaining().epsilon < 0.1
-    with pytest.raises(BudgetError):
-        search.estimator.fit(*blobs())
-
-
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
-        (lambda e: RandomizedSearchCV(e, {"tol": [1e-6, 1e-5, 1e-4]}, n_iter=2, cv=2), 5),
-        (lambda e: GridSearchCV(make_pipeline(Normalizer(), e), {"normalizer__norm": ["l1", "l2"]}), 11),
         (lambda e: CalibratedClassifierCV(e, cv=4), 4),
         (lambda e: CalibratedClassifierCV(e, cv=4, ensemble=False), 5),
         (lambda e: StackingClassifier([("x", e)], final_estimator=LogisticRegression(), cv=3), 4),
         (lambda e: StackingClassifier([("x", LogisticRegression())], final_estimator=e, cv=3), 1),
         (lambda e: SelectFromModel(e), 1),
-        (
-            lambda e: GridSearchCV(
-                GridSearchCV(e, {"tol": [1e-6]}, cv=2), {"estimator__C": [1]}, cv=StratifiedKFold(3)
-            ),
-            12,
-        ),
+        (lambda e: CalibratedClassifierCV(CalibratedClassifierCV(e, cv=2), cv=StratifiedKFold(3)), 6),
     ],
 )
 def test_fits_of_meta_estimators_are_counted(make, expected):
@@ -302,26 +277,27 @@ def test_bagging_and_boosting_are_refused_and_say_why(outer):
 
 
 def test_splits_that_depend_on_the_data_or_are_used_up_by_counting_are_refused():
-    grid = {"tol": [1e-6]}
     with pytest.raises(ValueError, match="depends on the data"):
-        allocate(GridSearchCV(objective(), grid, cv=LeaveOneOut()), 1.0)
+        allocate(CalibratedClassifierCV(objective(), cv=LeaveOneOut()), 1.0)
     splits = ((np.arange(5), np.arange(5, 10)) for _ in range(2))
     with pytest.raises(ValueError, match="generator"):
-        allocate(GridSearchCV(objective(), grid, cv=splits), 1.0)
+        allocate(CalibratedClassifierCV(objective(), cv=splits), 1.0)
     assert len(list(splits)) == 2
 
 
-@pytest.mark.parametrize(
-    "search",
-    [
-        GridSearchCV(objective(), {"epsilon": [1.0, 2.0]}),
-        GridSearchCV(make_pipeline(Normalizer(), objective()), [{"objpertlogreg__delta": [0.0]}]),
-        RandomizedSearchCV(make_pipeline(Normalizer(), objective()), {"objpertlogreg": [output()]}),
-    ],
-)
-def test_a_search_that_sets_budgets_itself_is_refused(search):
-    with pytest.raises(ValueError, match="the search sets"):
+@pytest.mark.parametrize("outer", [GridSearchCV, RandomizedSearchCV])
+def test_searches_by_exact_scores_are_refused_and_named(outer):
+    search = outer(make_pipeline(Normalizer(), objective()), {"objpertlogreg__C": [0.1, 1.0]}, cv=2)
+    with pytest.raises(ValueError, match=f"^{outer.__name__} compares candidates by exact scores.*DPGridSearchCV"):
         allocate(search, 1.0)
+    # A pipeline around such a search can still be fitted, and each fit is charged.
+    accountant = BudgetAccountant(100.0)
+    search.set_params(estimator__objpertlogreg__accountant=accountant)
+    if outer is RandomizedSearchCV:
+        search.set_params(n_iter=2)
+    with pytest.warns(PrivacyAssumptionWarning, match="cross-validation of scikit-learn"):
+        make_pipeline(Normalizer(), search).fit(*blobs())
+    assert len(accountant) == 5
 
 
 def test_one_object_at_two_places_is_refused():
@@ -371,40 +347,11 @@ def test_nothing_is_set_when_the_accountant_has_too_little(rule, delta):
 def test_an_open_accountant_counts_what_was_given(delta):
     # It settles on a rule at the first fit, and the split has to be the one that this rule counts.
     accountant = BudgetAccountant(3.0, delta)
-    search = GridSearchCV(objective(), {"C": [0.1, 1.0]}, cv=3)
-    allocate(search, 2.0, delta, accountant=accountant)
-    search.fit(*blobs())
+    model = CalibratedClassifierCV(objective(), cv=7)
+    allocate(model, 2.0, delta, accountant=accountant)
+    model.fit(*blobs())
     assert len(accountant) == 7
     assert 1.9 < accountant.total().epsilon <= 2.0
-
-
-@pytest.mark.parametrize("rule", ["gdp", "rdp"])
-def test_what_a_search_tries_is_priced_at_its_dearest(rule):
-    # With the Huber hinge, the determinant of a larger C uses more of the budget.
-    whole = {"epsilon": 2.0, "delta": DELTA}
-    grid = {"objpertlogreg__C": [0.01, 0.1], "normalizer__norm": ["l1", "l2"]}
-    accountant = BudgetAccountant(**whole, composition=rule)
-    search = GridSearchCV(make_pipeline(Normalizer(), objective(C=1e-4, loss="huber")), grid, cv=2)
-    allocation = allocate(search, **whole, accountant=accountant)
-    search.fit(*blobs())
-    assert len(accountant) == 9
-    assert accountant.total().epsilon <= 2.0
-    # The broken twin prices the estimator as it is.
-    cheap = GridSearchCV(
-        make_pipeline(Normalizer(), objective(C=1e-4, loss="huber")), {"normalizer__norm": ["l1", "l2"] * 2}, cv=2
-    )
-    assert allocate(cheap, **whole).steps[0].budget.epsilon > allocation.steps[0].budget.epsilon
-
-
-def test_what_a_search_draws_has_an_unknown_price():
-    search = RandomizedSearchCV(objective(), {"C": stats.loguniform(1e-3, 1)}, n_iter=3, cv=2)
-    with pytest.raises(ValueError, match="settings of a search as lists"):
-        allocate(search, 1.0, DELTA, accountant=BudgetAccountant(1.0, DELTA))
-    accountant = BudgetAccountant(1.0, DELTA, composition="basic")
-    allocate(search, 1.0, DELTA, accountant=accountant)
-    search.fit(*blobs())
-    assert len(accountant) == 7
-    assert accountant.remaining().epsilon < 1e-9
 
 
 @pytest.mark.parametrize("rule", ["basic", "gdp", "rdp"])
@@ -470,41 +417,6 @@ def test_it_works_inside_cross_validation():
 # --- what a search must not set ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "grid",
-    [
-        {"cv": [2, 3]},
-        {"estimator": [objective(), output()]},
-        {"param_grid": [{"tol": [1e-6]}]},
-        {"estimator__epsilon": [5.0]},
-        {"estimator__accountant": [None]},
-        {"refit": [False]},
-    ],
-)
-def test_a_search_over_a_search_sets_plain_parameters_only(grid):
-    inner = GridSearchCV(objective(), {"tol": [1e-6, 1e-5]}, cv=2)
-    with pytest.raises(ValueError, match="the search sets"):
-        allocate(GridSearchCV(inner, grid, cv=2), 1.0)
-
-
-@pytest.mark.parametrize("values", [[StandardScaler(), "passthrough"], np.array([Normalizer(), None], dtype=object)])
-def test_a_search_does_not_change_steps(values):
-    model = make_pipeline(Normalizer(), objective())
-    with pytest.raises(ValueError, match="the search sets 'normalizer'"):
-        allocate(GridSearchCV(model, {"normalizer": values}, cv=2), 1.0)
-    with pytest.raises(ValueError, match="the search sets"):
-        allocate(GridSearchCV(model, {"steps": [[("only", objective())]]}, cv=2), 1.0)
-
-
-def test_settings_that_are_arrays():
-    grid = {"classes": [np.array([0, 1]), np.array([0, 1, 2])], "tol": np.array([1e-6, 1e-5])}
-    accountant = BudgetAccountant(3.0, DELTA)
-    search = GridSearchCV(objective(), grid, cv=2)
-    assert allocate(search, 3.0, DELTA, accountant=accountant).steps[0].n_fits == 9
-    search.fit(*blobs())
-    assert accountant.total().epsilon <= 3.0
-
-
 # --- what depends on the data besides the private steps ---------------------------------------------------------------
 
 
@@ -514,9 +426,7 @@ def test_settings_that_are_arrays():
         (lambda e: StackingClassifier([("x", e)], cv=3), ("final_estimator", "label encoder", "folds")),
         (lambda e: StackingClassifier([("x", e)], final_estimator=objective(), cv=3), ("label encoder", "folds")),
         (lambda e: CalibratedClassifierCV(e, cv=3), ("calibrator", "folds")),
-        (lambda e: GridSearchCV(e, {"tol": [1e-6, 1e-5]}, cv=2), ("choice", "folds")),
-        (lambda e: GridSearchCV(e, {"tol": [1e-6]}, cv=2), ("folds",)),
-        (lambda e: GridSearchCV(e, {"tol": [1e-6]}, cv=PredefinedSplit([0, 1])), ()),
+        (lambda e: CalibratedClassifierCV(e, cv=PredefinedSplit([0, 1])), ("calibrator",)),
         (lambda e: make_pipeline(Normalizer(), e), ()),
         (lambda e: VotingClassifier([("x", e), ("y", LogisticRegression())]), ("y", "label encoder")),
         (lambda e: VotingClassifier([("x", e)]), ("label encoder",)),
@@ -598,9 +508,9 @@ def test_a_smaller_accountant_is_no_reason_for_smaller_steps():
 
 
 def test_steps_too_small_to_be_numbers_are_refused():
-    search = GridSearchCV(objective(), {"C": list(np.linspace(0.01, 0.1, 400))}, cv=100)
+    model = CalibratedClassifierCV(CalibratedClassifierCV(objective(), cv=200), cv=200)
     with pytest.raises(ValueError, match="too little"):
-        allocate(search, 1e-3, DELTA, accountant=BudgetAccountant(1e-3, DELTA))
+        allocate(model, 1e-3, DELTA, accountant=BudgetAccountant(1e-3, DELTA))
 
 
 # --- encoders with public categories ----------------------------------------------------------------------------------
@@ -631,8 +541,6 @@ def test_encoders_learn_nothing_if_their_categories_are_given_and_others_pass(en
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyAssumptionWarning)
         assert allocate(model, 1.0, DELTA).not_private == (() if encoder in PUBLIC_ENCODERS else (name,))
-        search = GridSearchCV(model, {f"{name}__categories": ["auto"]}, cv=2)
-        assert f"estimator__{name}" in allocate(search, 1.0, DELTA).not_private
 
 
 @pytest.mark.parametrize(
@@ -652,8 +560,6 @@ def test_constants_for_what_is_missing_are_not_learned(imputer, learns):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyAssumptionWarning)
         assert allocate(model, 1.0, DELTA).not_private == (("simpleimputer",) if learns else ())
-        search = GridSearchCV(model, {"simpleimputer__strategy": ["mean"]}, cv=2)
-        assert "estimator__simpleimputer" in allocate(search, 1.0, DELTA).not_private
 
 
 KNOTS = np.array([[-1.0, -1.0], [0.0, 0.0], [1.0, 1.0]])
@@ -686,9 +592,6 @@ def test_steps_that_learn_the_number_of_columns_only_are_not_named(step, learnin
         with pytest.warns(PrivacyAssumptionWarning, match=rf"public\. Instead: {name}: .*{advice}"):
             allocated = allocate(make_pipeline(clone(step).set_params(**learning), objective()), 1.0, DELTA)
         assert allocated.not_private == (name.lower(),)
-        search = {f"{name.lower()}__{key}": [value] for key, value in learning.items()}
-        with pytest.warns(PrivacyAssumptionWarning, match=advice):
-            allocate(GridSearchCV(make_pipeline(step, objective()), search, cv=2), 1.0, DELTA)
 
 
 @pytest.mark.parametrize(

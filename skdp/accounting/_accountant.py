@@ -285,14 +285,6 @@ class BudgetAccountant(LedgerView):
             state = self._rule.settle(state, rule)
         return self._rule.after(state, costs, self._part)
 
-    def _measure(self, cost: PrivacyCost) -> float:
-        """Return the measure of a cost under the rule in force, or its Rényi divergence if there is no rule yet."""
-        if self.composition in ("gdp", "mixed"):
-            return cost.mu()
-        if not isinstance(self._rule, Composition):
-            return cost.epsilon
-        return cost.rdp(self._rule.order_in_force(self._store.state()))
-
     def _settle(self, rule: str) -> None:
         """Settle the rule, if it is open."""
         chosen = self._rule

@@ -61,8 +61,7 @@ def epsilon_lower_bound(hits: int, other_hits: int, n_runs: int, *, delta: float
 
     Notes
     -----
-    If the mechanism is :math:`(\\varepsilon,\\delta)`-DP, then :math:`p\\le e^\\varepsilon q+\\delta`. With the limits
-    of Clopper and Pearson, :math:`p_-\\le p` and :math:`q_+\\ge q`, each wrong with half of the error,
+    With the limits of Clopper and Pearson, :math:`p_-\\le p` and :math:`q_+\\ge q`, each wrong with half of the error,
     :math:`\\varepsilon\\ge\\log((p_--\\delta)/q_+)`. The event must not have been chosen by these runs.
 
     References
@@ -75,8 +74,7 @@ def epsilon_lower_bound(hits: int, other_hits: int, n_runs: int, *, delta: float
     >>> round(epsilon_lower_bound(500, 50, 1000), 2)
     1.76
     """
-    n_runs = check_integer(n_runs, "n_runs", least=1)
-    hits, other_hits = (_check_hits(count, n_runs) for count in (hits, other_hits))
+    hits, other_hits, n_runs = _checked(hits, other_hits, n_runs)
     return float(epsilons(hits, other_hits, n_runs, check_delta(delta), check_error(error)))
 
 
@@ -110,16 +108,16 @@ def mu_lower_bound(hits: int, other_hits: int, n_runs: int, *, error: float = 1e
     >>> round(mu_lower_bound(500, 50, 1000), 2)
     1.3
     """
-    n_runs = check_integer(n_runs, "n_runs", least=1)
-    hits, other_hits = (_check_hits(count, n_runs) for count in (hits, other_hits))
+    hits, other_hits, n_runs = _checked(hits, other_hits, n_runs)
     return float(mus(hits, other_hits, n_runs, check_error(error)))
 
 
-def _check_hits(count: int, n_runs: int) -> int:
-    count = check_integer(count, "hits", least=0)
-    if count > n_runs:
-        raise ValueError(f"hits must be at most n_runs, got {count} of {n_runs}")
-    return count
+def _checked(hits: int, other_hits: int, n_runs: int) -> tuple[int, int, int]:
+    n_runs = check_integer(n_runs, "n_runs", least=1)
+    hits, other_hits = (check_integer(count, "hits", least=0) for count in (hits, other_hits))
+    if max(hits, other_hits) > n_runs:
+        raise ValueError(f"hits must be at most n_runs, got {max(hits, other_hits)} of {n_runs}")
+    return hits, other_hits, n_runs
 
 
 def one_run_p_value(n_canaries: int, n_guesses: int, n_correct: int, *, epsilon: float, delta: float = 0.0) -> float:

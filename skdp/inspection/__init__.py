@@ -2,9 +2,8 @@
 
 from ._additive import AdditiveTermsDisplay
 from ._card import model_card
-from ._displays import CoefficientUncertaintyDisplay, LedgerDisplay
+from ._displays import CoefficientUncertaintyDisplay, LedgerDisplay, PrivacyUtilityDisplay
 from ._trusted import TRUSTED_TYPES
-from ._utility import PrivacyUtilityDisplay
 
 __all__ = [
     "TRUSTED_TYPES",

@@ -15,7 +15,7 @@ from ..checks.params import check_integer, check_positive, warn
 from ..schema import Category, Number
 from ..schema.declared import MISSING_CELL as MISSING
 from ..schema.declared import grid_of
-from ._displays import pyplot
+from ._displays import output_names_of, pyplot
 
 Array = NDArray[np.float64]
 
@@ -31,11 +31,9 @@ class AdditiveTermsDisplay:
     """Display of the curves of a private additive model within the noise, with one panel for each column.
 
     Use `from_estimator` to make one. Steps are bins, and points are categories. The point to the right of steps stands
-    for missing values. Columns that a schema declares with ``scale="log"`` have a logarithmic axis, which is linear
-    around 0 if the lower bound is not positive. The dark band is the interval of the noise, if the rows from which it
-    is computed represent the records. The light band is for the largest effect of the noise that records can lead to.
-    Neither band covers the sampling error of the records, or the bias of smoothing, clipping, shrinkage and the
-    penalty.
+    for missing values. The dark band is the interval of the noise, if the rows from which it is computed represent the
+    records. The light band is for the largest effect of the noise that records can lead to. Neither band covers the
+    sampling error of the records, or the bias of smoothing, clipping, shrinkage and the penalty.
 
     Parameters
     ----------
@@ -75,18 +73,15 @@ class AdditiveTermsDisplay:
     to `from_estimator`. The picture is a function of these rows. Therefore use public rows, or keep the picture
     private.
 
-    **The dark band** is the normal interval of the noise, to first order, around the solution without noise. It needs
-    the second derivative of the loss at the released model. This is computed from the given rows, or from
-    pseudo-records with the released counts in each column and independent columns. If columns are correlated, such as a
-    number of rooms and one of bedrooms, pseudo-records make the band too narrow. Over 24 fits of Adult at epsilon 1,
-    the factor was 2.5 for the median column, and up to 5.6. With 3,000 rows of the same kind, it was between 0.8 and
-    1.5, and 1.2 for the median column.
+    The dark band is the normal interval of the noise, to first order. It needs the second derivative of the loss at the
+    released model. This is computed from the given rows, or from pseudo-records with the released counts in each column
+    and independent columns. If columns are correlated, pseudo-records make the band too narrow. Over 24 fits of Adult
+    at epsilon 1, the factor was 2.5 for the median column, and up to 5.6. With 3,000 rows of the same kind, it was
+    between 0.8 and 1.5. The light band assumes a second derivative of 0.
 
-    **Given the counts.** Neither band covers the noise in the counts by which curves are centred. This noise moves a
-    whole curve up or down, and the intercept in the other direction, so that the model stays the same. With many
-    records, the effect is small. With ``delta=0`` and few records, it is large. Therefore read shapes, not levels.
-
-    **The light band** assumes a second derivative of 0, for which the effect of the noise is largest, to first order.
+    Neither band covers the noise in the counts by which curves are centred. It moves a whole curve up or down, and the
+    intercept in the other direction. With ``delta=0`` and few records, this effect is large. Therefore read shapes, not
+    levels.
 
     Examples
     --------
@@ -158,11 +153,7 @@ class AdditiveTermsDisplay:
             raise ValueError("level must be less than 1, because no interval is certain")
         noise, most = find(X)
         names = estimator.term_names_[: estimator._n_columns]
-        chosen = (
-            range(min(len(names), _MOST_PANELS))
-            if columns is None
-            else [_position(column, names) for column in columns]
-        )
+        chosen = range(min(len(names), _MOST_PANELS)) if columns is None else [_position(c, names) for c in columns]
         if columns is None and len(names) > _MOST_PANELS:
             warn(
                 f"The display has the first {_MOST_PANELS} of {len(names)} columns. These columns are left out: "
@@ -170,10 +161,6 @@ class AdditiveTermsDisplay:
                 UserWarning,
             )
         outputs = np.size(estimator.intercept_)
-        classes = getattr(estimator, "classes_", None)
-        output_names = ["prediction"]
-        if classes is not None:
-            output_names = [str(label) for label in (classes if outputs > 1 else classes[-1:])]
 
         def curves(values: list[Array]) -> list[Array]:
             return [values[j].reshape(-1, outputs) for j in chosen]
@@ -187,7 +174,7 @@ class AdditiveTermsDisplay:
             term_names=[names[j] for j in chosen],
             cell_names=[estimator.cell_names_[j] for j in chosen],
             bin_edges=[edges for edges, _ in edges_and_scales],
-            output_names=output_names,
+            output_names=output_names_of(estimator, outputs, ["prediction"]),
             estimator_name=type(estimator).__name__,
             x_scales=[scale for _, scale in edges_and_scales],
         )
@@ -229,13 +216,12 @@ class AdditiveTermsDisplay:
             raise ValueError(f"axes must be {len(self.terms)} panels, got {len(axes)}")
         for j, ax in enumerate(axes[: len(self.terms)]):
             self._panel(j, ax, bound)
-        several = len(self.output_names) > 1
-        if several:
-            axes[0].legend(fontsize="x-small")
         self.axes_, self.figure_ = axes[: len(self.terms)], axes[0].figure
-        self.figure_.supylabel("added to the score" if several else f"added to the score of {self.output_names[0]}")
-        if self.output_names == ["prediction"]:
-            self.figure_.supylabel("added to the prediction")
+        added_to = "the prediction" if self.output_names == ["prediction"] else f"the score of {self.output_names[0]}"
+        if len(self.output_names) > 1:
+            axes[0].legend(fontsize="x-small")
+            added_to = "the score"
+        self.figure_.supylabel(f"added to {added_to}")
         return self
 
     def _panel(self, j: int, ax: Any, bound: bool) -> None:
@@ -271,13 +257,11 @@ class AdditiveTermsDisplay:
             for half, alpha in halves:
                 ax.vlines(across, points - half, points + half, color=color, alpha=alpha, linewidth=4)
             ax.plot(across, points, "o", markersize=2.5, color=color, label=None if n_steps else name)
-        if edges is None:
-            few = len(names) <= 16
-            if few:
-                ax.set_xticks(np.arange(len(names)), names, rotation=90)
-            else:
-                ax.set_xticks([])
-                ax.set_xlabel(f"{len(names)} categories", fontsize="x-small")
+        if edges is None and len(names) <= 16:
+            ax.set_xticks(np.arange(len(names)), names, rotation=90)
+        elif edges is None:
+            ax.set_xticks([])
+            ax.set_xlabel(f"{len(names)} categories", fontsize="x-small")
         ax.axhline(0.0, color="0.6", linestyle=":", linewidth=1, zorder=0)
         # The axis follows the curves, because wide bands would make them flat.
         ax.dataLim.intervaly = min(0.0, self.terms[j].min()), max(0.0, self.terms[j].max())

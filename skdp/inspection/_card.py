@@ -88,8 +88,8 @@ def model_card(
 
     Of guesses between two neighbouring data sets that are equally likely, at most a share of
     :math:`(e^\\varepsilon + \\delta) / (e^\\varepsilon + 1)` is right, and a test of level :math:`f` has a power of
-    at most :math:`\\min(e^\\varepsilon f + \\delta, 1 - e^{-\\varepsilon} (1 - \\delta - f))` [1]_. If the fit is
-    :math:`\\mu`-Gaussian-DP, these numbers are at most :math:`\\Phi(\\mu/2)` and
+    at most :math:`\\min(e^\\varepsilon f + \\delta, 1 - e^{-\\varepsilon} (1 - \\delta - f))` [1]_. Under
+    :math:`\\mu`-Gaussian DP, these numbers are at most :math:`\\Phi(\\mu/2)` and
     :math:`\\Phi(\\Phi^{-1}(f) + \\mu)` [3]_. The card states the smaller ones.
 
     References
@@ -167,17 +167,16 @@ def _model(estimator: BaseEstimator) -> list[str]:
 
 def _rare_labels(estimator: BaseEstimator) -> list[str]:
     """Name labels with few records, by the released shares of labels, if there are any."""
-    shares, weights = getattr(estimator, "class_prior_", None), getattr(estimator, "class_weight", None)
-    if shares is None or weights is not None:
+    shares = getattr(estimator, "class_prior_", None)
+    if shares is None or getattr(estimator, "class_weight", None) is not None:
         return []
     labels = zip(estimator.classes_, shares, strict=True)
-    rare = [f"{label} ({_percent(share)} %)" for label, share in labels if share < _RARE]
-    if not rare:
-        return []
-    return [
-        f"- Rare labels, by released shares of records: {', '.join(rare)}. The overall accuracy hardly depends on "
-        'them. Look at the recall of each label. With `class_weight="balanced"`, rare labels have more weight.'
-    ]
+    rare = ", ".join(f"{label} ({_percent(share)} %)" for label, share in labels if share < _RARE)
+    sentence = (
+        f"- Rare labels, by released shares of records: {rare}. The overall accuracy hardly depends on them. Look at "
+        'the recall of each label. With `class_weight="balanced"`, rare labels have more weight.'
+    )
+    return [sentence] if rare else []
 
 
 def _risk(guarantee: PrivacyGuarantee, seeded: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""Division of one budget over the private steps of a pipeline.
+"""Division of one budget over the private steps of a pipeline, and the candidates of a search.
 
 The list of private steps, and the number of fits of each, are public, because they follow from the parameters of the
 pipeline and of scikit-learn's meta-estimators. The budget is split so that it covers all these fits.
@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from sklearn.base import clone
+from numpy.typing import NDArray
+from sklearn.base import MetaEstimatorMixin, clone, is_classifier
 from sklearn.pipeline import Pipeline
 
 from ..accounting import (
+    GROUP_SUPPORT_HINT,
     Budget,
     BudgetAccountant,
     PrivacyCost,
+    PureEvent,
     check_delta,
     check_epsilon,
     gaussian_epsilon,
@@ -29,16 +33,24 @@ from ..accounting import (
     largest_epsilon,
     largest_share,
 )
-from ..checks.params import shown
+from ..checks.params import check_classes, shown
 from ..exceptions import BudgetError, PrivacyAssumptionWarning
+from ..release.mixin import DPEstimatorMixin
 from ..release.session import check_accountant
+from ..release.units import ONE_RECORD, Unit
+from ._stateless import check_steps, without_records
 from ._steps import (
+    UNIT,
     CountedStep,
     advice,
     check_coded,
     check_units,
+    counted_steps,
+    declared,
     inexact_before_bins,
     is_private,
+    is_shared,
+    join,
     private_steps,
     set_own,
 )
@@ -81,8 +93,8 @@ class Allocation(Mapping[str, Budget]):
     total : Budget
         Largest cost of one fit of the whole.
     not_private : tuple of str
-        Other parts that depend on the data and are not private: steps that learn from the data, the choice of a search
-        by its scores, and folds by row numbers, in which one record moves others.
+        Other parts that depend on the data and are not private: steps that learn from the data, and folds by row
+        numbers, in which one record moves others.
     """
 
     def __init__(self, steps: tuple[Step, ...], total: Budget, not_private: tuple[str, ...]) -> None:
@@ -161,27 +173,25 @@ def allocate(
     Warns
     -----
     PrivacyAssumptionWarning
-        If something else depends on the data: another step that learns from them, the choice of a search, or folds by
-        row numbers. The whole is private only if the results of these are public. The warning names an option that
-        makes a step learn nothing, if there is one, such as `categories` and ``handle_unknown="ignore"``
-        for ``OneHotEncoder`` and ``OrdinalEncoder``. The warning is also raised if a `Normalizer`, `RBFSampler`,
-        `SkewedChi2Sampler` or `GaussianRandomProjection` comes before a step with bins or trees, because the last bit
-        of its result can depend on the number of rows.
+        If something else depends on the data: another step that learns from them, or folds by row numbers. The whole is
+        private only if the results of these are public. The warning names an option that makes a step learn nothing, if
+        there is one. The warning is also raised if a `Normalizer`, `RBFSampler`, `SkewedChi2Sampler` or
+        `GaussianRandomProjection` comes before a step with bins or trees, because the last bit of its result can depend
+        on the number of rows.
 
     Notes
     -----
     **Privacy.** One fit of the whole costs at most (epsilon, delta). With ``delta=0``, epsilon is split in proportion
     to the weights. Otherwise, it is split by the composition of the accountant, or by the best one if that is open. The
     split is proportional, or such that the squares of Gaussian-DP parameters or the Rényi divergences of all fits add
-    up to those of (epsilon, delta). In the second case, each step has more than its proportional part, and the epsilons
-    of all fits add up to more than the whole. An accountant whose rule is open settles on the rule of the split. A
-    single step that is fitted once gets the whole budget under every rule, and leaves the rule open. If the accountant
-    does not admit the whole, the step gets the largest part that is admitted.
+    up to those of (epsilon, delta). Then each step has more than its proportional part, and the epsilons of all fits
+    add up to more than the whole. An accountant whose rule is open settles on the rule of the split. A single step that
+    is fitted once gets the whole budget, or the largest part that the accountant admits, and leaves the rule open.
 
     A transformer of the local model (:mod:`skdp.local`) charges each transformation: once when the whole is fitted, and
-    again for each prediction. Later steps of the pipeline that do not use labels receive only its reports. They are
-    therefore private, and get no part of the budget. This is known of scikit-learn's clusterers, outlier detectors,
-    densities and transformers. Other steps may receive the original labels, and are listed as not private.
+    again for each prediction. Later clusterers, outlier detectors, densities and transformers of scikit-learn receive
+    only its reports. They are therefore private, and get no part of the budget. Other steps may receive the original
+    labels, and are listed as not private.
 
     Examples
     --------
@@ -272,7 +282,7 @@ def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_featu
             budgets, rule = [Budget(epsilon, delta)], None
             if not single:
                 budgets, rule = _split(private, parts, budgets[0], accountant)
-            costs = _costs(private, budgets, accountant) or _pairs(private, budgets)
+            costs = _costs(private, budgets) or _pairs(private, budgets)
             return [(cost, count * k) for cost, count in costs], rule
 
     reasons: list[Exception] = []
@@ -337,7 +347,7 @@ def _split(
         except ValueError as error:
             raise ValueError(f"the budget leaves too little for step {step.name!r}: {error}") from None
     if len(private) == private[0].n_fits == 1:
-        costs = None if accountant is None else _costs(private, proportional, accountant)
+        costs = None if accountant is None else _costs(private, proportional)
         if accountant is None or (costs is not None and accountant._after(costs) is not None):
             # There is nothing to split. The rule stays open, as for a fit without `allocate`.
             return proportional, None
@@ -349,8 +359,7 @@ def _split(
     rule = "auto" if accountant is None else accountant.composition
     if rule == "plan":
         raise ValueError("the accountant has a declared plan, whose entries determine the budget of each fit")
-    counter = BudgetAccountant(*whole, composition=rule)
-    if accountant is not None and rule != "basic" and _costs(private, proportional, counter) is None:
+    if accountant is not None and rule != "basic" and _costs(private, proportional) is None:
         # Otherwise, an open accountant would use basic composition from then on.
         raise ValueError(
             f"under {rule!r} composition, the cost of each step must be known without the data. Declare the "
@@ -369,14 +378,14 @@ def _split(
             price = 1.0
             if accountant is not None and rule == "auto":
                 # The rule stays, and determines how much the rest of the budget is worth.
-                costs = pairs if candidate == "basic" else _costs(private, budgets, accountant)
+                costs = pairs if candidate == "basic" else _costs(private, budgets)
                 price = accountant._used(costs or pairs, candidate)
             options.append((mu**2 / price, budgets, candidate))
     if options:
         _, budgets, candidate = max(options, key=lambda option: option[0])
         if candidate == "gdp" and rule == "auto" and accountant is not None:
             # If there is enough, later charges may be of other kinds.
-            costs = _costs(private, budgets, accountant)
+            costs = _costs(private, budgets)
             candidate = candidate if costs is None or accountant._after(costs, "mixed") is None else "mixed"
         return budgets, candidate
     assert accountant is not None
@@ -400,20 +409,16 @@ def _pairs(private: list[CountedStep], budgets: list[Budget]) -> CountedCosts:
     return [(PrivacyCost.of_pair(*budget), step.n_fits) for step, budget in zip(private, budgets, strict=True)]
 
 
-def _costs(private: list[CountedStep], budgets: list[Budget], counter: BudgetAccountant) -> CountedCosts | None:
-    """Return the largest charges of the steps under the rule of `counter`, or None if they are not known in advance."""
+def _costs(private: list[CountedStep], budgets: list[Budget]) -> CountedCosts | None:
+    """Return the charges of the steps, or None if they are not known in advance."""
     costs = []
     for step, budget in zip(private, budgets, strict=True):
-        if not step.variants or not hasattr(step.estimator, "_fixed_cost"):
+        if not hasattr(step.estimator, "_fixed_cost"):
             return None
-        known = []
-        for variant in step.variants:
-            model = clone(step.estimator).set_params(**variant)
-            cost = set_own(model, epsilon=budget.epsilon, delta=budget.delta)._fixed_cost()
-            if cost is None:
-                return None
-            known.append(cost)
-        costs.append((max(known, key=counter._measure), step.n_fits))
+        cost = set_own(copy(step.estimator), epsilon=budget.epsilon, delta=budget.delta)._fixed_cost()
+        if cost is None:
+            return None
+        costs.append((cost, step.n_fits))
     return costs
 
 
@@ -446,22 +451,23 @@ def _by_composition(
         scaled = budgets(scale)
         if min(budget.epsilon for budget in scaled) < _LEAST_EPSILON:
             return False
-        costs = _costs(private, scaled, counter)
+        costs = _costs(private, scaled)
         if costs is None or counter._after(costs) is None:
             return False
-        after = counted(scaled) if ample else None
-        return not ample or (after is not None and after.epsilon <= whole.epsilon)
+        if accountant is None or not ample:
+            return True
+        after = accountant._after(costs, rule)
+        return after is not None and after.epsilon <= whole.epsilon
 
-    def counted(scaled: list[Budget]) -> Budget | None:
-        assert accountant is not None
-        # The most expensive setting may depend on the order.
-        costs = _costs(private, scaled, accountant)
-        return None if costs is None else accountant._after(costs, rule)
-
-    low = 1.0 if admitted(1.0) else largest_admitted(admitted, ALLOCATION_HALVINGS)
-    if low == 0 or (accountant is not None and counted(budgets(low)) is None):
+    scale = 1.0 if admitted(1.0) else largest_admitted(admitted, ALLOCATION_HALVINGS)
+    if scale == 0:
         return None
-    return budgets(low)
+    settled = budgets(scale)
+    if accountant is not None:
+        costs = _costs(private, settled)
+        if costs is None or accountant._after(costs, rule) is None:
+            return None
+    return settled
 
 
 def largest_admitted(admitted: Callable[[float], bool], n_halvings: int) -> float:
@@ -476,3 +482,128 @@ def largest_admitted(admitted: Callable[[float], bool], n_halvings: int) -> floa
 def nine_digits(value: float) -> float:
     """Round down to nine digits, which are easy to read."""
     return float(_NINE_DIGITS.create_decimal(value))
+
+
+#: Parameters of steps that a search sets.
+_BUDGET = frozenset({"epsilon", "delta", "accountant", "random_state"})
+
+
+@dataclass(frozen=True)
+class PrivateStep:
+    """A private step of a candidate, the number of its fits in one fit of the candidate, and their part of a budget."""
+
+    name: str  # As in `get_params`. Empty for the estimator itself.
+    estimator: Any
+    n_fits: int
+    part: Fraction
+
+    def cost(self, budget: Budget) -> PrivacyCost:
+        """Return the cost of one fit with this budget, as a bare pair if the events depend on the shape of the data."""
+        if budget.epsilon == float("inf"):
+            return PrivacyCost(budget.epsilon, budget.delta, (PureEvent(budget.epsilon),))
+        known = None
+        if hasattr(self.estimator, "_fixed_cost"):
+            known = copy(self.estimator).set_params(epsilon=budget.epsilon, delta=budget.delta)._fixed_cost()
+        return known or PrivacyCost.of_pair(*budget)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One setting: its parameters, an estimator that is never fitted, and its private steps."""
+
+    parameters: dict[str, Any]
+    estimator: Any
+    steps: tuple[PrivateStep, ...]
+
+    def prepared(self, budgets: tuple[Budget, ...], seeds: Iterable[int | None]) -> Any:
+        """Return an unfitted copy by `without_records`, with these budgets, its own noise and no accountant."""
+        model = clone(self.estimator)
+        for step, budget, seed in zip(self.steps, budgets, seeds, strict=True):
+            values = {"epsilon": budget.epsilon, "delta": budget.delta}
+            if "random_state" in step.estimator.get_params(deep=False):
+                values["random_state"] = seed  # type: ignore[assignment]
+            model.set_params(**{join(step.name, name): value for name, value in values.items()})
+        return without_records(model)
+
+
+def make_candidates(
+    estimator: Any, settings: Iterable[Mapping[str, Any]], classes: NDArray | None, unit: Unit = ONE_RECORD
+) -> tuple[Candidate, ...]:
+    """Return the candidates, or raise an error that names the step that is not private."""
+    # `classes` is the label set for steps without one. Each private step must count the unit of the search.
+    candidates = []
+    for setting in settings:
+        for name in setting:
+            if name.split("__")[-1] in _BUDGET:
+                raise ValueError(f"a search cannot set {name!r}, because it divides the budget and the noise itself")
+        model = clone(estimator).set_params(**clone(dict(setting), safe=False))
+        weights = getattr(model, "weights", None) if is_shared(model) else None
+        check_steps(model)
+        if is_shared(model):
+            # A search divides the budget itself.
+            _check_no_accountant(model, type(model).__name__)
+            model = Pipeline(model.steps)
+        # All other steps learn nothing.
+        private, _ = private_steps(model)
+        for step in private:
+            kind = type(step.estimator).__name__
+            if not isinstance(step.estimator, DPEstimatorMixin) or isinstance(step.estimator, MetaEstimatorMixin):
+                raise ValueError(
+                    f"a search cannot take {kind}, which is no private estimator of skdp, or divides a budget itself. "
+                    "Search the estimator inside"
+                )
+            if step.estimator._local:
+                raise ValueError(
+                    f"a search cannot take {kind}, which protects the contents of each record and not the number of "
+                    "records. A search protects both"
+                )
+        for step in private:
+            _check_no_accountant(step.estimator, f"step {step.title!r}")
+            _check_unit(step.estimator, unit)
+            takes_classes = is_classifier(step.estimator) and "classes" in step.estimator.get_params(deep=False)
+            if classes is not None and takes_classes and declared(step.estimator, "classes") is None:
+                step.estimator.set_params(classes=classes)
+        n_fits = sum(step.n_fits for step in private)
+        parts = parts_of_budget(private, weights) if weights else [Fraction(s.n_fits, n_fits) for s in private]
+        steps = tuple(
+            PrivateStep(step.name, step.estimator, step.n_fits, part) for step, part in zip(private, parts, strict=True)
+        )
+        candidates.append(Candidate(dict(setting), model, steps))
+    if not candidates:
+        raise ValueError("there is no candidate to try")
+    return tuple(candidates)
+
+
+def _check_no_accountant(estimator: Any, title: str) -> None:
+    if estimator.accountant is not None:
+        raise ValueError(f"{title} has an accountant; pass it to the search, which charges it once for everything")
+
+
+def _check_unit(step: Any, unit: Unit) -> None:
+    """Refuse a step whose guarantee is about another unit than that of the search."""
+    kind = type(step).__name__
+    by_group = declared(step, UNIT) is not None
+    if by_group and unit.rows_per_group is None:
+        raise ValueError(
+            f"{kind} counts groups, and the search around it counts records. Set rows_per_group of the search "
+            "as well, which is the number of rows of a group in a score, and pass groups to it"
+        )
+    if unit.rows_per_group is None or by_group:
+        return
+    if UNIT in step.get_params(deep=False):
+        raise ValueError(
+            f"rows_per_group is set, and must be set for {kind} as well, which would count records otherwise"
+        )
+    raise ValueError(
+        f"rows_per_group is set, and {kind}, which counts records, has no such parameter. {GROUP_SUPPORT_HINT}"
+    )
+
+
+def declared_classes(estimator: Any) -> NDArray | None:
+    """Return the label set that the classifier among the private steps declares, or None."""
+    check_steps(estimator)
+    plain = Pipeline(estimator.steps) if is_shared(estimator) else estimator
+    for step in counted_steps(clone(plain)):
+        if is_private(step.estimator) and is_classifier(step.estimator):
+            return check_classes(declared(step.estimator, "classes"))
+    return None

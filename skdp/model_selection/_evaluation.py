@@ -64,7 +64,7 @@ from ..schema.encoding import declared_target, target_of, unit_of
 from ..schema.entries import entries_of
 from ..schema.schema import columns_in_order
 from ..sensitivity import group_sensitivity
-from ._pricing import Prices, Sequence_, declared_classes, events_of, make_candidates, settle, within
+from ._allocation import declared_classes, make_candidates
 from ._scoring import (
     Score,
     Table,
@@ -74,7 +74,7 @@ from ._scoring import (
 )
 from ._stateless import columns_of, numbers_in, read_targets, rows_for_steps, takes_text
 from ._steps import bounds_of, children_of, labels_in, rows_of_table, schema_of, take, with_schema
-from ._strategies import SearchContext, Task, try_on_nothing
+from ._strategies import Prices, SearchContext, Sequence_, Task, events_of, settle, try_on_nothing, within
 
 #: Part of the budget of a cross-validation for the evaluation. The fits have the rest.
 _TABLE_PORTION = Fraction(1, 10)
@@ -89,8 +89,7 @@ class Evaluation(Estimate):
     Parameters
     ----------
     value : float or ndarray
-        Score or table. For ``"confusion_matrix"``, the table has counts by true and predicted label. For
-        ``"histogram"``, it has counts by estimated probability (rows) and by label (columns).
+        Score or table. Rows are true labels or bins of the estimated probability, and columns predicted or true labels.
     standard_error : float or ndarray
         Standard deviation of the noise alone, estimated from the released table.
     privacy_ : PrivacyGuarantee
@@ -102,9 +101,9 @@ class Evaluation(Estimate):
     spread : object
         Object that computes the intervals.
     counts : ndarray
-        Noisy table from which the value was computed. For a score that is a mean over records, it has the sum of their
-        relative gains, between 0 and 1, and the sum of the gains that they lack. For F1 and recall, it is a confusion
-        matrix with one more column, for records without a predicted label.
+        Noisy table from which the value was computed. For a mean over records, it holds the sum of relative gains,
+        between 0 and 1 for each record, and the sum of the gains that records lack. For F1 and recall, it is a
+        confusion matrix with one more column, for records without a predicted label.
     classes : ndarray or None
         Label set.
     edges : ndarray or None
@@ -225,20 +224,20 @@ def _check_columns(estimator: Any, X: Any) -> None:
             reader = next(step for _, step in reader.steps if not (step is None or isinstance(step, str)))
         else:
             reader = reader.estimator if isinstance(reader, FrozenEstimator) else reader.best_estimator_
+    by_name = isinstance(reader, ColumnTransformer) and hasattr(reader, "feature_names_in_")
+    columns = [own for _, step, own in reader.transformers_ if str(step) != "drop"] if by_name else []
+    if not hasattr(X, "columns") and any(map(_is_named, columns)):
+        raise ValueError(
+            "X has no names of columns, and the ColumnTransformer of the model finds columns by name: pass a DataFrame "
+            "with the columns of the fit. The budget was not charged"
+        )
     if (schema := schema_of(reader)) is not None:
         columns_in_order(schema, nothing)
-    elif isinstance(reader, ColumnTransformer) and hasattr(reader, "feature_names_in_"):
-        # It finds columns by name, and does not need those that it drops.
-        if not hasattr(X, "columns"):
-            if any(_is_named(columns) for _, step, columns in reader.transformers_ if str(step) != "drop"):
-                raise ValueError(
-                    "X has no names of columns, and the ColumnTransformer of the model finds columns by name: pass a "
-                    "DataFrame with the columns of the fit. The budget was not charged"
-                )
-        elif hasattr(X, "iloc"):
+    elif by_name and hasattr(X, "columns"):
+        # It does not need columns that it drops.
+        if hasattr(X, "iloc"):
             named = nothing.reindex(columns=reader.feature_names_in_)
-            read = [columns_of(named, own) for _, step, own in reader.transformers_ if str(step) != "drop"]
-            if lacking := {name for frame in read for name in frame.columns} - set(X.columns):
+            if lacking := {name for own in columns for name in columns_of(named, own).columns} - set(X.columns):
                 raise ValueError(f"X lacks columns of the model: {', '.join(map(repr, sorted(lacking)))}")
     elif isinstance(reader, DPEstimatorMixin | ColumnTransformer) or not (
         children_of(reader) or get_tags(reader).no_validation
@@ -295,14 +294,12 @@ def private_score(
         Private labels or targets. If None, they are the column of X that the schema declares as the target.
     metric : str, default=None
         Name of the metric. If None, it is ``"accuracy"`` for classifiers and ``"neg_mean_absolute_error"`` for
-        regressors. It can be a score of a search (``"accuracy"``, ``"balanced_accuracy"``, ``"neg_log_loss"``,
-        ``"neg_mean_absolute_error"``, ``"neg_mean_squared_error"``), ``"confusion_matrix"``, or ``"histogram"``, which
-        counts how often the second of two labels occurs in each of `n_bins` bins of its estimated probability. The area
-        under the ROC curve (``"roc_auc"``) and ``"average_precision"`` are computed from such counts in bins between
-        released quantiles of the estimated probability.
-        ``"f1"`` and ``"recall"`` (of the second of two labels), and ``"f1_macro"`` and ``"recall_macro"`` (means over
-        all labels) are computed from the released confusion matrix. These scores depend on pairs of records, and
-        therefore have no release of their own. ``"balanced_accuracy"`` without `label_weights` is ``"recall_macro"``.
+        regressors. ``"balanced_accuracy"`` (with `label_weights`), ``"neg_log_loss"`` and ``"neg_mean_squared_error"``
+        are means over records, too. ``"confusion_matrix"`` and ``"histogram"`` are tables. The histogram counts how
+        often the second of two labels occurs in each of `n_bins` bins of its estimated probability. ``"roc_auc"``,
+        ``"average_precision"``, ``"f1"`` and ``"recall"`` (of the second of two labels), ``"f1_macro"`` and
+        ``"recall_macro"`` (means over all labels) are computed from released tables. ``"balanced_accuracy"`` without
+        `label_weights` is ``"recall_macro"``.
     epsilon : float, default=1.0
         Privacy budget of the evaluation. Must be strictly positive.
     delta : float, default=None
@@ -329,7 +326,7 @@ def private_score(
         Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
     schema : Schema, default=None
         Public facts about the columns of a table, from which `bounds_y`, `rows_per_group` and the groups follow unless
-        they are given. By default, the schema of the estimator.
+        they are given. If None, it is the schema of the estimator.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -338,8 +335,7 @@ def private_score(
     Returns
     -------
     evaluation : Evaluation
-        Score or table, with the noisy counts and the guarantee ``privacy_``. ``float`` returns a score as a number.
-        The method ``confidence_interval`` returns a 95 % interval, which covers noise and the sampling of the records.
+        Score or table, with the noisy counts and the guarantee ``privacy_``.
 
     Raises
     ------
@@ -350,10 +346,8 @@ def private_score(
     -----
     **Privacy.** The evaluation is (epsilon, delta)-DP for the records in `X` and `y`, or with `rows_per_group` for
     groups of them (:ref:`model selection, theorem 4 <model-selection-theorem-4>`). If the model was trained on the same
-    records, the two costs add up, and the score is a score on training records.
-
-    Intervals are post-processing of the released table (:ref:`intervals_of_scores`). The intervals of areas and F1 are
-    linearised. They need counts that are larger than the noise.
+    records, the two costs add up, and the score is a score on training records. Intervals are post-processing
+    (:ref:`intervals_of_scores`).
 
     Examples
     --------
@@ -469,7 +463,7 @@ def private_cross_val_score(
     cv : int, default=5
         Number of folds. Each record, or group, is assigned to a fold independently.
     scoring : str, default=None
-        Score as in `DPGridSearchCV`, with areas under curves and balanced accuracy as in `private_score`.
+        Score, as the metric of `private_score` without tables.
     epsilon : float, default=1.0
         Privacy budget of all fits and scores together. Must be strictly positive.
     delta : float, default=0.0
@@ -481,19 +475,17 @@ def private_cross_val_score(
     bounds_y : pair of float, default=None
         Public bounds of the targets.
     n_bins : int, default=None
-        Number of bins of the table of each fold, for areas under curves. If None, it is 32. All folds have the same
-        bins.
+        Number of bins for areas under curves, the same bins in all folds. If None, it is 32.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person, in a score. If a group has more rows,
-        `rows_per_group` of them are drawn at random. It must be set for the private steps as well, where it may be
-        another number. All rows of a group are in one fold, and the guarantee is for adding or removing all of them. If
-        None, the guarantee is for one row.
+        Public limit on the number of rows of one group, such as a person, in a score. Further rows of a group are left
+        out at random. It must be set for the private steps as well, where it may be another number. All rows of a group
+        are in one fold, and the guarantee is for all of them together. If None, the guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
         Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
     schema : Schema, default=None
         Public facts about the columns of a table, for the estimator or the first step of the pipeline. X is then the
         table itself. `bounds_y`, `rows_per_group` and the groups follow from the schema unless they are given.
-        By default, the schema of the estimator.
+        If None, it is the schema of the estimator.
     accountant : BudgetAccountant, default=None
         Accountant that is charged once, before any noise is drawn. If None, no charge is recorded.
     n_jobs : int, default=None
@@ -514,9 +506,9 @@ def private_cross_val_score(
     Notes
     -----
     **Privacy.** A record trains in all folds but one and is counted in that one (:ref:`model selection, theorem 3
-    <model-selection-theorem-3>`). Nine tenths of the budget are divided by composition among ``cv - 1`` fits. Therefore
-    these models are noisier than a model with the whole budget, and the scores are those of the noisier models. One
-    record changes the counts of all folds together by its gain (:ref:`theorem 4 <model-selection-theorem-4>`).
+    <model-selection-theorem-3>`, and :ref:`theorem 4 <model-selection-theorem-4>` for the counts). Nine tenths of the
+    budget are divided by composition among ``cv - 1`` fits. Therefore the scores are those of noisier models than one
+    with the whole budget.
 
     Examples
     --------

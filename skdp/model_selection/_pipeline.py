@@ -17,8 +17,7 @@ from ..preprocessing import TableEncoder
 from ..release.session import PrivacyGuarantee, check_accountant
 from ..schema.encoding import TakesSchema
 from ..schema.entries import check_index
-from ._allocation import Allocation, Step, allocation_of
-from ._pricing import Candidate
+from ._allocation import Allocation, Candidate, Step, allocation_of
 from ._stateless import check_steps
 from ._steps import counted_steps, is_private, join, randomizes_rows, schema_of, units_in
 

@@ -49,12 +49,12 @@ from ..release.session import (
 from ..release.units import Unit
 from ..schema.encoding import target_of, unit_of
 from ..sensitivity import group_sensitivity
+from ._allocation import Candidate, declared_classes, make_candidates
 from ._pipeline import private_again
-from ._pricing import Candidate, Prices, declared_classes, events_of, make_candidates
 from ._scoring import FROM_TABLES, LEVELS, MOST_BINS, Score, Table, check_metric, make_measure
 from ._stateless import read_targets, rows_for_steps, takes_text
 from ._steps import bounds_of, is_shared, rows_of_table, schema_of, with_schema
-from ._strategies import STRATEGIES, SearchContext, Strategy, make_strategy, try_on_nothing
+from ._strategies import STRATEGIES, Prices, SearchContext, Strategy, events_of, make_strategy, try_on_nothing
 
 #: Largest number of drawn settings, so that a wrong number is refused at once.
 _MOST_SETTINGS = 10**6
@@ -63,8 +63,8 @@ _FITTED = frozenset({"best_index_", "best_params_", "best_estimator_", "classes_
 
 
 _NO_SCORES = (
-    "for a score of the model, call private_score on other records. A private search releases its choice, best_params_, "
-    "and no score"
+    "a private search releases its choice, best_params_, and no score. For a score of the model, call private_score on "
+    "other records"
 )
 
 
@@ -306,7 +306,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
     @property
     def cv_results_(self) -> Any:
         """Not available, because the scores of the candidates are private."""
-        raise AttributeError(f"cv_results_ does not exist: {_NO_SCORES}, because each would use more of the budget")
+        raise AttributeError(f"cv_results_ does not exist: {_NO_SCORES}")
 
     @property
     def best_score_(self) -> Any:

@@ -118,7 +118,7 @@ def check_steps(estimator: Any, name: str = "", *, searched: bool = True, dense:
             check_steps(step, join(name, child_name), searched=searched, dense=inside)
     elif not searched and (
         type(estimator) is FunctionTransformer
-        or (type(estimator) in EXACT_IF_NOTHING_IS_LEARNED and learns_nothing(estimator, [{}]))
+        or (type(estimator) in EXACT_IF_NOTHING_IS_LEARNED and learns_nothing(estimator))
     ):
         return
     elif type(estimator) not in _STATELESS:
@@ -176,7 +176,7 @@ def _check_composed(estimator: Any, title: str) -> None:
 
 def _check_encoder(encoder: Any, title: str, searched: bool) -> None:
     # A search ignores the warnings of its steps.
-    public = has_public_categories(encoder.get_params(deep=False)) if searched else learns_nothing(encoder, [{}])
+    public = has_public_categories(encoder.get_params(deep=False)) if searched else learns_nothing(encoder)
     if not public:
         raise ValueError(
             f"{title} learns its categories, or fails on others, or warns of them: give it categories, no "

@@ -31,7 +31,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
 from sklearn.linear_model import RANSACRegressor
-from sklearn.model_selection import GridSearchCV, ParameterGrid, PredefinedSplit, RandomizedSearchCV, check_cv
+from sklearn.model_selection import GridSearchCV, PredefinedSplit, RandomizedSearchCV, check_cv
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures, SplineTransformer
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
@@ -127,12 +127,6 @@ PRIVATE = frozenset({"epsilon", "delta", "accountant"})
 
 UNIT = "rows_per_group"
 
-#: Settings of a step, or None if they cannot be listed.
-Variants = list[dict[str, Any]] | None
-
-#: The parameters of the estimator alone.
-_AS_GIVEN: list[dict[str, Any]] = [{}]
-
 
 def is_private(estimator: Any) -> bool:
     if not hasattr(estimator, "get_params"):
@@ -219,13 +213,10 @@ def has_bins(estimator: Any) -> bool:
     )
 
 
-def learns_nothing(estimator: Any, variants: Variants) -> bool:
-    """Tell whether the step could learn from data, but its parameters exclude it in each of these settings."""
+def learns_nothing(estimator: Any) -> bool:
+    """Tell whether the step could learn from data, but its parameters exclude it."""
     kind = next((kind for kind in _OF_SUBCLASSES if isinstance(estimator, kind)), type(estimator))
-    if kind not in ONLY_COLUMNS or variants is None:
-        return False
-    parameters = estimator.get_params(deep=False)
-    return all(ONLY_COLUMNS[kind]({**parameters, **variant}) for variant in variants)
+    return kind in ONLY_COLUMNS and ONLY_COLUMNS[kind](estimator.get_params(deep=False))
 
 
 def has_public_categories(given: dict[str, Any]) -> bool:
@@ -305,12 +296,11 @@ def advice(estimators: list[Any]) -> str:
 
 @dataclass(frozen=True)
 class CountedStep:
-    """A step, the number of its fits in one fit of the whole, and the settings that searches inside try."""
+    """A step, and the number of its fits in one fit of the whole."""
 
     name: str  # As in `get_params`. Empty for the estimator itself.
     estimator: Any
     n_fits: int
-    variants: Variants
 
     @property
     def title(self) -> str:
@@ -327,8 +317,6 @@ _ONCE = (
     VotingClassifier,
     VotingRegressor,
 )
-
-_SEARCHES = (GridSearchCV, RandomizedSearchCV)
 
 _RESAMPLING = (BaggingClassifier, BaggingRegressor, AdaBoostClassifier, AdaBoostRegressor, RANSACRegressor)
 
@@ -423,9 +411,7 @@ _DEFAULTS = {
 }
 
 
-def counted_steps(
-    estimator: Any, name: str = "", n_fits: int = 1, variants: Variants = _AS_GIVEN, within: Any = None
-) -> Iterator[CountedStep]:
+def counted_steps(estimator: Any, name: str = "", n_fits: int = 1, within: Any = None) -> Iterator[CountedStep]:
     """Yield the private steps, and the other steps that learn from the data."""
     # `within` is the innermost meta-estimator around the step that may do more than fit each part once.
     if n_fits == 0 or isinstance(estimator, FrozenEstimator):
@@ -436,7 +422,7 @@ def counted_steps(
     if is_private(estimator):
         if within is not None and holds_randomizer(estimator):
             raise _handed_on(within, name)
-        yield CountedStep(name, estimator, n_fits, variants)
+        yield CountedStep(name, estimator, n_fits)
         return
     children = children_of(estimator)
     if isinstance(estimator, Pipeline) and estimator.memory is not None and holds_randomizer(estimator):
@@ -446,32 +432,32 @@ def counted_steps(
         )
     for parameter, kinds in _DEFAULTS.items():
         if isinstance(estimator, kinds) and getattr(estimator, parameter) is None:
-            yield CountedStep(join(name, parameter), estimator, n_fits, variants)
+            yield CountedStep(join(name, parameter), estimator, n_fits)
     if not any(holds_private(child) for child in children.values()) and not isinstance(estimator, _ONCE):
         # Some models that learn have the tag that they need no fit, because they have a prior.
         learns = get_tags(estimator).requires_fit or is_classifier(estimator) or is_regressor(estimator)
-        if learns and not learns_nothing(estimator, variants):
-            yield CountedStep(name, estimator, n_fits, variants)
+        if learns and not learns_nothing(estimator):
+            yield CountedStep(name, estimator, n_fits)
         return
     free = _sees_reports_alone(estimator)
     for child_name, child in children.items():
         if child_name in free:
             continue
         times = _times_fitted(estimator, child_name)
-        below = _below(variants, child_name)
-        if isinstance(estimator, _SEARCHES):
-            below = _searched(estimator, below)
         # Targets are transformed once more, because scikit-learn checks the inverse.
         targets = isinstance(estimator, TransformedTargetRegressor) and child_name == "transformer"
         around = within if isinstance(estimator, _ONCE) and not targets else estimator
-        yield from counted_steps(child, join(name, child_name), n_fits * times, below, around)
+        yield from counted_steps(child, join(name, child_name), n_fits * times, around)
     for result in _by_products(estimator):
-        yield CountedStep(join(name, result), estimator, n_fits, variants)
+        yield CountedStep(join(name, result), estimator, n_fits)
 
 
 def learning_classes(estimator: Any) -> list[str]:
     """Return the names of classes of scikit-learn that learn from the records without privacy."""
-    steps = [step.estimator for step in counted_steps(estimator) if not is_private(step.estimator)]
+    steps = []
+    # Some meta-estimators are refused by `allocate`, and may be fitted.
+    with suppress(ValueError):
+        steps = [step.estimator for step in counted_steps(estimator) if not is_private(step.estimator)]
     # A meta-estimator around a private step is named elsewhere.
     outer = {type(step) for step in steps if not holds_private(step)}
     return sorted(kind.__name__ for kind in outer if kind.__module__.startswith("sklearn."))
@@ -511,42 +497,9 @@ def _by_products(meta: Any) -> Iterator[str]:
     if isinstance(meta, VotingClassifier | StackingClassifier):
         # Its parts are fitted to positions of labels. One record with a new label changes the positions of others.
         yield "label encoder"
-    if isinstance(meta, _SEARCHES) and _n_candidates(meta) > 1:
-        yield "choice"
     stacked = isinstance(meta, StackingClassifier | StackingRegressor) and not isinstance(meta.cv, str)
-    if (stacked or isinstance(meta, (*_SEARCHES, CalibratedClassifierCV))) and not isinstance(meta.cv, PredefinedSplit):
+    if (stacked or isinstance(meta, CalibratedClassifierCV)) and not isinstance(meta.cv, PredefinedSplit):
         yield "folds"
-
-
-def _below(variants: Variants, child: str) -> Variants:
-    """Return the settings of one part, each once. Settings with arrays are not compared."""
-    if variants is None:
-        return None
-    settings: list[dict[str, Any]] = []
-    for variant in variants:
-        setting = {key[len(child) + 2 :]: value for key, value in variant.items() if key.startswith(f"{child}__")}
-        with suppress(ValueError):
-            # The comparison of arrays is not a single truth value.
-            if setting in settings:
-                continue
-        settings.append(setting)
-    return settings
-
-
-def _searched(search: Any, variants: Variants) -> Variants:
-    """Return the settings that a search tries, in addition to those that are passed to it."""
-    try:
-        settings = ParameterGrid(_grids_of(search))
-    except TypeError:
-        # The search draws from a distribution.
-        return None
-    if variants is None or len(settings) * len(variants) > _MOST_VARIANTS:
-        return None
-    return [{**variant, **setting} for variant in variants for setting in settings]
-
-
-#: The cost of each setting is computed only up to this number of settings.
-_MOST_VARIANTS = 500
 
 
 def _times_fitted(meta: Any, child: str) -> int:
@@ -559,13 +512,11 @@ def _times_fitted(meta: Any, child: str) -> int:
             "several times or depends on all records. Therefore its fits do not have the guarantee that they state. "
             "Use PATEClassifier, SampleAggregate or DPRandomTree instead"
         )
-    if isinstance(meta, _SEARCHES):
-        grids = _grids_of(meta)
-        for grid in grids if isinstance(grids, list | tuple) else [grids]:
-            for name, values in grid.items():
-                _check_searched(meta.estimator, name, values)
-        fits = _n_candidates(meta) * _splits(meta)
-        return fits + 1 if meta.refit else fits
+    if isinstance(meta, GridSearchCV | RandomizedSearchCV):
+        raise ValueError(
+            f"{type(meta).__name__} compares candidates by exact scores of private records. Use DPGridSearchCV or "
+            "DPRandomizedSearchCV, which divide one budget over all fits and the choice"
+        )
     if isinstance(meta, StackingClassifier | StackingRegressor):
         if child == "final_estimator":
             return 1
@@ -590,35 +541,3 @@ def _splits(meta: Any) -> int:
         # The number of splits depends on the data.
         message = f"the number of splits of {type(meta).__name__} depends on the data; give cv as a number"
     raise ValueError(message)
-
-
-def _grids_of(search: Any) -> Any:
-    return search.param_grid if isinstance(search, GridSearchCV) else search.param_distributions
-
-
-def _n_candidates(search: Any) -> int:
-    return len(ParameterGrid(search.param_grid)) if isinstance(search, GridSearchCV) else int(search.n_iter)
-
-
-def _check_searched(estimator: Any, name: str, values: Any) -> None:
-    """Refuse settings that would change budgets, the number of fits, or the fitted steps."""
-    *path, last = name.split("__")
-    for name_of_step in path:
-        estimator = children_of(estimator).get(name_of_step)
-    # The parts of a private step are fitted to its releases.
-    holds_steps = estimator is not None and children_of(estimator) and not is_private(estimator)
-    if estimator is None or holds_steps or last in PRIVATE | {UNIT} or _holds_estimators(values):
-        raise ValueError(
-            f"the search sets {name!r}. A search may set plain parameters of a pipeline's steps, but not "
-            "their budgets, their units, the fitted estimators or the number of fits"
-        )
-
-
-def _holds_estimators(values: Any) -> bool:
-    if isinstance(values, dict):
-        return any(_holds_estimators(value) for value in values.values())
-    if isinstance(values, np.ndarray):
-        values = values.ravel().tolist()
-    if isinstance(values, list | tuple):
-        return any(_holds_estimators(value) for value in values)
-    return hasattr(values, "fit") and hasattr(values, "get_params")

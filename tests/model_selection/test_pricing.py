@@ -9,8 +9,9 @@ from scipy.optimize import brentq
 
 from skdp import DPGridSearchCV
 from skdp.accounting import BoundedRangeEvent, Budget, GaussianEvent, ParallelEvent
-from skdp.model_selection._pricing import Prices, make_candidates
+from skdp.model_selection._allocation import make_candidates
 from skdp.model_selection._scoring import LEVELS, Score, make_score
+from skdp.model_selection._strategies import Prices
 from tests.model_selection.stubs import NoisyCount
 
 DELTA = 1e-5
