@@ -45,15 +45,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     actions = schema.add_subparsers(dest="action", required=True)
     show = actions.add_parser("show", help="print the columns", description="Print the columns of a schema.")
-    show.set_defaults(run=_show_schema)
     check = actions.add_parser(
         "check",
         help="count the entries of a table that are missing or not declared",
         description="Count the entries of a table that are missing or not declared. The counts are exact and not "
         "private: they are for the curator of the data only.",
     )
-    check.set_defaults(run=_check_table)
     for action in (show, check):
+        action.set_defaults(run=_show_schema)
         action.add_argument("schema", help="the file that Schema.save wrote, with the ending .toml or .json")
     check.add_argument("table", help="a CSV file with names of columns in its first line, or a Parquet file")
     describe = commands.add_parser(
@@ -115,20 +114,12 @@ def _show_ledger(options: Any) -> int:
 
 
 def _show_schema(options: Any) -> int:
+    """Show a schema, or what a table has that it does not declare."""
     from .schema import Schema
 
     try:
-        _show(repr(Schema.load(options.schema)))
-    except (OSError, TypeError, ValueError) as error:
-        return _failed(error)
-    return 0
-
-
-def _check_table(options: Any) -> int:
-    from .schema import Schema
-
-    try:
-        _show(repr(Schema.load(options.schema).check(_table(Path(options.table)))))
+        schema = Schema.load(options.schema)
+        _show(repr(schema if options.action == "show" else schema.check(_table(Path(options.table)))))
     except (ImportError, OSError, TypeError, ValueError) as error:
         return _failed(error)
     return 0

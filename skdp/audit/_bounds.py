@@ -81,8 +81,7 @@ def epsilon_lower_bound(hits: int, other_hits: int, n_runs: int, *, delta: float
 def mu_lower_bound(hits: int, other_hits: int, n_runs: int, *, error: float = 1e-3) -> float:
     """Return a lower bound on the Gaussian-DP parameter from the counts of an event on neighbouring data sets.
 
-    Use it instead of a bound on epsilon for mechanisms with a claim of Gaussian DP. It detects a Gaussian mechanism
-    with half the noise in hundreds of runs.
+    Use it instead of a bound on epsilon for mechanisms with a claim of Gaussian DP.
 
     Parameters
     ----------
@@ -157,8 +156,8 @@ def one_run_p_value(n_canaries: int, n_guesses: int, n_correct: int, *, epsilon:
     >>> one_run_p_value(100, 100, 90, epsilon=1.0) < 1e-4
     True
     """
-    counts = {"n_canaries": n_canaries, "n_guesses": n_guesses, "n_correct": n_correct}
-    n_canaries, n_guesses, n_correct = (check_integer(count, name, least=0) for name, count in counts.items())
+    for name, count in (("n_canaries", n_canaries), ("n_guesses", n_guesses), ("n_correct", n_correct)):
+        check_integer(count, name, least=0)
     if not n_correct <= n_guesses <= n_canaries:
         raise ValueError("n_correct must be at most n_guesses, and n_guesses at most n_canaries")
     epsilon, delta = check_epsilon(epsilon, "epsilon"), check_delta(delta)

@@ -20,6 +20,23 @@ from ..checks.silence import parts_of
 from ..mechanisms import GENERATORS, NoiseSource, OneStream
 
 
+class Verdict:
+    """What a lower bound on epsilon says about a claim."""
+
+    epsilon: float
+    delta: float
+    false_alarm: float
+    claim: float | None
+
+    @property
+    def violated(self) -> bool:
+        """Whether the bound is above the claim."""
+        return self.claim is not None and self.epsilon > self.claim
+
+    def _of_claim(self, otherwise: str = "stands") -> str:
+        return "" if self.claim is None else f", claim {self.claim:g}: {'VIOLATED' if self.violated else otherwise}"
+
+
 def as_data_set(data: Any) -> tuple[Any, ...]:
     """Return the arguments of `fit` as a tuple, from ``(X,)``, ``(X, y)`` or X alone."""
     if isinstance(data, list) and any(getattr(entry, "ndim", 0) > 1 for entry in data):

@@ -19,6 +19,7 @@ from ..checks.params import check_integer
 from ..mechanisms import NoiseSource
 from ._bounds import one_run_epsilon
 from ._fits import (
+    Verdict,
     as_data_set,
     check_can_be_fitted,
     check_error,
@@ -38,9 +39,8 @@ from ._numbers import check_can_score, membership_scores, ranks
 class MembershipInferenceDisplay:
     """Display of membership inference by a threshold on the fit of a model to a record.
 
-    Use `from_estimator` to make one. The attack is simple, so that its failure proves nothing. The claim of privacy is
-    a line. No attack can be above it, on average over fits. The curve is an estimate and may be above the line by
-    chance, in particular because the scores of one fit depend on each other. For proofs, use `audit_epsilon` and
+    Use `from_estimator` to make one. The attack is simple, so that its failure proves nothing. The line of the claim
+    holds on average over fits, and the curve may be above it by chance. For proofs, use `audit_epsilon` and
     `audit_one_run`.
 
     Parameters
@@ -117,8 +117,7 @@ class MembershipInferenceDisplay:
         Parameters
         ----------
         estimator : estimator
-            Unfitted estimator, of this library or any other, without an accountant and without a seed of its own,
-            because the fits need independent noise.
+            Unfitted estimator, of this library or any other, without an accountant and without a seed of its own.
         X : array-like of shape (n_samples, n_features)
             Records that are not private, because the result is not private.
         y : array-like of shape (n_samples,), default=None
@@ -212,8 +211,7 @@ class MembershipInferenceDisplay:
         """
         import matplotlib.pyplot as plt
 
-        if ax is None:
-            _, ax = plt.subplots()
+        ax = plt.subplots()[1] if ax is None else ax
         name = name or self.estimator_name or "attack"
         (self.line_,) = ax.plot(self.fpr, self.tpr, **{"label": f"{name} (AUC {self.roc_auc:.3f})", **kwargs})
         self.bound_ = None
@@ -222,13 +220,8 @@ class MembershipInferenceDisplay:
             label = f"most that epsilon={self.epsilon:g} allows"
             style = {"color": self.line_.get_color(), "linestyle": "--", "linewidth": 1, "label": label}
             (self.bound_,) = ax.plot(grid, self.allowed(grid), **style)
-        ax.set(
-            xlabel="others taken for members",
-            ylabel="members found",
-            xlim=(-0.01, 1.01),
-            ylim=(-0.01, 1.01),
-            aspect="equal",
-        )
+        limits = (-0.01, 1.01)
+        ax.set(xlabel="others taken for members", ylabel="members found", xlim=limits, ylim=limits, aspect="equal")
         ax.plot([0, 1], [0, 1], color="0.6", linestyle=":", linewidth=1, zorder=0)
         ax.legend(loc="lower right")
         self.ax_, self.figure_ = ax, ax.figure
@@ -237,8 +230,13 @@ class MembershipInferenceDisplay:
 
 def _scored(run: Any, read: Any, data: tuple[Any, ...], members: NDArray, seeds: Any) -> NDArray[np.float64]:
     with quiet():
-        scores = np.asarray(read(run(take(data, members), seeds), *data), dtype=np.float64)
-    if scores.shape != members.shape:
+        return _read(read, run(take(data, members), seeds), data)
+
+
+def _read(read: Any, model: Any, data: tuple[Any, ...]) -> NDArray[np.float64]:
+    """Return the score of each record."""
+    scores = np.asarray(read(model, *data), dtype=np.float64)
+    if scores.shape != (number_of_records(data),):
         raise ValueError(f"score must give one number for each record, got shape {scores.shape}")
     return scores
 
@@ -248,7 +246,7 @@ _FRACTIONS = (1.0, 0.5, 0.25, 0.125)
 
 
 @dataclass(frozen=True)
-class OneRunAudit:
+class OneRunAudit(Verdict):
     """The result of an audit by one fit.
 
     Parameters
@@ -276,15 +274,10 @@ class OneRunAudit:
     n_correct: int
     estimator: Any
 
-    @property
-    def violated(self) -> bool:
-        """Whether the bound is above the claim."""
-        return self.claim is not None and self.epsilon > self.claim
-
     def __repr__(self) -> str:
-        claim = "" if self.claim is None else f", claim {self.claim:g}: {'VIOLATED' if self.violated else 'stands'}"
         return (
-            f"epsilon >= {self.epsilon:.3g} at delta={self.delta:g} (false alarm {self.false_alarm:g}){claim}; "
+            f"epsilon >= {self.epsilon:.3g} at delta={self.delta:g} (false alarm {self.false_alarm:g})"
+            f"{self._of_claim()}; "
             f"{self.n_correct} of {self.n_guesses} guesses right, {self.n_canaries} canaries"
         )
 
@@ -341,8 +334,7 @@ def audit_one_run(
     -----
     All canaries, and the half, quarter and eighth of them with the most extreme scores, are guessed, each with a fourth
     of the error. The largest bound counts (:doc:`/user_guide/auditing`, theorem 2). The claim must be about adding or
-    removing a record. The result is a function of the records, without noise. Therefore the result for private records
-    is not private, although the fit is.
+    removing a record. The result for private records is not private, although the fit is.
 
     References
     ----------
@@ -372,10 +364,7 @@ def audit_one_run(
     included = np.ones(n_rows, dtype=bool)
     included[chosen[~heads]] = False
     model = runner(estimator)(take(data, included), {})
-    read = membership_scores if score is None else score
-    scores = np.asarray(read(model, *take(data, chosen)), dtype=np.float64)
-    if scores.shape != (len(chosen),):
-        raise ValueError(f"score must give one number for each record, got shape {scores.shape}")
+    scores = _read(membership_scores if score is None else score, model, take(data, chosen))
     # The order is random, because equal scores must not be guessed by position.
     shuffled = np.argsort(NoiseSource(random_state).stream("ties").words(len(chosen)))
     order = shuffled[np.argsort(ranks(scores)[shuffled], kind="stable")]

@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from ..checks.params import check_integer
 from ._bounds import epsilons, mus
-from ._fits import as_data_set, check_error, check_estimator, claimed, quiet, runner, seeds
+from ._fits import Verdict, as_data_set, check_error, check_estimator, claimed, quiet, runner, seeds
 from ._numbers import numbers_of
 
 # Fraction of the runs that choose the event. The others are counted.
@@ -34,7 +34,7 @@ _TELLING = 10
 
 
 @dataclass(frozen=True)
-class EpsilonAudit:
+class EpsilonAudit(Verdict):
     """The result of an audit by many runs.
 
     Parameters
@@ -66,14 +66,8 @@ class EpsilonAudit:
     n_counted: int
     remarks: tuple[str, ...] = ()
 
-    @property
-    def violated(self) -> bool:
-        """Whether the bound is above the claim."""
-        return self.claim is not None and self.epsilon > self.claim
-
     def __repr__(self) -> str:
-        verdict = "VIOLATED" if self.violated else "nothing found" if self.remarks else "stands"
-        claim = "" if self.claim is None else f", claim {self.claim:g}: {verdict}"
+        claim = self._of_claim("nothing found" if self.remarks else "stands")
         remarks = "".join(f"; {remark}" for remark in self.remarks)
         return (
             f"epsilon >= {self.epsilon:.3g} at delta={self.delta:g}, mu >= {self.mu:.3g} "
@@ -141,9 +135,8 @@ def audit_epsilon(
     -----
     The pilot runs choose a coordinate of the statistic, or a linear discriminant of all coordinates, and a threshold,
     such that the event has the largest bound. The other runs count this event (:doc:`/user_guide/auditing`, theorem 1).
-    A violated claim is wrong, except with the probability of a false alarm. A claim that is not violated may still be
-    wrong. Therefore choose data sets and a statistic for which one record has a large effect. The result is a function
-    of the data sets, without noise. Therefore the result for private records is not private.
+    A claim that is not violated may still be wrong. Therefore choose data sets and a statistic for which one record has
+    a large effect. The result for private records is not private.
 
     For transformers that release in `transform`, such as `LocalLaplace`, a fit shows nothing. Pass a function of the
     data set instead, such as ``lambda X: LocalLaplace(bounds=(0, 1)).fit_transform(X)``.

@@ -22,6 +22,32 @@ from ._stateless import check_steps
 from ._steps import counted_steps, is_private, join, randomizes_rows, schema_of, units_in
 
 
+def _fitted_by(name: str, summary: str, returned: str, description: str) -> Any:
+    """Return a method that fits all steps by a method of `Pipeline`, and returns its result."""
+
+    def method(self: Any, X: Any, y: Any = None, **params: Any) -> Any:
+        return self._fit_all(getattr(super(PrivatePipeline, self), name), X, y, **params)
+
+    method.__name__ = name
+    method.__doc__ = f"""{summary}
+
+        Parameters
+        ----------
+        X : array-like or table
+            Rows that the first step accepts.
+        y : array-like of shape (n_samples,), default=None
+            Labels or targets.
+        **params : dict of str to object
+            Parameters of the methods of the steps, as in `Pipeline`.
+
+        Returns
+        -------
+        {returned}
+            {description}
+        """
+    return method
+
+
 class PrivatePipeline(Pipeline):
     """A pipeline whose private steps share one budget, and whose other steps must not learn from the data.
 
@@ -67,11 +93,8 @@ class PrivatePipeline(Pipeline):
     A step directly behind a `TableEncoder` spends 0.02 or 0.005 of its budget on warnings about entries that the schema
     of the encoder does not declare.
 
-    If a step belongs to the local model (:mod:`skdp.local`), ``privacy_`` is about replacing one record, because the
-    number of records is then public. The other steps count with ``replace_one`` of their guarantees, so that the
-    epsilon of ``privacy_`` is larger than `epsilon`.
-
-    A private search accepts this pipeline. It divides its own budget over the steps by `weights`.
+    If a step belongs to the local model (:mod:`skdp.local`), ``privacy_`` is about replacing one record, and its
+    epsilon is larger than `epsilon`. A private search divides its own budget over the steps by `weights`.
 
     Examples
     --------
@@ -189,43 +212,18 @@ class PrivatePipeline(Pipeline):
         self._fit_all(super().fit, X, y, **params)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Fit as `fit` does, and return the rows that the last step transformed.
-
-        Parameters
-        ----------
-        X : array-like or table
-            Rows that the first step accepts.
-        y : array-like of shape (n_samples,), default=None
-            Labels or targets.
-        **params : dict of str to object
-            Parameters of the methods of the steps, as in `Pipeline`.
-
-        Returns
-        -------
-        transformed : ndarray of shape (n_samples, n_features_out)
-            The transformed rows. They are as sensitive as the rows.
-        """
-        return self._fit_all(super().fit_transform, X, y, **params)
-
-    def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Fit as `fit` does, and return the predictions of the last step for the rows.
-
-        Parameters
-        ----------
-        X : array-like or table
-            Rows that the first step accepts.
-        y : array-like of shape (n_samples,), default=None
-            Labels or targets.
-        **params : dict of str to object
-            Parameters of the methods of the steps, as in `Pipeline`.
-
-        Returns
-        -------
-        predicted : ndarray of shape (n_samples,)
-            Predictions.
-        """
-        return self._fit_all(super().fit_predict, X, y, **params)
+    fit_transform = _fitted_by(
+        "fit_transform",
+        "Fit as `fit` does, and return the rows that the last step transformed.",
+        "transformed : ndarray of shape (n_samples, n_features_out)",
+        "The transformed rows. They are as sensitive as the rows.",
+    )
+    fit_predict = _fitted_by(
+        "fit_predict",
+        "Fit as `fit` does, and return the predictions of the last step for the rows.",
+        "predicted : ndarray of shape (n_samples,)",
+        "Predictions.",
+    )
 
 
 def _private_steps(step: Any, name: str = "") -> Iterator[tuple[str, Any]]:

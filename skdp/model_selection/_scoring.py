@@ -16,16 +16,12 @@ Scores without such a form are refused. The area under the ROC curve compares pa
 variance of the others' targets, and a function from the user may do anything. Areas and F1 are computed from tables of
 counts instead. A record adds 1 to at most one cell of such a table, and the table is released with noise.
 
-Intervals. A score that is a sum of gains is a quotient of two noisy sums. Its interval inverts a test of the quotient.
-A record with a weight :math:`w\in[0,1]` and a relative gain :math:`x\in[0,1]` adds :math:`w(x-q)` to the tested sum,
-whose mean is 0 at the true quotient :math:`q`. By :math:`w^2\le w` and :math:`x^2\le x`, the variance is at most
-:math:`E[w]\,q(1-q)`, as that of a proportion. If :math:`m` records of each group count, the square of their sum is at
-most :math:`m` times the sum of their squares.
-
-Areas, F1 and recall are smooth functions of the counts. Their intervals use the gradient at the released counts.
-Records of a bin are tied, which lowers an area. The effect is estimated from pairs of bins and added to the area, and
-the interval is wider by it. With :math:`B` bins, products of the noise of a positive and of a negative count have the
-variance :math:`B^2\sigma^4/2` together. It is divided by the square of the number of pairs of records, and added.
+Intervals (user guide, "Intervals of scores"). A score that is a sum of gains is a quotient of two noisy sums, whose
+interval inverts a test of the quotient. Areas, F1 and recall are smooth functions of the counts. Their intervals use
+the gradient at the released counts. Records of a bin are tied, which lowers an area. The effect is estimated from pairs
+of bins and added to the area, and the interval is wider by it. With :math:`B` bins, products of the noise of a positive
+and of a negative count have the variance :math:`B^2\sigma^4/2` together. It is divided by the square of the number of
+pairs of records, and added.
 """
 
 from __future__ import annotations

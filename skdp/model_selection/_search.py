@@ -314,14 +314,8 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         raise AttributeError(f"best_score_ does not exist: {_NO_SCORES}")
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = copy.deepcopy(inner.classifier_tags)
-        tags.regressor_tags = copy.deepcopy(inner.regressor_tags)
+        tags = copy.deepcopy(get_tags(self.estimator))
         tags.target_tags.required = True
-        tags.input_tags = copy.deepcopy(inner.input_tags)
-        tags.non_deterministic = inner.non_deterministic
         return tags
 
     predict = _delegated(
