@@ -83,14 +83,14 @@ def _describe(options: Any) -> int:
         table, schema = _table(Path(options.table)), Schema.load(options.schema)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore" if options.anyway else "error", BudgetWarning)
-            found = describe(table, schema=schema, **given)
+            description = describe(table, schema=schema, **given)
         if options.html:
-            Path(options.html).write_text(found._repr_html_(), encoding="utf-8")
+            Path(options.html).write_text(description._repr_html_(), encoding="utf-8")
     except BudgetWarning as warning:
         return _failed(f"{warning}. Nothing was charged. Pass --delta, or --anyway to charge it all the same")
     except (BudgetError, LedgerError, ImportError, OSError, TypeError, ValueError) as error:
         return _failed(error)
-    _show(repr(found))
+    _show(repr(description))
     return 0
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from skdp import BudgetAccountant, DPGridSearchCV, ObjPertLogReg, allocate
+from skdp import BudgetAccountant, DPGridSearchCV, ObjPertLogReg
 from skdp.exceptions import PrivacyAssumptionWarning
 from skdp.preprocessing import private_quantiles
 
@@ -61,17 +61,17 @@ print(budget)
 # The same search in scikit-learn
 # -------------------------------
 # ``GridSearchCV`` does not account for privacy, but the models that it fits share the accountant. Five folds of each
-# candidate and the last fit are charged. ``allocate`` counts these fits, and sets the budget of each. It also warns
-# about two steps without a charge: exact scores choose the candidate, and folds depend on row numbers.
+# candidate and the last fit are charged, which are 21 fits. The accountant computes the largest budget of each. The
+# first fit in a fold warns of what is not charged: exact scores choose the candidate.
 
 budget = BudgetAccountant(epsilon=EPSILON, delta=DELTA)
-public = GridSearchCV(clone(model), grid, cv=5)
+part = budget.remaining(21, like=clone(model).set_params(delta=DELTA))
+public = GridSearchCV(clone(model).set_params(**part._asdict(), accountant=budget), grid, cv=5)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always", PrivacyAssumptionWarning)
-    allocation = allocate(public, EPSILON, DELTA, accountant=budget)
-print(allocation)
+    public.fit(X, y)
+print(part)
 print("warning:", caught[0].message)
-public.fit(X, y)
 print(f"\n{budget}")
 
 # %%
@@ -119,8 +119,7 @@ def private_search(grid, **declared):
 
 def public_search(X, y):
     """Search with scikit-learn, with a part of the budget for each fit."""
-    part = allocation["estimator"]
-    paid = clone(model).set_params(epsilon=part.epsilon, delta=part.delta, accountant=None)
+    paid = clone(model).set_params(**part._asdict(), accountant=None)
     return GridSearchCV(paid, grid, cv=5).fit(X, y)
 
 

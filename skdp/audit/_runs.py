@@ -165,9 +165,11 @@ def audit_epsilon(
     samples: list[NDArray[np.float64]] = []
     unread: set[str] = set()
     for k, data in enumerate((as_data_set(D), as_data_set(D_prime))):
-        sample, more = _sample(run, statistic, data, seeds(estimator, random_state, f"runs {k}", n_runs), n_jobs)
+        sample, unread_of_sample = _sample(
+            run, statistic, data, seeds(estimator, random_state, f"runs {k}", n_runs), n_jobs
+        )
         samples.append(sample)
-        unread |= more
+        unread |= unread_of_sample
     if max(sample.shape[1] for sample in samples) == 0:
         raise ValueError("there are no numbers among the fitted attributes. Pass statistic, a function of the model")
     if samples[0].shape[1] != samples[1].shape[1]:
@@ -234,9 +236,9 @@ def _batch(
     with quiet():
         for seeds_of_run in run_seeds:
             model = run(data, seeds_of_run)
-            numbers, more = numbers_of(model if statistic is None else statistic(model))
+            numbers, unread_of_model = numbers_of(model if statistic is None else statistic(model))
             rows.append(numbers)
-            unread |= more
+            unread |= unread_of_model
     return rows, unread
 
 
@@ -327,11 +329,11 @@ def _choose(pilots: list[NDArray], bounds: Sequence[Callable[..., NDArray]], cou
     # The axes are direction, side, data set, threshold.
     table = np.array(shares)
     counts = np.rint(counted * table).astype(np.int64)
-    more, less = counts.max(axis=2), counts.min(axis=2)
+    larger, smaller = counts.max(axis=2), counts.min(axis=2)
     events = []
     for bound in bounds:
         # If nothing can be proved, the largest difference is chosen.
-        worth = bound(more, less) + 1e-9 * (more - less) / counted
+        worth = bound(larger, smaller) + 1e-9 * (larger - smaller) / counted
         which, side, threshold = np.unravel_index(np.argmax(worth), worth.shape)
         of_first = bool(table[which, side, 0, threshold] >= table[which, side, 1, threshold])
         events.append(_Event(directions[which], float(thresholds[which][threshold]), side == 0, of_first))

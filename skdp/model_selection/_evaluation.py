@@ -74,7 +74,7 @@ from ._scoring import (
 )
 from ._stateless import columns_of, numbers_in, read_targets, rows_for_steps, takes_text
 from ._steps import bounds_of, children_of, labels_in, rows_of_table, schema_of, take, with_schema
-from ._strategies import Prices, SearchContext, Sequence_, Task, events_of, settle, try_on_nothing, within
+from ._strategies import Prices, SearchContext, Sequence_, Task, events_of, settle, try_on_nothing
 
 #: Part of the budget of a cross-validation for the evaluation. The fits have the rest.
 _TABLE_PORTION = Fraction(1, 10)
@@ -127,14 +127,14 @@ def _planned(
     """Return the release of a table, after that of the edges of its bins if it is for an area, for part of a budget."""
     releases, events = [], []
     if isinstance(measure, Table) and measure.is_area:
-        part, n_bins = share * _EDGES_PORTION, measure.shape[0]
-        edges, event = quantile_mechanism(*whole, part, tuple(range(1, n_bins)), n_bins, 1, rows=rows)
-        releases.append(Release(_EDGES, edges, part, Theorem("Preprocessing", 2)))
+        edges_share, n_bins = share * _EDGES_PORTION, measure.shape[0]
+        edges, event = quantile_mechanism(*whole, edges_share, tuple(range(1, n_bins)), n_bins, 1, rows=rows)
+        releases.append(Release(_EDGES, edges, edges_share, Theorem("Preprocessing", 2)))
         events.append(event)
         # This is less by more than the rounding of parts.
         share *= (1 - _EDGES_PORTION) * (1 - 2.0**-40)
-    most = group_sensitivity(float(measure.released().moved), rows)
-    table, event = _table_mechanism(whole, share, most, math.prod(measure.shape) * n_tables + 2)
+    sensitivity = group_sensitivity(float(measure.released().moved), rows)
+    table, event = _table_mechanism(whole, share, sensitivity, math.prod(measure.shape) * n_tables + 2)
     return [*releases, Release(_TABLE, table, share, Theorem("Model selection", 4))], (*events, event)
 
 
@@ -199,10 +199,10 @@ def _without_weights(metric: str, label_weights: Any) -> str:
 
 def _fact_of(estimator: Any, name: str) -> Any:
     """Return an attribute of a model, or of the last step of a pipeline that lacks it, or None."""
-    found = getattr(estimator, name, None)
-    if found is None and isinstance(estimator, Pipeline):
+    value = getattr(estimator, name, None)
+    if value is None and isinstance(estimator, Pipeline):
         return _fact_of(estimator.steps[-1][1], name)
-    return found
+    return value
 
 
 def _check_fitted(estimator: Any) -> None:
@@ -225,7 +225,7 @@ def _check_columns(estimator: Any, X: Any) -> None:
         else:
             reader = reader.estimator if isinstance(reader, FrozenEstimator) else reader.best_estimator_
     by_name = isinstance(reader, ColumnTransformer) and hasattr(reader, "feature_names_in_")
-    columns = [own for _, step, own in reader.transformers_ if str(step) != "drop"] if by_name else []
+    columns = [keys for _, step, keys in reader.transformers_ if str(step) != "drop"] if by_name else []
     if not hasattr(X, "columns") and any(map(_is_named, columns)):
         raise ValueError(
             "X has no names of columns, and the ColumnTransformer of the model finds columns by name: pass a DataFrame "
@@ -237,7 +237,7 @@ def _check_columns(estimator: Any, X: Any) -> None:
         # It does not need columns that it drops.
         if hasattr(X, "iloc"):
             named = nothing.reindex(columns=reader.feature_names_in_)
-            if lacking := {name for own in columns for name in columns_of(named, own).columns} - set(X.columns):
+            if lacking := {name for keys in columns for name in columns_of(named, keys).columns} - set(X.columns):
                 raise ValueError(f"X lacks columns of the model: {', '.join(map(repr, sorted(lacking)))}")
     elif isinstance(reader, DPEstimatorMixin | ColumnTransformer) or not (
         children_of(reader) or get_tags(reader).no_validation
@@ -555,7 +555,7 @@ def private_cross_val_score(
         return (*prices.fit(0, training) * (n_folds - 1), cost)
 
     prices = settle(Prices(candidates, whole, most), sequence)
-    if not within(sequence(prices), whole):
+    if prices is None:
         raise ValueError("the fits cannot be proved to keep within epsilon and delta")
     plan = PrivacyGuarantee(*whole, events_of(sequence(prices)), tuple(noisy_table(prices)[0]))
     plan = unit.stated(plan, "a score")

@@ -329,10 +329,10 @@ def _of_replacement(guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
     )
 
 
-def _least_budget(stated: list[PrivacyGuarantee], events: tuple[Any, ...]) -> Budget:
+def _least_budget(guarantees: list[PrivacyGuarantee], events: tuple[Any, ...]) -> Budget:
     """Return a proved guarantee of these releases together: the sum, or the composition at the largest delta."""
-    epsilon, delta = (math.fsum(values) for values in zip(*((one.epsilon, one.delta) for one in stated), strict=True))
-    largest = max(one.delta for one in stated)
+    epsilon, delta = (math.fsum(values) for values in zip(*((g.epsilon, g.delta) for g in guarantees), strict=True))
+    largest = max(guarantee.delta for guarantee in guarantees)
     if largest == 0 or epsilon == math.inf:
         return Budget(epsilon, delta)
     mu = math.sqrt(math.fsum(event.mu() ** 2 for event in events)) * (1 + 2.0**-50)

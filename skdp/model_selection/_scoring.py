@@ -256,9 +256,10 @@ class Table:
     def merged(self, counts: NDArray, positions: NDArray[np.intp]) -> tuple[Table, NDArray]:
         """Return the table with some of its edges only, and the counts of one or more tables in its bins."""
         assert self.edges is not None
-        ends = np.concatenate([[0], positions, [self.shape[0]]])
+        bounds = np.concatenate([[0], positions, [self.shape[0]]])
         below = np.insert(np.cumsum(counts, axis=-2), 0, 0, axis=-2)
-        return replace(self, shape=(len(ends) - 1, 2), edges=self.edges[ends]), np.diff(below[..., ends, :], axis=-2)
+        table = replace(self, shape=(len(bounds) - 1, 2), edges=self.edges[bounds])
+        return table, np.diff(below[..., bounds, :], axis=-2)
 
     def area(self, counts: NDArray[np.float64]) -> tuple[float, float]:
         """Return the area under a curve if rows of a bin count as ties, and an estimate of what ties have removed."""
@@ -393,17 +394,17 @@ def check_metric(metric: object, estimator: Any, name: str = "metric") -> str:
     if name == "metric":
         names["classifier"] += TABLES
     kind = "classifier" if is_classifier(estimator) else "regressor" if is_regressor(estimator) else "other"
-    own = names.get(kind, ())
-    if metric is None and own:
-        return own[0]
-    if isinstance(metric, str) and metric in own:
+    of_kind = names.get(kind, ())
+    if metric is None and of_kind:
+        return of_kind[0]
+    if isinstance(metric, str) and metric in of_kind:
         return metric
-    accepted = own or (*names["classifier"], *REGRESSION)
+    accepted = of_kind or (*names["classifier"], *REGRESSION)
     for other, known in names.items():
         if isinstance(metric, str) and metric in known:
             raise ValueError(
                 f"{name}={metric!r} is for {other}s, and {type(estimator).__name__} is "
-                f"{f'a {kind}' if own else f'no {other}'}. Set {name} to {' or '.join(map(repr, accepted))}. The "
+                f"{f'a {kind}' if of_kind else f'no {other}'}. Set {name} to {' or '.join(map(repr, accepted))}. The "
                 "budget was not charged"
             )
     squares = (
@@ -411,7 +412,7 @@ def check_metric(metric: object, estimator: Any, name: str = "metric") -> str:
         "the targets by skdp.stats.var"
     )
     raise ValueError(
-        f"{name} must be one of {', '.join(map(repr, accepted))} for {f'a {kind}' if own else 'this model'}, got "
+        f"{name} must be one of {', '.join(map(repr, accepted))} for {f'a {kind}' if of_kind else 'this model'}, got "
         f"{shown(metric)}. The effect of one record on a score must be known. R^2 depends on a variance"
         f"{squares if kind == 'regressor' else ''}. A callable may do anything. The budget was not charged"
     )

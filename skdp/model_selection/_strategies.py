@@ -233,8 +233,8 @@ class Prices:
         return mechanism, PrivacyCost(*pair, (event,))
 
 
-def settle(prices: Prices, sequence_of: Callable[[Prices], Sequence_]) -> Prices:
-    """Return prices with the largest scale at which a sequence is within its budget."""
+def settle(prices: Prices, sequence_of: Callable[[Prices], Sequence_]) -> Prices | None:
+    """Return prices with the largest scale at which a sequence is within its budget, or None if there is no scale."""
 
     def at(scale: float) -> Prices:
         return replace(prices, scale=scale, _known={})
@@ -246,10 +246,12 @@ def settle(prices: Prices, sequence_of: Callable[[Prices], Sequence_]) -> Prices
             # The budget is too small for a fit.
             return False
 
-    if prices.whole.delta == 0 or not prices.private or admitted(1.0):
-        return at(1.0)
-    # If costs depend on the shape of the data, only basic composition is possible.
-    return at(largest_admitted(admitted, SEARCH_HALVINGS))
+    scale = 1.0
+    if prices.whole.delta > 0 and prices.private and not admitted(1.0):
+        # If costs depend on the shape of the data, only basic composition is possible.
+        scale = largest_admitted(admitted, SEARCH_HALVINGS)
+    settled = at(scale)
+    return settled if within(sequence_of(settled), prices.whole) else None
 
 
 _SELECTION = "selection"
@@ -315,21 +317,16 @@ class SearchContext:
 
     def fit(self, tasks: Iterable[Task]) -> list[Fit]:
         """Carry out the fits of a phase. If a fit releases too little, its score is 0."""
-        prepared = []
-        for task in tasks:
+
+        def call(task: Task) -> Any:
             budgets = self.prices.budgets(task.candidate, task.portion)
-            seeds = [self._seed() for _ in budgets]
-            prepared.append((self.prices.candidates[task.candidate].prepared(budgets, seeds), task))
-        calls = (
-            delayed(_fit_and_count)(
-                model,
-                *(_rows(data, task.train) for data in (self.X, self.targets, self.members)),
-                None if task.test is None else tuple(_rows(data, self.scored(task.test)) for data in (self.X, self.y)),
-                self.score,
-            )
-            for model, task in prepared
-        )
-        return list(self.session.progress.phase(results_of(calls, self.n_jobs)))
+            model = self.prices.candidates[task.candidate].prepared(budgets, [self._seed() for _ in budgets])
+            records = self.X, self.targets, self.members
+            train = [data if task.train is None or data is None else take(data, task.train) for data in records]
+            test = None if task.test is None else tuple(take(data, self.scored(task.test)) for data in (self.X, self.y))
+            return delayed(_fit_and_count)(model, *train, test, self.score)
+
+        return list(self.session.progress.phase(results_of(map(call, tasks), self.n_jobs)))
 
     def _seed(self) -> int | None:
         """Return the seed of the next fit, by that of the search and a counter. None is for secure noise."""
@@ -362,10 +359,6 @@ class SearchContext:
                 "the chosen candidate could not be fitted from its noisy statistics. The budget was charged"
             )
         return fit
-
-
-def _rows(data: Any, rows: NDArray[np.intp] | None) -> Any:
-    return data if rows is None or data is None else take(data, rows)
 
 
 def _fit_and_count(
@@ -434,11 +427,6 @@ class Strategy(ABC):
     @abstractmethod
     def sequence(self, prices: Prices) -> Sequence_:
         """Return the costs of all releases."""
-
-    def settled(self, prices: Prices) -> Prices | None:
-        """Return the prices at which all releases are within the budget, or None if there are none."""
-        settled = settle(prices, self.sequence)
-        return settled if within(self.sequence(settled), prices.whole) else None
 
     @abstractmethod
     def releases(self, prices: Prices) -> tuple[Release, ...]:
@@ -642,7 +630,7 @@ def make_strategy(parameters: Checked, prices: Prices) -> tuple[Strategy, Prices
         strategies = [strategy for strategy in strategies if name in ("auto", strategy.name)]
         strategies.sort(key=lambda strategy: -strategy.signal(prices.whole))
     for strategy in strategies:
-        settled = strategy.settled(prices)
+        settled = settle(prices, strategy.sequence)
         if settled is not None:
             return strategy, settled
     raise ValueError(

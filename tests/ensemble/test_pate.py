@@ -15,7 +15,6 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
@@ -460,10 +459,6 @@ def test_allocation_pays_for_the_whole_and_not_for_teachers():
     with pytest.warns(UserWarning, match="does not cover MaxAbsScaler"):
         model.fit(X, y)
     assert accountant.total().epsilon == pytest.approx(1.0)
-    search = GridSearchCV(model_of(DecisionTreeClassifier()), {"teacher__max_depth": [1, 3]}, cv=2)
-    with pytest.warns(UserWarning, match="choice"):
-        allocation = allocate(search, 1.0, 1e-5)
-    assert [step.n_fits for step in allocation.steps] == [5]
     # A teacher may be private itself: its budget is of no account.
     inner = model_of(model_of(n_teachers=2, public_X=public_rows), epsilon=1.0)
     assert list(allocate(inner, 0.5)) == [""]
