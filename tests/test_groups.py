@@ -542,9 +542,6 @@ def test_allocation_is_for_one_unit():
     with pytest.raises(BudgetError, match="group"):
         allocate(mixed, epsilon=1.0, accountant=BudgetAccountant(1.0))
     assert len(allocate(mixed, epsilon=1.0, accountant=BudgetAccountant(1.0, unit="group"))) == 2
-    search = GridSearchCV(bayes, {"rows_per_group": [2, None]}, cv=[(np.arange(3), np.arange(3))])
-    with pytest.raises(ValueError, match="rows_per_group"):
-        allocate(search, epsilon=1.0)
 
 
 # --- scikit-learn ----------------------------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ from sklearn.feature_selection import SelectKBest, SelectPercentile
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.mixture import GaussianMixture
-from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import BernoulliNB
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -677,8 +676,8 @@ def test_allocate_splits_over_two_transformers():
 
 
 def test_allocate_refuses_what_hands_rows_on_again():
-    with pytest.raises(ValueError, match="GridSearchCV passes rows"):
-        allocate(GridSearchCV(make_pipeline(UnaryEncoder(3), LogisticRegression()), {}), 1.0)
+    with pytest.raises(ValueError, match="CalibratedClassifierCV passes rows"):
+        allocate(CalibratedClassifierCV(make_pipeline(UnaryEncoder(3), LogisticRegression())), 1.0)
 
 
 class CountsLabels(TransformerMixin, BaseEstimator):

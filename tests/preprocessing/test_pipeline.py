@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from skdp import BudgetAccountant, DPNaiveBayes, ObjPertLogReg, allocate
 from skdp.datasets._adult import _CATEGORIES
-from skdp.exceptions import BudgetError
+from skdp.exceptions import BudgetError, PrivacyAssumptionWarning
 from skdp.preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,10 +86,10 @@ def test_set_output_and_search():
     X, y = table(600)
     model = pipeline().set_output(transform="pandas")
     accountant = BudgetAccountant(1e4, 0.1, composition="basic")
+    allocate(model, 200.0, 1e-4, accountant=accountant)
     search = GridSearchCV(model, {"columns__dpquantilebinner__n_bins": [2, 4]}, cv=2)
-    with pytest.warns(match="not private"):
-        allocate(search, 1000.0, 1e-3, accountant=accountant)
-    search.fit(X, y)
+    with pytest.warns(PrivacyAssumptionWarning, match="cross-validation of scikit-learn"):
+        search.fit(X, y)
     assert len(accountant) == 3 * (2 * 2 + 1)
     assert accountant.total().epsilon <= 1000.0
     names = search.best_estimator_[0].get_feature_names_out()
