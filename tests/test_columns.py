@@ -20,7 +20,7 @@ def test_codes_are_read_as_categories_are(dtype):
         values = np.array(VALUES, dtype=dtype)
         warnings.simplefilter("error")
         coded = Categories.codes(5)
-        listed = Categories(coded.values, coded.ascending, coded.order)
+        listed = Categories(coded.values)
         assert coded.cells(values).tolist() == listed.cells(values).tolist() == CELLS
 
 
@@ -30,6 +30,14 @@ def test_codes_of_integer_types(dtype):
     expected = [0, 1, 1] if dtype is bool else [0, 1, 100]
     assert Categories.codes(300).cells(values).tolist() == expected
     assert Categories.codes(1).cells(values).tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("values", [[b"a", b"\xff"], ["a", "1"], [0.1, 3], [True, False]])
+def test_entries_are_found_among_categories_of_their_type(values):
+    categories = Categories(np.array(values))
+    for column in (categories.values, categories.values.astype(object)):
+        assert categories.encode(np.append(column, column[:1])).tolist() == [0, 1, 0]
+        assert categories.encode(np.array([None, "b", 7.5, b"\xfe"], dtype=object)).tolist() == [-1] * 4
 
 
 @pytest.mark.parametrize("scale", ["linear", "log", "symlog", "auto"])

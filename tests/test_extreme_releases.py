@@ -113,14 +113,14 @@ def released(name):
     release, steps = ReleaseSession.release, ReleaseSession.steps
 
     def extreme_release(session, label, value):
-        mechanism = session._planned(label)
+        mechanism = session.mechanism(label)
         drawn = release(session, label, value)
         found = None if "objective" in label and not np.any(value) else extreme(name, mechanism, value)
         assert found is None or np.shape(found) == np.shape(drawn)
         return drawn if found is None else found
 
     def extreme_steps(session, label, n_rows, attributes=None):
-        mechanism = session._planned(label)
+        mechanism = session.mechanism(label)
 
         def step(total, draw):
             drawn = draw(total)

@@ -423,7 +423,7 @@ def test_directions_and_points_lie_on_a_public_lattice():
 
         class Kept(ReleaseSession):
             def release(self, label, value, kept=kept):
-                mechanism = self._planned(label)
+                mechanism = self.mechanism(label)
                 kept.append((mechanism, super().release(label, value)))
                 return kept[-1][1]
 

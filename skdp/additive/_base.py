@@ -137,13 +137,14 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         tags.input_tags.string = tags.input_tags.categorical = self.categories is not None or self.schema is not None
         return tags
 
-    def _check_parameters(self) -> Parameters:
+    def _check_parameters(self, epsilon: float | None = None, share_before: float = 0.0) -> Parameters:
         n_bins = check_n_bins(self.n_bins, MOST_BINS)
         columns = check_columns(self, n_bins=self._n_cells(), most=MOST_BINS)
         if not columns.named:
             # If all columns have categories or edges, bounds are not needed.
             check_bounds(self._declared("bounds"), "bounds", "the numeric features")
-        return Parameters(check_epsilon(self.epsilon), check_delta(self.delta), columns, n_bins, self._chooses_tables())
+        epsilon = check_epsilon(self.epsilon if epsilon is None else epsilon)
+        return Parameters(epsilon, check_delta(self.delta), columns, n_bins, self._chooses_tables())
 
     def _n_cells(self) -> int:
         n_bins = check_n_bins(self.n_bins, MOST_BINS)
@@ -340,8 +341,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else list(known)
         return [" x ".join(str(names[j]) for j in columns) for columns in self.term_columns_]
 
-    def _fixed_cost(self) -> PrivacyCost | None:
-        parameters = self._check_parameters()
+    def _cost_of(self, parameters: Parameters) -> PrivacyCost | None:
         # The cost does not depend on the number of columns.
         columns = Columns((np.array([0.0, 1.0, 2.0]),), Grid(np.zeros(1), np.ones(1), 2), parameters.columns.n_bins)
         return self._guarantee(parameters, columns, 2).cost

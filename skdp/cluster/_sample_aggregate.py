@@ -277,10 +277,11 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
         n_blocks = parameters.n_blocks if design[2] is None else parameters.n_blocks or DEFAULT_BLOCKS
         return [*super()._phases(guarantee, parameters, design)[:-1], (BLOCKS, n_blocks)]
 
-    def _fixed_cost(self) -> PrivacyCost | None:
+    def _cost_of(self, parameters: Checked) -> PrivacyCost | None:
         if not isinstance(self.reference, str):
-            return self.privacy_plan(n_features=np.shape(self.reference)[-1]).cost
-        return super()._fixed_cost()
+            n_features = self._planned_features(np.shape(self.reference)[-1])
+            return self._plan(parameters, Shape(n_features))[0].cost
+        return super()._cost_of(parameters)
 
     def _check_together(self, parameters: Checked) -> None:
         if parameters.estimator is not None:

@@ -358,8 +358,7 @@ class ExpMechPCA(PrivatePCA):
     def _measure(self, session: ReleaseSession, records: Records, parameters: Checked, design: None) -> dict[str, Any]:
         return fit_exponential(session, records.X, parameters)
 
-    def _fixed_cost(self) -> PrivacyCost | None:
-        parameters = self._check_parameters()
+    def _cost_of(self, parameters: Checked) -> PrivacyCost | None:
         return None if parameters.n_components is None else fixed_cost(parameters, plan)
 
     def _check_together(self, parameters: Checked) -> None:

@@ -251,8 +251,7 @@ class DPPCA(PrivatePCA):
         fit = fit_matrix if solver == "matrix" else fit_exponential
         return fit(session, records.X, parameters) | {"solver_": solver}
 
-    def _fixed_cost(self) -> PrivacyCost | None:
-        parameters = self._check_parameters()
+    def _cost_of(self, parameters: Checked) -> PrivacyCost | None:
         if parameters.solver == "auto" and parameters.delta == 0 and parameters.expected_n is not None:
             return None
         if parameters.n_components is None and self._plan(parameters, Shape(1))[1] == "bingham":

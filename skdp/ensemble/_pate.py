@@ -454,9 +454,9 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
         out[:, encode_labels(np.asarray(self.student_.classes_), self.classes_)] = probabilities
         return out
 
-    def _fixed_cost(self) -> PrivacyCost | None:
+    def _cost_of(self, parameters: Checked) -> PrivacyCost | None:
         # The numbers of rows, columns and classes change sensitivities and dimensions only.
-        return make_plan(self._check_parameters(), 1, 2).cost
+        return make_plan(parameters, 1, 2).cost
 
     def _check_together(self, parameters: Checked) -> None:
         epsilon, delta, n = parameters.epsilon, parameters.delta, parameters.expected_n

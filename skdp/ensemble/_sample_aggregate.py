@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -426,15 +425,12 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, PrivateEstimator, BaseE
         plan : PrivacyGuarantee
             Equal to ``privacy_`` after a fit on such data.
         """
-        parameters = self._check_parameters()
-        n_features = self._planned_features(n_features)
         n_targets = check_integer(n_targets, "n_targets", least=1)
-        shape = self._declared_shape(parameters, n_features, n_classes)
-        return self._plan(parameters, replace(shape, n_targets=n_targets if n_targets > 1 else None))[0]
+        return self._planned_without_data(n_features, n_classes, n_targets=n_targets if n_targets > 1 else None)
 
-    def _fixed_cost(self) -> PrivacyCost | None:
+    def _cost_of(self, parameters: Checked) -> PrivacyCost | None:
         # The numbers of columns and classes change sensitivities and dimensions only.
-        return make_plan(self._check_parameters(), Region(np.zeros(1), np.ones(1), ball=False)).cost
+        return make_plan(parameters, Region(np.zeros(1), np.ones(1), ball=False)).cost
 
     def _is_statistic(self) -> bool:
         return callable(self.estimator) and not hasattr(self.estimator, "fit")

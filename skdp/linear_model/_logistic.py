@@ -65,11 +65,11 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
         coef, intercept = linear_rule(self._release(session, rows, records.y, parameters, geometry, C), geometry)
         return {"coef_": coef, "intercept_": intercept, "C_": C, "_loss": parameters.loss, "_geometry": geometry}
 
-    def _fixed_cost(self) -> PrivacyCost | None:
+    def _cost_of(self, parameters: Checked) -> PrivacyCost | None:
         # With a declared label set, the events depend only on declared parameters, and not on the number of columns.
-        if self._declared("classes") is None and self.delta > 0:
+        if parameters.classes is None and parameters.delta > 0:
             return None
-        return self.privacy_plan(n_features=1, n_classes=2).cost
+        return self._plan(parameters, self._expected_shape(parameters, 1, 2))[0].cost
 
 
 class PrivateLinearClassifier(LogOdds, PrivateLinearModel):

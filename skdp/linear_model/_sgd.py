@@ -67,7 +67,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
 
     _counts_outside = ("entries", "target")
     _fixes_cost = True
-    _share_before: float = 0.0
+    _composes_before = True
     _parameter_rules: ClassVar[Rules] = {
         **SCHEDULE_RULES,
         "delta": By(positive_delta),
@@ -132,7 +132,7 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         settings, schedule = self._settings_of(parameters), self._schedule_of(parameters)
         loss = self._loss_of(parameters, shape.n_classes)
         first = None if parameters.targets is None else TargetRange.of(settings.epsilon, settings.delta)
-        before = self._share_before
+        before = parameters.share_before
         descent = Descent(settings, schedule, loss, shape.n_features, self._walk, first=first, share_before=before)
         return descent.plan(), descent
 

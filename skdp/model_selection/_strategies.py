@@ -347,7 +347,7 @@ class SearchContext:
             values = np.nan_to_num([self.score.value(table) for table in noisy[fitted]], nan=-np.inf)
             return int(fitted[values.argmax()])
         sums = scores[fitted]
-        of_runs = isinstance(self.session._planned(_SELECTION), BestOfRuns)
+        of_runs = isinstance(self.session.mechanism(_SELECTION), BestOfRuns)
         chosen = self.session.release(_SELECTION, sums if of_runs else sums[None, :])
         return int(fitted[int(np.ravel(chosen)[0])])
 

@@ -522,9 +522,8 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     def _form(self) -> str:
         return "cells" if self.numeric == "binned" else "codes"
 
-    def _fixed_cost(self) -> PrivacyCost | None:
+    def _cost_of(self, parameters: Checked) -> PrivacyCost | None:
         # The numbers of columns and of labels change dimensions only.
-        parameters = self._check_parameters()
         epsilon, delta = parameters.epsilon, parameters.delta
         return PrivacyCost(epsilon, delta, (class_sums_mechanism(epsilon, delta, 1, 0, 1)[1],))
 

@@ -278,7 +278,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     }
     _counts_outside = ("entries", "target")
     _fixes_cost = True
-    _share_before: float = 0.0
+    _composes_before = True
     _takes_parts = True
     _released = frozenset({"coefs_", "intercepts_"})
     _public = frozenset({"n_layers_", "n_outputs_", "out_activation_", "_activation"})
@@ -305,7 +305,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         design = Design(loss, layout, schedule, Clipping(norm, parameters.clipping == "automatic"), first, last)
         before, after = None if first is None else first.pairs, None if last is None else (last.release, last.event)
         budget = parameters.epsilon, parameters.delta
-        return schedule.plan(*budget, norm, layout.size, _THEOREM, before, after, self._share_before), design
+        return schedule.plan(*budget, norm, layout.size, _THEOREM, before, after, parameters.share_before), design
 
     def _other_releases(self, parameters: Checked, loss: NetworkLoss) -> tuple[TargetRange | None, Calibration | None]:
         """Return the plans of the releases before and after the steps."""

@@ -77,15 +77,15 @@ def prepared(estimator: Any, seed: int) -> Any:
     """Return an unfitted clone for one block: seeded, silent, without callbacks or processes of its own."""
     model = clone(estimator)
     quieten(model)
-    for part in parts_of(model):
-        own: dict[str, Any] = {}
-        for name, value in part.get_params(deep=True).items():
+    for inner in parts_of(model):
+        settings: dict[str, Any] = {}
+        for name, value in inner.get_params(deep=True).items():
             last = name.split("__")[-1]
             if last == "random_state":
-                own[name] = seed
+                settings[name] = seed
             elif last == "n_jobs" and value is not None:
-                own[name] = 1
-        part.set_params(**own)
+                settings[name] = 1
+        inner.set_params(**settings)
     return model
 
 
@@ -148,9 +148,9 @@ def over_blocks(
     try:
         with silence():
             if effective_n_jobs(n_jobs) == 1:
-                return [_one(compute, *part) for part in progress.through(blocks())]
-            found = _in_processes((delayed(_one_in_silence)(compute, *part) for part in blocks()), n_jobs)
-            return list(progress.through(found))
+                return [_one(compute, *block) for block in progress.through(blocks())]
+            results = _in_processes((delayed(_one_in_silence)(compute, *block) for block in blocks()), n_jobs)
+            return list(progress.through(results))
     except MemoryError:
         pass
     # The message of NumPy holds the number of rows of a block.
@@ -162,21 +162,20 @@ def _in_parts(
 ) -> list[Any]:
     """Bring the rows of each block to one part, and compute there."""
     rows, targets, of_rows = divided(labels, X, y)
-    sent = _sent(compute)
     arrays = [rows, of_rows] if targets is None else [rows, of_rows, targets]
     extras = [{"blocks": range(j, n_blocks, rows.parts.n_parts)} for j in range(rows.parts.n_parts)]
-    found = folded(partial(_blocks_of_part, sent, seeds), arrays, extras)
-    return [result for _, result in sorted(found, key=itemgetter(0))]
+    results = folded(partial(_blocks_of_part, _sent(compute), seeds), arrays, extras)
+    return [result for _, result in sorted(results, key=itemgetter(0))]
 
 
 def _sent(compute: Computation) -> bytes:
     """Pickle a computation without the seeds of its estimators, which are those of the blocks."""
     if isinstance(compute, partial):
 
-        def unseeded(own: Any) -> Any:
-            return prepared(own, 0) if isinstance(own, BaseEstimator) else own
+        def unseeded(argument: Any) -> Any:
+            return prepared(argument, 0) if isinstance(argument, BaseEstimator) else argument
 
-        named = {name: unseeded(own) for name, own in compute.keywords.items()}
+        named = {name: unseeded(argument) for name, argument in compute.keywords.items()}
         compute = partial(compute.func, *map(unseeded, compute.args), **named)
     return dumps(compute)
 
@@ -192,14 +191,14 @@ def _blocks_of_part(
 ) -> list[tuple[int, Any]]:
     import cloudpickle
 
-    compute, out = cloudpickle.loads(sent), []
+    compute, results = cloudpickle.loads(sent), []
     for b in blocks:
-        own = np.flatnonzero(labels == b)
-        part = np.array(rows[own], dtype=np.float64, order="C"), None if targets is None else targets[own]
+        in_block = np.flatnonzero(labels == b)
+        block = np.array(rows[in_block], dtype=np.float64, order="C"), None if targets is None else targets[in_block]
         # Threads share the state that `isolated_process_state` restores.
         with _ONE_AT_A_TIME:
-            out.append((b, _one_in_silence(compute, *part, seeds[b])))
-    return out
+            results.append((b, _one_in_silence(compute, *block, seeds[b])))
+    return results
 
 
 def check_sent(compute: Computation, name: str, n_jobs: int | None, in_parts: bool) -> None:

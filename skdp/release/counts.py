@@ -90,31 +90,20 @@ def class_sums_mechanism(
     """Return the mechanism that releases counts and moments jointly for a share of the budget, and its event."""
     # A record adds to `n_counts` counts and to two moments of each of `n_moments` features. One unit adds at most
     # `rows` records. The vector has `size` numbers.
-    part = pure_share(epsilon, share)
-    event: PrivacyEvent = PureEvent(part)
-    mechanism: Mechanism
+    sensitivity = group_sensitivity(class_sums_l2(n_counts, n_moments, WEIGHT_L2), rows)
     if epsilon == math.inf:
-        mechanism = NoNoise(group_sensitivity(class_sums_l2(n_counts, n_moments, WEIGHT_L2), rows))
-    elif delta > 0:
+        return NoNoise(sensitivity), PureEvent(epsilon)
+    if delta > 0:
         mu = gaussian_mu(epsilon, delta) * math.sqrt(share)
-        sensitivity = group_sensitivity(class_sums_l2(n_counts, n_moments, WEIGHT_L2), rows)
-        mechanism = GaussianMechanism(mu, sensitivity, size, _gaussian_bits(sensitivity / mu))
-        event = GaussianEvent(mu)
-    else:
-        sensitivity = group_sensitivity(class_sums_l1(n_counts, n_moments, WEIGHT_L1), rows)
-        step = math.ldexp(1.0, -_laplace_bits(sensitivity / part)) if n_moments else 1.0
-        mechanism = DiscreteLaplaceMechanism(part, sensitivity, size, step)
-    return mechanism, event
-
-
-def _gaussian_bits(scale: float) -> int:
-    # Steps of at least 2**-31 leave room for 2**30 records.
-    return min(max(31 + math.floor(math.log2(scale)), 16), 30)
-
-
-def _laplace_bits(scale: float) -> int:
-    # The sampler takes scales of up to 2**46 steps.
-    return max(1, min(_VALUE_BITS, 44 - math.ceil(math.log2(scale))))
+        # Steps of at least 2**-31 leave space for 2**30 records.
+        bits = min(max(31 + math.floor(math.log2(sensitivity / mu)), 16), 30)
+        return GaussianMechanism(mu, sensitivity, size, bits), GaussianEvent(mu)
+    sensitivity, step = group_sensitivity(class_sums_l1(n_counts, n_moments, WEIGHT_L1), rows), 1.0
+    pure = pure_share(epsilon, share)
+    if n_moments:
+        # The sampler takes scales of up to 2**46 steps.
+        step = math.ldexp(1.0, -max(1, min(_VALUE_BITS, 44 - math.ceil(math.log2(sensitivity / pure)))))
+    return DiscreteLaplaceMechanism(pure, sensitivity, size, step), PureEvent(pure)
 
 
 def noise_scale(mechanism: Mechanism) -> float:
@@ -236,7 +225,7 @@ def excess_of(a: Count, b: Count, total: Count, share: float) -> tuple[float, fl
     else:
         x = ((1 - share) * a[1] - share * b[1]) / variance
     pairs = [(w, *count) for w, count in zip((x, 1 - share - x, -share - x), (total, a, b), strict=True) if w]
-    return sum(w * value for w, value, _ in pairs), math.sqrt(sum(w**2 * own for w, _, own in pairs))
+    return sum(w * value for w, value, _ in pairs), math.sqrt(sum(w**2 * noise for w, _, noise in pairs))
 
 
 @dataclass(frozen=True)
@@ -281,27 +270,29 @@ def column_part(name: Any, known: Count, total: Count, what: str = OTHERWISE) ->
 def declared_parts(name: Any, counts: NDArray, n_declared: int, total: Count, variance: float) -> list[Part]:
     """Return the first `n_declared` of a column's released counts, and the count of entries in no category."""
     # If only the others were counted, `n_declared` is 0. The noise of the total is independent of that of the counts.
-    cells = counts[:n_declared], counts[n_declared:]
-    known, others = ((float(own.sum()), variance * len(own)) if len(own) else NOT_RELEASED for own in cells)
+    known, others = (
+        (float(cells.sum()), variance * len(cells)) if len(cells) else NOT_RELEASED
+        for cells in (counts[:n_declared], counts[n_declared:])
+    )
+    if len(counts) - n_declared < 2:
+        return [Part.of(name, OTHERWISE, known, others, total, LEAST_SHARE)]
     # Most entries of a column may be missing. Of two other cells, the first is for entries in no category.
-    two = len(counts) - n_declared >= 2
-    parts = [Part.of(name, LACKING if two else OTHERWISE, known, others, total, LEAST_SHARE)]
-    if two:
-        own, every = float(counts[n_declared]), float(counts.sum())
-        rest = (every - own, variance * (len(counts) - 1)) if n_declared else NOT_RELEASED
-        excess = excess_of((own, variance), rest, total, LARGEST_SHARE)
-        share = percent(own, total[0] if total[1] < math.inf else every)
-        parts.append(Part(name, UNLISTED, *excess, note=f" ({share})"))
-    return parts
+    unlisted, every = float(counts[n_declared]), float(counts.sum())
+    rest = (every - unlisted, variance * (len(counts) - 1)) if n_declared else NOT_RELEASED
+    share = percent(unlisted, total[0] if total[1] < math.inf else every)
+    return [
+        Part.of(name, LACKING, known, others, total, LEAST_SHARE),
+        Part(name, UNLISTED, *excess_of((unlisted, variance), rest, total, LARGEST_SHARE), note=f" ({share})"),
+    ]
 
 
 def table_parts(names: Any, table: NDArray, declared: Mapping[int, int], variance: float) -> list[Part]:
     """Return parts for some axes of a released table, with the numbers of their first cells for declared values."""
     parts = []
     for j, n_declared in declared.items():
-        own = table.sum(axis=tuple(set(range(table.ndim)) - {j}))
+        counts = table.sum(axis=tuple(set(range(table.ndim)) - {j}))
         name = j if names is None else str(names[j])
-        parts += declared_parts(name, own, n_declared, NOT_RELEASED, variance * table.size / len(own))
+        parts += declared_parts(name, counts, n_declared, NOT_RELEASED, variance * table.size / len(counts))
     return parts
 
 
@@ -313,18 +304,17 @@ def encoded_parts(
     undeclared: Mapping[str, Sequence[int]], counts: NDArray, total: Count, variance: float
 ) -> list[Part]:
     """Return parts for columns by the counts of their indicators of undeclared entries, at these positions."""
-    parts = []
-    for name, places in undeclared.items():
-        parts += declared_parts(name, counts[list(places)], 0, total, variance)
-    return parts
+    by_column = (declared_parts(name, counts[list(at)], 0, total, variance) for name, at in undeclared.items())
+    return [part for parts in by_column for part in parts]
 
 
 def warn_of_labels(
     total: Count, others: Count = NOT_RELEASED, probability: float = FALSE_ALARM, gaussian: bool = False
 ) -> bool:
     """Warn if many records have no declared label, or hardly any has one, by the numbers of both, and tell whether."""
-    few = FEWEST - total[0], math.sqrt(total[1])
-    forms = {f"fewer than {FEWEST} records have a label that is in classes": few}
+    forms = {
+        f"fewer than {FEWEST} records have a label that is in classes": (FEWEST - total[0], math.sqrt(total[1])),
+    }
     if others[1] < math.inf:
         share = percent(others[0], others[0] + total[0])
         forms[f"{share} of the records have a label that is not in classes"] = excess_of(
@@ -469,14 +459,14 @@ def check_entries(session: ReleaseSession, columns: Mapping[str, Outside], label
     numbers = folded(sums, [X]) if isinstance(X, PartedArray) else sums(X)
     if labels and known is not None:
         numbers[-1] += OUTSIDE * left_out(known)
-    found = session.release(ENTRIES, numbers)
+    released = session.release(ENTRIES, numbers)
     deviation = math.sqrt(coordinate_variance(mechanism))
-    off = found > margin(deviation, FALSE_ALARM / len(found), is_gaussian(mechanism))
+    off = released > margin(deviation, FALSE_ALARM / len(released), is_gaussian(mechanism))
     if labels and off[-1]:
         warn_of_classes()
-    else:
-        named = [own for own, is_off in zip(columns.items(), off.tolist(), strict=False) if is_off]
-        warn_of_parts([(_shown_by(intervals), repr(name)) for name, (_, intervals) in named])
+        return
+    named = zip(columns.items(), off.tolist(), strict=False)
+    warn_of_parts([(_shown_by(intervals), repr(name)) for (name, (_, intervals)), is_off in named if is_off])
 
 
 def _shown_by(intervals: Sequence[tuple[int, float, float, float]]) -> str:
@@ -491,11 +481,11 @@ def _sums(columns: list[Outside], X: Any) -> NDArray[np.float64]:
     table = X.tocsc() if issparse(X) else X
     numbers = np.array([inside for inside, _ in columns]) * (len(X[0]) if isinstance(X, list) else X.shape[0])
     for j, (inside, intervals) in enumerate(columns):
-        for place, low, high, added in intervals:
+        for position, low, high, added in intervals:
             if issparse(table):
-                entries = table[:, [place]].toarray().ravel()
+                entries = table[:, [position]].toarray().ravel()
             else:
-                entries = table[place] if isinstance(table, list) else table[:, place]
+                entries = table[position] if isinstance(table, list) else table[:, position]
             numbers[j] += (added - inside) * np.count_nonzero((entries >= low) & (entries < high))
     return numbers
 

@@ -42,18 +42,18 @@ class Law:
 
     def half_width(self, level: float, normal: Any = 0.0) -> Any:
         """Return half the width of the central interval of this law plus independent normal variables."""
-        own, normal = self.variance, np.asarray(normal, dtype=np.float64)
-        total = np.sqrt(own + normal**2)
-        if not self.parts or own == 0:
+        variance, normal = self.variance, np.asarray(normal, dtype=np.float64)
+        total = np.sqrt(variance + normal**2)
+        if not self.parts or variance == 0:
             return total * float(ndtri((1 + level) / 2))
         with np.errstate(invalid="ignore"):
-            share = np.where(total > 0, (self.normal**2 + normal**2) / total**2, 1.0)
-        unit = tuple(sorted((round(a / math.sqrt(own - self.normal**2), 6), k) for a, k in self.parts if a))
-        if share.size > len(_SHARES):
-            return total * np.interp(share, _SHARES, [_unit_quantile(level, one, unit) for one in _SHARES.tolist()])
+            shares = np.where(total > 0, (self.normal**2 + normal**2) / total**2, 1.0)
+        unit = tuple(sorted((round(a / math.sqrt(variance - self.normal**2), 6), k) for a, k in self.parts if a))
+        if shares.size > len(_SHARES):
+            return total * np.interp(shares, _SHARES, [_unit_quantile(level, one, unit) for one in _SHARES.tolist()])
         quantile = _laplace_quantile if [k for _, k in unit] == [1.0] else _unit_quantile
-        found = [quantile(level, round(one, 6), unit) for one in share.ravel().tolist()]
-        return total * np.reshape(found, share.shape)
+        quantiles = [quantile(level, round(share, 6), unit) for share in shares.ravel().tolist()]
+        return total * np.reshape(quantiles, shares.shape)
 
     def tail(self, x: float, normal: float = 0.0) -> float:
         """Return the probability that the sum of this law and an independent normal variable exceeds `x`."""
@@ -63,8 +63,8 @@ class Law:
         if not self.parts:
             return float(ndtr(-x / total))
         unit = tuple((a / total, k) for a, k in self.parts)
-        place = min(abs(x) / total, _PERIOD / 4)
-        beyond = max(0.5 - float(np.sin(_T * place) @ _weights((self.normal**2 + normal**2) / total**2, unit)) / 2, 0.0)
+        half = min(abs(x) / total, _PERIOD / 4)
+        beyond = max(0.5 - float(np.sin(_T * half) @ _weights((self.normal**2 + normal**2) / total**2, unit)) / 2, 0.0)
         return beyond if x >= 0 else 1 - beyond
 
 
@@ -96,12 +96,12 @@ def _laplace_quantile(level: float, share: float, parts: object) -> float:
 
 def combination(mechanism: Mechanism, coefficients: Any) -> Law:
     """Return the law of a linear combination of the noise in different coordinates of one release."""
-    own = np.abs(np.ravel(coefficients))
     if isinstance(mechanism, NoNoise):
         return Law()
+    sizes = np.abs(np.ravel(coefficients))
     if isinstance(mechanism, DiscreteLaplaceMechanism | StabilityThreshold):
-        return Law(parts=tuple((float(a) * mechanism.scale, 1.0) for a in own if a))
-    length = float(np.linalg.norm(own)) * mechanism.scale
+        return Law(parts=tuple((float(a) * mechanism.scale, 1.0) for a in sizes if a))
+    length = float(np.linalg.norm(sizes)) * mechanism.scale
     if mechanism.name == "Gaussian":
         return Law(normal=length)
     return Law(parts=((length, (mechanism.size + 1) / 2),) if length else ())  # type: ignore[attr-defined]
@@ -197,8 +197,7 @@ class Estimate:
             return [("value", "largest standard error"), (f"array of shape {value.shape}", f"{np.max(error):.4g}")]
         names = self.names if len(self.names) == value.size else tuple(map(str, range(value.size)))
         rows = zip(names, value.ravel(), np.broadcast_to(error, value.shape).ravel(), strict=True)
-        found = [(name, f"{one:.6g}", f"{spread:.3g}") for name, one, spread in rows]
-        return [("", "value", "standard error"), *found]
+        return [("", "value", "standard error"), *((name, f"{x:.6g}", f"{spread:.3g}") for name, x, spread in rows)]
 
     def __repr__(self) -> str:
         return as_text(self._table()) + f"\n{str(self.privacy_).splitlines()[0]}"
@@ -220,7 +219,6 @@ class Around:
     allowance: float = 0.0  # Bound on a further error.
 
     def interval(self, level: float, total: bool) -> tuple[Any, Any]:
-        """Return both ends."""
         if total and self.sampling is None:
             raise ValueError(
                 'of="total" is not supported for a sum, because a sum has no value in a population. Use of="noise", or '
@@ -238,7 +236,6 @@ class Counts:
     law: Law
 
     def interval(self, level: float, total: bool) -> tuple[Any, Any]:
-        """Return both ends."""
         count = np.asarray(self.value, dtype=np.float64)
         sampled = total * np.maximum(count, 0.0)
         half = self.law.half_width(level, np.sqrt(sampled))
@@ -259,9 +256,8 @@ class Each:
     shape: tuple[int, ...]
 
     def interval(self, level: float, total: bool) -> tuple[Any, Any]:
-        """Return both ends."""
-        found = {rule: rule.interval(level, total) for rule in dict.fromkeys(self.rules)}
-        ends = np.array([found[rule] for rule in self.rules], dtype=np.float64).reshape(-1, 2)
+        intervals = {rule: rule.interval(level, total) for rule in dict.fromkeys(self.rules)}
+        ends = np.array([intervals[rule] for rule in self.rules], dtype=np.float64).reshape(-1, 2)
         return ends[:, 0].reshape(self.shape), ends[:, 1].reshape(self.shape)
 
 
@@ -310,7 +306,6 @@ class Quotient:
         return float(self.shift + self.scale * min(max(quotient, self.least), self.most) ** self.power)
 
     def interval(self, level: float, total: bool) -> tuple[float, float]:
-        """Return both ends."""
         low, high = self._ends(level, total)
         return self._in_units(low), self._in_units(high)
 

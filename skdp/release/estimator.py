@@ -63,17 +63,17 @@ from .session import (
 )
 from .units import (
     MOST_ROWS_PER_GROUP,
+    FirstRelease,
     Unit,
     balance,
     chances,
     check_class_weight,
     class_weights,
-    divide,
     first_releases,
     is_balanced,
     relative_weights,
     rows_at,
-    with_counts,
+    with_first,
 )
 
 #: Classes that were remarked on because of delta=0, and the ratio of noise scales from which they are.
@@ -122,9 +122,8 @@ class PrivateEstimator(DPEstimatorMixin):
     #: Whether ``class_weight="balanced"`` is applied to released numbers, so that no records are left out.
     _balances_itself: ClassVar[bool] = False
 
-    #: Share of the budget, of the square of the GDP parameter, of releases before the fit with which its plan composes
-    #: its own releases. None if it does not, so that the fit is planned for a smaller epsilon.
-    _share_before: float | None = None
+    #: Whether plans compose their steps with Gaussian releases before the fit, which take `share_before` of the budget.
+    _composes_before: ClassVar[bool] = False
 
     #: Whether the charge is the same for any number of columns and of labels, which change dimensions only.
     _fixes_cost: ClassVar[bool] = False
@@ -149,15 +148,12 @@ class PrivateEstimator(DPEstimatorMixin):
     accountant: Any
     random_state: Any
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        for name in ("privacy_plan", "_fixed_cost"):
-            if name in vars(cls):
-                setattr(cls, name, with_counts(vars(cls)[name]))
-
-    def _check_parameters(self) -> Any:
-        """Check parameters as far as possible without data, and return them."""
+    def _check_parameters(self, epsilon: float | None = None, share_before: float = 0.0) -> Any:
+        """Check parameters as far as possible without data. Return them, with another epsilon if it is given."""
         parameters = check_parameters(self, _DECLARED)
+        parameters.share_before = share_before
+        if epsilon is not None:
+            parameters.epsilon = epsilon
         self._check_together(parameters)
         return parameters
 
@@ -196,6 +192,7 @@ class PrivateEstimator(DPEstimatorMixin):
         self, X: Any, y: Any = None, groups: Any = None, parameters: Any = None, sample_weight: Any = None
     ) -> Self:
         """Fit. If `parameters` are given, they have been checked, and may name a fit to continue."""
+        # Check the parameters, and read the data.
         accountant, progress = check_accountant(self.accountant), Progress(self)
         balanced, continues = is_balanced(self), parameters is not None
         if not continues:
@@ -215,23 +212,22 @@ class PrivateEstimator(DPEstimatorMixin):
             self._declared("bounds_y")
         X, y, known, shape = self._read(X, y, parameters)
         shape = replace(shape, in_parts=isinstance(X, PartedArray))
-        by_class = class_weights(getattr(self, "class_weight", None), shape.classes)
-        probabilities = chances(relative, by_class, X, y)
-        if probabilities is not None and known is not None:
+        probabilities = chances(relative, class_weights(getattr(self, "class_weight", None), shape.classes), X, y)
+        if known is not None:
             probabilities = rows_at(probabilities, known)
         X, y, members = unit.members(numbers, X, y, known)
+
+        # Plan from public facts.
         first = [] if continues else first_releases(self, shape.n_classes)
-        if first:
-            guarantee, (parameters, design) = divide(self, first, lambda inner: inner._planned(shape))
-        else:
-            guarantee, design = self._plan(parameters, shape)
+        guarantee, design, parameters = self._planned(parameters, shape, first)
         self._remark_on_delta(guarantee, shape)
         stated = self._stated(guarantee, parameters)
         self._rehearse(parameters, shape, design)
-        reserved = {release.label for release in guarantee.releases if isinstance(release.mechanism, Reserved)}
         before, others = guarantee.releases[: len(first)], guarantee.releases[len(first) :]
-        phases = self._phases(replace(guarantee, releases=others), parameters, design)
-        progress.set_up([*phases_of(before), *phases], reserved)
+        phases = [*phases_of(before), *self._phases(replace(guarantee, releases=others), parameters, design)]
+        progress.set_up(phases, {release.label for release in others if isinstance(release.mechanism, Reserved)})
+
+        # Charge, and release.
         session = ReleaseSession(
             guarantee,
             accountant=accountant,
@@ -242,12 +238,15 @@ class PrivateEstimator(DPEstimatorMixin):
         )
         progress.begin()
         X, y = unit.counted(source, members, X, y, probabilities)
-        weights, counts = None, known if probabilities is None else None
+        # Weights leave out records of any label.
+        known, weights = known if probabilities is None else None, None
         if len(first) > balanced:
-            check_entries(session, *self._outside(), X, counts)
+            check_entries(session, *self._outside(), X, known)
         if balanced:
+            known = None
             X, y, weights = balance(session, source, X, y, shape.n_classes)
-        fitted = self._measure(session, Records(X, y, shape, None if balanced else counts), parameters, design)
+        fitted = self._measure(session, Records(X, y, shape, known), parameters, design)
+
         for name in (self._released | self._public | {"classes_", "class_weight_"}) & vars(self).keys():
             # An attribute of an earlier fit may not exist after this one.
             delattr(self, name)
@@ -268,7 +267,8 @@ class PrivateEstimator(DPEstimatorMixin):
         _REMARKED.add(type(self))
         changed: Any = copy(self)
         try:
-            other, _ = changed.set_params(delta=delta)._planned(shape)
+            changed.set_params(delta=delta)
+            other, _ = changed._plan(changed._check_parameters(), shape)
         except (TypeError, ValueError):
             # The estimator needs another setting for a positive delta, or the delta of the budget is too small.
             return
@@ -283,39 +283,51 @@ class PrivateEstimator(DPEstimatorMixin):
                     BudgetWarning,
                 )
 
+    def _planned(
+        self, parameters: Any, shape: Shape, first: Sequence[FirstRelease]
+    ) -> tuple[PrivacyGuarantee, Any, Any]:
+        """Return the guarantee with the releases before the fit, and the design and parameters of the fit itself."""
+        if not first:
+            return *self._plan(parameters, shape), parameters
+
+        def rest(epsilon: float, share_before: float) -> tuple[PrivacyGuarantee, Any, Any]:
+            parameters = self._check_parameters(epsilon, share_before)
+            return *self._plan(parameters, shape), parameters
+
+        return with_first(first, self, rest)
+
+    def _planned_without_data(
+        self, n_features: int | None, n_classes: int | None, **known: int | None
+    ) -> PrivacyGuarantee:
+        """Return the guarantee of a fit to data of this shape."""
+        parameters = self._check_parameters()
+        shape = replace(self._expected_shape(parameters, n_features, n_classes), **known)  # type: ignore[arg-type]
+        return self._planned(parameters, shape, first_releases(self, shape.n_classes))[0]
+
     def _fixed_cost(self) -> PrivacyCost | None:
+        parameters = self._check_parameters()
+        # The cost does not depend on the number of labels.
+        first = first_releases(self, 2)
+        if not first:
+            return self._cost_of(parameters)
+        cost: PrivacyCost | None
+        (cost,) = with_first(first, self, lambda *rest: (self._cost_of(self._check_parameters(*rest)),))
+        return cost
+
+    def _cost_of(self, parameters: Any) -> PrivacyCost | None:
+        """Return the charge of a fit with these parameters if it is the same for data of every shape, else None."""
         if not self._fixes_cost:
             return None
         # Bounds may hold one number for each column.
         bounds = self._declared("bounds") if hasattr(self, "bounds") else None
         n_features = 1 if bounds is None else max(check_bounds(bounds, "bounds", "the features")[0].size, 1)
-        return self.privacy_plan(n_features=n_features, n_classes=2).cost
+        return self._plan(parameters, self._expected_shape(parameters, n_features, 2))[0].cost
 
-    def _planned(self, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Any, Any]]:
-        """Return the guarantee of a fit to data of this shape, and the parameters and the design behind it."""
-        parameters = self._check_parameters()
-        guarantee, design = self._plan(parameters, shape)
-        return guarantee, (parameters, design)
+    def _expected_shape(self, parameters: Any, n_features: Any, n_classes: int | None) -> Shape:
+        return self._declared_shape(parameters, self._planned_features(n_features), n_classes)
 
-    @with_counts
     def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, without any data.
-
-        Parameters
-        ----------
-        n_features : int, optional
-            Number of columns of X. Ignored if `schema` is set.
-        n_classes : int, optional
-            Number of labels. Required for a classifier unless `classes` is set.
-
-        Returns
-        -------
-        plan : PrivacyGuarantee
-            Equal to ``privacy_`` after a fit on such data.
-        """
-        parameters = self._check_parameters()
-        n_features = self._planned_features(n_features)
-        return self._plan(parameters, self._declared_shape(parameters, n_features, n_classes))[0]
+        return self._planned_without_data(n_features, n_classes)
 
 
 class RowsMixin(PrivateEstimator):
@@ -351,7 +363,38 @@ class RowsMixin(PrivateEstimator):
         return self._fit(X)
 
 
-class LabelsMixin(PrivateEstimator):
+class OutcomesMixin(PrivateEstimator):
+    """Fits of rows with labels or targets."""
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+        """Fit the model to private data, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows of finite numbers, or of text where the estimator takes text. There may be none, if a classifier has
+            declared `classes`. For sparse rows, see the user guide ("Sparse rows").
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Labels, or finite targets, which are clipped to `bounds_y`. With declared `classes`, rows with other labels
+            are left out. If None, they are the column of X that `schema` declares as the target.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        return self._fit(X, y, sample_weight=sample_weight)
+
+
+class LabelsMixin(OutcomesMixin):
     """Fits of rows with labels."""
 
     classes: Any
@@ -371,33 +414,6 @@ class LabelsMixin(PrivateEstimator):
             )
         n_classes = check_integer(n_classes, "n_classes", least=2)
         return Shape(n_features, n_classes, classes=classes, is_read=False)
-
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Fit the model to private data, and spend epsilon and delta.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows of finite numbers, or of text where the estimator takes text. With declared `classes`, there may be no
-            rows. For sparse rows, see the user guide ("Sparse rows").
-        y : array-like of shape (n_samples,), default=None
-            Labels. With declared `classes`, rows with other labels are left out. If None, they are the column of X that
-            `schema` declares as the target.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        return self._fit(X, y, sample_weight=sample_weight)
 
 
 class GroupsMixin(PrivateEstimator):
@@ -432,7 +448,7 @@ class GroupsMixin(PrivateEstimator):
         return self._fit(X, y, groups, sample_weight=sample_weight)
 
 
-class TargetsMixin(PrivateEstimator):
+class TargetsMixin(OutcomesMixin):
     """Fits of rows with numeric targets."""
 
     def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
@@ -443,33 +459,6 @@ class TargetsMixin(PrivateEstimator):
 
     def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
         return Shape(n_features, is_read=False)
-
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Fit the model to private data, and spend epsilon and delta.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows of finite numbers, or of text where the estimator takes text. There may be none. For sparse rows, see
-            the user guide ("Sparse rows").
-        y : array-like of shape (n_samples,), default=None
-            Finite targets, which are clipped to `bounds_y`. If None, they are the column of X that `schema` declares as
-            the target.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        return self._fit(X, y, sample_weight=sample_weight)
 
 
 class ManyTargetsMixin(TargetsMixin):
@@ -498,9 +487,9 @@ class ManyTargetsMixin(TargetsMixin):
         plan : PrivacyGuarantee
             Equal to ``privacy_`` after a fit on such data.
         """
-        parameters = self._check_parameters()
-        n_features = self._planned_features(n_features)
-        if n_targets is None:
-            n_targets = max(check_bounds(self._declared("bounds_y"), "bounds_y", "the targets")[0].size, 1)
-        n_targets = check_integer(n_targets, "n_targets", least=1)
-        return self._plan(parameters, Shape(n_features, n_targets=n_targets, is_read=False))[0]
+        known = {} if n_targets is None else {"n_targets": check_integer(n_targets, "n_targets", least=1)}
+        return self._planned_without_data(n_features, n_classes, **known)
+
+    def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
+        n_targets = max(check_bounds(self._declared("bounds_y"), "bounds_y", "the targets")[0].size, 1)
+        return Shape(n_features, n_targets=n_targets, is_read=False)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from functools import wraps
-from inspect import Signature, signature
+from inspect import BoundArguments, Signature, signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,8 +24,9 @@ from ..checks.silence import DiscreetMethods
 from ..exceptions import BudgetError, BudgetWarning, NotEnoughDataError
 from ..parts import lowered
 from ..parts.arrays import is_collection
-from ..schema.encoding import TakesSchema
+from ..schema.encoding import TakesSchema, groups_column, target_of
 from ..schema.entries import check_index
+from ..schema.schema import as_schema
 from .session import PrivacyGuarantee
 
 #: Reasons why an argument or a parameter does not exist.
@@ -44,11 +45,10 @@ _REASONS = {
 }
 
 
-def _check_arguments(call: str, signature: Signature, estimator: Any, args: Any, kwargs: Any) -> None:
-    """Refuse arguments that a method does not have, with the name of the public class and the reason."""
+def _bound(call: str, signature: Signature, estimator: Any, args: Any, kwargs: Any) -> BoundArguments:
+    """Return the arguments by name. Refuse others with the name of the public class and the reason."""
     try:
-        signature.bind(estimator, *args, **kwargs)
-        return
+        return signature.bind(estimator, *args, **kwargs)
     except TypeError as error:
         message = str(error)
     unknown = [name for name in kwargs if name not in signature.parameters]
@@ -57,7 +57,8 @@ def _check_arguments(call: str, signature: Signature, estimator: Any, args: Any,
         reason = _REASONS.get(unknown[0], f"The arguments are {known}")
         message = f"got an unexpected keyword argument {unknown[0]!r}. {reason}"
     elif message == "too many positional arguments":
-        by_position = [n for n, own in signature.parameters.items() if own.kind is own.POSITIONAL_OR_KEYWORD][1:]
+        named = signature.parameters.items()
+        by_position = [name for name, each in named if each.kind is each.POSITIONAL_OR_KEYWORD][1:]
         message = f"takes by position: {', '.join(by_position) or 'nothing'}. Pass other arguments by keyword"
     raise TypeError(f"{type(estimator).__name__}{call} {message}")
 
@@ -68,7 +69,7 @@ def _by_public_name(init: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(init)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
-        _check_arguments("()", parameters, self, args, kwargs)
+        _bound("()", parameters, self, args, kwargs)
         init(self, *args, **kwargs)
 
     return wrapper
@@ -83,20 +84,17 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(fit)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _check_arguments(f".{fit.__name__}()", parameters, self, args, kwargs)
+        given = _bound(f".{fit.__name__}()", parameters, self, args, kwargs)
         if fit.__name__ == "fit":
             _warn_of_refit(self)
         before = dict(vars(self))
         try:
             # A user may have set NumPy to warn of underflow, which would depend on the data.
             with np.errstate(all="ignore"):
-                if any(map(is_collection, (*args, *kwargs.values()))):
-                    return fit(self, **_in_parts(self, parameters, args, kwargs))
-                given = parameters.bind(self, *args, **kwargs).arguments
                 for name in ("y", "sample_weight"):
-                    check_index(given.get("X"), given.get(name), name)
-                args, kwargs = _with_columns(self, parameters, args, kwargs)
-                return fit(self, *args, **kwargs)
+                    check_index(given.arguments.get("X"), given.arguments.get(name), name)
+                given.arguments.update(_columns_of(self, parameters, given.arguments))
+                return fit(*given.args, **given.kwargs)
         except NotEnoughDataError:
             # The releases are an outcome, which the estimator keeps.
             raise
@@ -133,20 +131,27 @@ def _warn_of_refit(estimator: Any) -> None:
         )
 
 
-def _in_parts(estimator: Any, parameters: Signature, args: Any, kwargs: Any) -> dict[str, Any]:
-    """Return the arguments of a fit with the collections of Dask as arrays in parts, or refuse them."""
-    given = parameters.bind(estimator, *args, **kwargs).arguments
-    del given["self"]
-    if not getattr(estimator, "_takes_parts", False):
+def _columns_of(estimator: Any, parameters: Signature, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the declared columns of X that are not given, and collections of Dask as arrays in parts."""
+    in_parts, schema = any(map(is_collection, given.values())), getattr(estimator, "schema", None)
+    if in_parts and not getattr(estimator, "_takes_parts", False):
         raise TypeError(
             f"{type(estimator).__name__} needs all rows in one place, and got a collection of Dask. The user guide "
             '("Dask") lists the estimators that are fitted to partitions. Estimators that treat each row by itself are '
             "applied by map_partitions. If the rows fit into memory, pass X.compute(). Nothing was charged"
         )
-    if getattr(estimator, "schema", None) is not None:
-        given |= _declared_columns(estimator, parameters, given)
-    names = ["X", *(name for name in ("y", "groups", "sample_weight") if given.get(name) is not None)]
-    return {**given, **dict(zip(names, lowered(*(given[name] for name in names)), strict=True))}
+    columns = {}
+    if schema is not None and "X" in given:
+        readers = {"groups": groups_column}
+        if is_classifier(estimator) or is_regressor(estimator):
+            readers["y"] = target_of
+        lacking = [name for name in readers if name in parameters.parameters and given.get(name) is None]
+        columns = {name: readers[name](as_schema(schema), given["X"]) for name in lacking}
+    if in_parts:
+        rows = {**given, **columns}
+        names = [name for name in ("X", "y", "groups", "sample_weight") if rows.get(name) is not None]
+        columns |= dict(zip(names, lowered(*(rows[name] for name in names)), strict=True))
+    return columns
 
 
 def _in_memory(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -163,24 +168,6 @@ def _in_memory(method: Callable[..., Any]) -> Callable[..., Any]:
         return method(self, *args, **kwargs)
 
     return wrapper
-
-
-def _with_columns(estimator: Any, parameters: Signature, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """Return the arguments, with the groups and the target that the schema declares if no others are given."""
-    if getattr(estimator, "schema", None) is None or "X" not in parameters.parameters:
-        return args, kwargs
-    given = parameters.bind(estimator, *args, **kwargs)
-    given.arguments.update(_declared_columns(estimator, parameters, given.arguments))
-    return given.args[1:], given.kwargs
-
-
-def _declared_columns(estimator: Any, parameters: Signature, given: Any) -> dict[str, Any]:
-    """Return the groups and the target of a table, as far as the schema declares them and they are not given."""
-    readers = {"groups": "_groups_of"}
-    if is_classifier(estimator) or is_regressor(estimator):
-        readers["y"] = "_target_of"
-    lacking = [name for name in readers if name in parameters.parameters and given.get(name) is None]
-    return {name: getattr(estimator, readers[name])(given["X"]) for name in lacking}
 
 
 def _put_back(estimator: Any, before: dict[str, Any]) -> None:
@@ -260,14 +247,14 @@ class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):
 
     @abstractmethod
     def privacy_plan(self, *, n_features: int | None = None, n_classes: int | None = None) -> PrivacyGuarantee:
-        """Return the guarantee that `fit` will give, from public parameters only.
+        """Return the guarantee that `fit` will give, without any data.
 
         Parameters
         ----------
         n_features : int, optional
             Number of columns of X. Ignored if `schema` is set.
         n_classes : int, optional
-            Number of labels, for a classifier whose label set is not declared.
+            Number of labels. Required for a classifier unless `classes` is set.
 
         Returns
         -------

@@ -40,6 +40,7 @@ from ..accounting import (
 from ..checks.params import check_integer, warn, warn_of_callers
 from ..exceptions import ReleaseError, SeededNoiseWarning
 from ..mechanisms import BitStream, Mechanism, NoiseSource, SampledGaussianMechanism
+from ..schema.schema import as_html
 
 Item = TypeVar("Item")
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -126,12 +127,12 @@ class Progress:
         until = 0
         for report in range(1, reports + 1):
             before, until = until, report * (n_steps or 0) // reports
-            part = None
+            steps = None
             if self._phase is not None:
-                part = self._phase.subcontext(task_name=f"steps {before + 1} to {until}")
-            self._call(part, "begin")
+                steps = self._phase.subcontext(task_name=f"steps {before + 1} to {until}")
+            self._call(steps, "begin")
             yield from islice(waiting, until - before)
-            self._call(part, "end", attributes)
+            self._call(steps, "end", attributes)
             if report < reports and report * lines // reports > (report - 1) * lines // reports:
                 self._print(f"{name}: step {until} of {n_steps}")
         yield from waiting
@@ -381,10 +382,8 @@ class PrivacyGuarantee:
         guarantee = f"(epsilon={self.epsilon:g}, delta={self.delta:g})"
         lines = [", ".join(filter(None, (f"{guarantee}-differentially private", self.relation, self.limit)))]
         if self.relation is not Relation.REPLACE_RECORD:
-            replaced = (
-                f"implies (epsilon={replace.epsilon:g}, delta={replace.delta:.3g}) if one {self.unit} is replaced"
-            )
-            lines.append(replaced)
+            implied = f"(epsilon={replace.epsilon:g}, delta={replace.delta:.3g})"
+            lines.append(f"implies {implied} if one {self.unit} is replaced")
         return lines
 
     def _cited(self, release: Release) -> str:
@@ -399,16 +398,15 @@ class PrivacyGuarantee:
 
     def _repr_html_(self) -> str:
         head = "<br>".join(escape(line) for line in (*self._lines(), *self.fits))
-        rows = "".join(
-            f"<tr><td>{escape(r.label)}</td><td>{escape(r.mechanism.name)}</td>"
-            f"<td>{r.sensitivity:.6g} ({escape(r.mechanism.norm)})</td><td>{r.mechanism.scale:.6g}</td>"
-            f"<td>{r.share:.3g}</td><td>{escape(self._cited(r))}</td></tr>"
+        titles = [("release", "mechanism", "sensitivity", "noise scale", "share", "theorem")]
+        rows = [
+            (
+                *(r.label, r.mechanism.name, f"{r.sensitivity:.6g} ({r.mechanism.norm})"),
+                *(f"{r.mechanism.scale:.6g}", f"{r.share:.3g}", self._cited(r)),
+            )
             for r in self.releases
-        )
-        return (
-            f"<p>{head}</p><table><thead><tr><th>release</th><th>mechanism</th><th>sensitivity</th>"
-            f"<th>noise scale</th><th>share</th><th>theorem</th></tr></thead><tbody>{rows}</tbody></table>"
-        )
+        ]
+        return f"<p>{head}</p>{as_html(titles + rows)}"
 
 
 def phases_of(releases: Sequence[Release]) -> Phases:
@@ -447,7 +445,7 @@ class ReleaseSession:
         warn_of_callers(charged=accountant is not None and math.isfinite(plan.cost.epsilon))
         if accountant is None:
             warn_of_delta(plan.delta)
-        if accountant is not None:
+        else:
             if source.seeded:
                 warn(
                     "random_state is set while a budget is charged. Someone who knows the seed can subtract it. "
@@ -468,16 +466,12 @@ class ReleaseSession:
 
     def release(self, label: str, value: ArrayLike) -> NDArray:
         """Return the released version of `value`, which is public, by the mechanism planned under `label`."""
-        size = getattr(self._planned(label), "size", None)
+        size = getattr(self.mechanism(label), "size", None)
         if size is not None and np.size(value) != size:
             raise ReleaseError(f"the release {label!r} is planned with {size} numbers, and has {np.size(value)}")
         released = self._waiting.pop(label).release(value, self._source.stream(label))
         self.progress.done()
         return released
-
-    def mechanism(self, label: str) -> Mechanism:
-        """Return the mechanism of a release that has not been made yet."""
-        return self._planned(label)
 
     def stream(self, label: str) -> BitStream:
         """Return random bits that are independent of the noise of releases, for shuffles and public directions."""
@@ -486,7 +480,7 @@ class ReleaseSession:
     def refine(self, label: str, releases: Sequence[Release], events: Sequence[PrivacyEvent]) -> None:
         """Replace a reserved part by releases that cost no more."""
         # The releases must be functions of public parameters and of earlier releases of this session.
-        reserved = self._planned(label)
+        reserved = self.mechanism(label)
         if not (isinstance(reserved, Reserved) and reserved.covers(events)):
             raise ReleaseError(f"the releases that {label!r} is refined to cost more than was reserved for them")
         del self._waiting[label]
@@ -498,7 +492,7 @@ class ReleaseSession:
     ) -> Iterator[tuple[NDArray[np.intp] | None, Callable[[NDArray[np.float64]], NDArray[np.float64]]]]:
         """Yield, for each step, the rows to sum over (None for all) and a function that releases the sum, once."""
         # The positions of the rows and their number are private. Callbacks may ask for estimators with `attributes`.
-        mechanism = self._planned(label)
+        mechanism = self.mechanism(label)
         if not isinstance(mechanism, SampledGaussianMechanism):
             raise ReleaseError(f"the release {label!r} is not planned in steps")
         del self._waiting[label]
@@ -506,7 +500,8 @@ class ReleaseSession:
         steps = mechanism.steps(n_rows, stream(f"{label}: samples"), stream(f"{label}: noise"))
         return self.progress.phase(steps, attributes)
 
-    def _planned(self, label: str) -> Mechanism:
+    def mechanism(self, label: str) -> Mechanism:
+        """Return the mechanism of a release that has not been made yet."""
         if label not in self._waiting:
             raise ReleaseError(f"no release {label!r} is left in the plan")
         return self._waiting[label]

@@ -45,9 +45,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,12 +62,12 @@ from ..accounting import (
     gaussian_mu,
 )
 from ..checks.data import check_quietly, is_sequence, label_key
-from ..checks.params import check_classes, check_integer, check_positive, shown
+from ..checks.params import check_integer, check_positive, shown
 from ..mechanisms import BitStream, Mechanism, NoiseSource, coordinate_variance, pure_share
 from ..parts.arrays import PartedArray, chosen, folded, rowwise
 from ..schema.entries import check_index
 from .counts import ENTRIES, ENTRIES_SHARE, TARGET_SHARE, class_sums_mechanism, entries_mechanism
-from .session import PrivacyGuarantee, Release, ReleaseSession, Theorem
+from .session import PrivacyGuarantee, Release, ReleaseSession, Reserved, Theorem
 
 Array = NDArray[np.float64]
 
@@ -113,7 +112,6 @@ def check_class_weight(class_weight: Any) -> Any:
 
 def class_weights(class_weight: Any, classes: NDArray | None) -> Array | None:
     """Check public weights of labels. Return weights in [0, 1] of all labels and of labels outside of `classes`."""
-    check_class_weight(class_weight)
     if class_weight is None:
         return None
     if classes is None:
@@ -144,8 +142,8 @@ def chances(relative: Any, by_class: Array | None, X: Any, y: Any) -> Any:
 
 
 def _by_label(by_class: Array, y: NDArray[np.intp], relative: Array | float = 1.0) -> Array:
-    found: Array = relative * by_class[y]
-    return found
+    weights: Array = relative * by_class[y]
+    return weights
 
 
 def kept(probabilities: Array, stream: BitStream) -> NDArray[np.bool_]:
@@ -216,10 +214,9 @@ class Unit:
         """Return the `known` rows, their targets, and their groups by numbers. Nothing is drawn."""
         if numbers is not None and not isinstance(numbers, PartedArray) and len(numbers) != X.shape[0]:
             raise ValueError("X and groups must have the same number of rows")
-        members = numbers
-        if known is not None and (isinstance(known, PartedArray) or not known.all()):
-            X, y, members = rows_at(X, known), rows_at(y, known), rows_at(members, known)
-        return X, y, members
+        if known is None or (not isinstance(known, PartedArray) and known.all()):
+            return X, y, numbers
+        return rows_at(X, known), rows_at(y, known), rows_at(numbers, known)
 
     def counted(
         self,
@@ -246,17 +243,17 @@ class Unit:
         return tuple(rows_at(array, rows) for array in arrays)
 
 
+#: The default unit of a fit.
+ONE_RECORD = Unit()
+
+
 def with_coins(probabilities: Any, stream: BitStream, X: Any, y: Any) -> tuple[Any, Any]:
     """Keep each record with its probability."""
     if isinstance(probabilities, PartedArray):
-        X, y = chosen(probabilities, lambda own: np.flatnonzero(kept(own, stream)), X, y)
+        X, y = chosen(probabilities, lambda chances_of_part: np.flatnonzero(kept(chances_of_part, stream)), X, y)
         return X, y
     coins = kept(probabilities, stream)
     return rows_at(X, coins), rows_at(y, coins)
-
-
-#: The default unit of a fit.
-ONE_RECORD = Unit()
 
 
 def rows_at(data: Any, rows: NDArray) -> Any:
@@ -320,8 +317,8 @@ def drawn_rows(members: NDArray[np.intp], most: int, stream: BitStream) -> NDArr
     sorted_members = members[order]
     first = np.ones(len(order), dtype=bool)
     first[1:] = sorted_members[1:] != sorted_members[:-1]
-    place = np.arange(len(order))
-    rank = place - np.maximum.accumulate(np.where(first, place, 0))
+    positions = np.arange(len(order))
+    rank = positions - np.maximum.accumulate(np.where(first, positions, 0))
     return np.sort(order[rank < most])
 
 
@@ -342,8 +339,8 @@ _ROUNDING = 1 - 2.0**-28
 
 def is_balanced(estimator: Any) -> bool:
     """Tell whether a fit starts with a release of the counts of labels."""
-    weights = getattr(estimator, "class_weight", None)
-    return isinstance(weights, str) and weights == "balanced" and not estimator._balances_itself
+    class_weight = check_class_weight(getattr(estimator, "class_weight", None))
+    return isinstance(class_weight, str) and not estimator._balances_itself
 
 
 def _gaussian_rest(epsilon: float, delta: float, share: float) -> float:
@@ -353,12 +350,6 @@ def _gaussian_rest(epsilon: float, delta: float, share: float) -> float:
     rest = gaussian_epsilon(gaussian_mu(epsilon, delta) * math.sqrt(1 - share) * _ROUNDING, delta)
     # With a delta that is large for this epsilon, little of epsilon is left.
     return rest if rest > epsilon / 2 else 0.0
-
-
-def _gaussian(events: Sequence[PrivacyEvent], epsilon: float, delta: float) -> bool:
-    """Tell whether these events together are as private as Gaussian noise of this epsilon and delta."""
-    gaussian = [event.noise_mu for event in events if isinstance(event, GaussianEvent)]
-    return len(gaussian) == len(events) and math.hypot(*gaussian) <= gaussian_mu(epsilon, delta)
 
 
 @dataclass(frozen=True)
@@ -388,56 +379,42 @@ def first_releases(estimator: Any, n_classes: int) -> list[FirstRelease]:
     return releases
 
 
-def divide(estimator: Any, first: Sequence[FirstRelease], make: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, Any]:
+def with_first(
+    first: Sequence[FirstRelease], estimator: Any, make: Callable[[float, float], tuple[Any, ...]]
+) -> tuple[Any, ...]:
     """Return a guarantee or a cost, as `make` plans it for the rest of the budget, with the releases before the fit."""
-    # A fit that has no known cost has None. If all events of the fit are Gaussian, or if its plan composes its steps
-    # with Gaussian releases, the first releases are Gaussian, and take their share of the square of the GDP parameter.
+    # `make` receives an epsilon, and the share of the budget of releases with which a plan composes its steps. A fit
+    # that has no known cost has None. If all events of the fit are Gaussian, or if its plan composes its steps with
+    # Gaussian releases, the first releases are Gaussian, and take their share of the square of the GDP parameter.
     # Otherwise, epsilon and delta are added up.
     epsilon, delta = check_epsilon(estimator.epsilon), check_delta(estimator.delta)
     share = math.fsum(release.share for release in first)
 
-    def together(rest: float, own_delta: float, share_before: float = 0.0) -> tuple[Any, Any]:
-        inner = copy(estimator)
-        inner.epsilon, inner.class_weight, inner._counts_outside, inner._share_before = rest, None, (), share_before
-        plan, design = make(inner)
+    def planned(rest: float, its_delta: float, share_before: float = 0.0) -> tuple[Any, ...]:
+        plan, *others = make(rest, share_before)
         if plan is None:
-            return None, design
-        mechanisms, events = zip(*(one.mechanism(epsilon, own_delta, one.share) for one in first), strict=True)
-        plan = replace(plan, epsilon=epsilon, events=(*events, *plan.events))
+            return None, *others
+        made = [release.mechanism(epsilon, its_delta, release.share) for release in first]
+        plan = replace(plan, epsilon=epsilon, events=(*(event for _, event in made), *plan.events))
         if isinstance(plan, PrivacyGuarantee):
-            before = [
-                Release(one.label, mechanism, one.share, one.theorem)
-                for one, mechanism in zip(first, mechanisms, strict=True)
-            ]
+            before = (
+                Release(release.label, mechanism, release.share, release.theorem)
+                for release, (mechanism, _) in zip(first, made, strict=True)
+            )
             left = 1.0 if share_before else 1 - share
-            others = (replace(release, share=release.share * left) for release in plan.releases)
-            plan = replace(plan, releases=(*before, *others))
-        return plan, design
+            after = (replace(release, share=release.share * left) for release in plan.releases)
+            plan = replace(plan, releases=(*before, *after))
+        return plan, *others
 
-    if estimator._share_before is not None and delta > 0 and epsilon < math.inf:
-        return together(epsilon, delta, share)
+    if estimator._composes_before and delta > 0 and epsilon < math.inf:
+        return planned(epsilon, delta, share)
     rest = _gaussian_rest(epsilon, delta, share)
     if rest > 0:
-        plan, design = together(rest, delta)
-        if plan is None or _gaussian(plan.events, epsilon, delta):
-            return plan, design
-    return together(pure_share(epsilon, 1 - share), 0.0)
-
-
-def with_counts(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let ``privacy_plan`` or ``_fixed_cost`` include the releases before the fit."""
-
-    @wraps(method)
-    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        check_class_weight(getattr(self, "class_weight", None))
-        classes = check_classes(self._declared("classes")) if is_balanced(self) else None
-        # The cost does not depend on the number of labels, and a plan without one is refused.
-        first = first_releases(self, (kwargs.get("n_classes") or 2) if classes is None else len(classes))
-        if not first:
-            return method(self, *args, **kwargs)
-        return divide(self, first, lambda inner: (method(inner, *args, **kwargs), None))[0]
-
-    return wrapper
+        plan, *others = planned(rest, delta)
+        # The events must be Gaussian, and together as private as Gaussian noise of this epsilon and delta.
+        if plan is None or Reserved(GaussianEvent(gaussian_mu(epsilon, delta))).covers(plan.events):
+            return plan, *others
+    return planned(pure_share(epsilon, 1 - share), 0.0)
 
 
 def balanced_weights(counts: Array, mechanism: Mechanism) -> Array:

@@ -100,22 +100,22 @@ class Columns:
 
     def bin_edges(self) -> list[Array | None]:
         """Return copies of the edges of the bins of each column, or None for categories and numbers without bins."""
-        found = [None if kind is None or isinstance(kind, Categories) else kind.copy() for kind in self.kinds]
+        edges = [None if kind is None or isinstance(kind, Categories) else kind.copy() for kind in self.kinds]
         if self.n_bins:
             even = np.linspace(self.grid.lower, self.grid.upper, self.n_bins + 1, axis=-1)
-            for j, edges in zip(self.numeric, even, strict=True):
-                found[j] = edges.copy()
-        return found
+            for j, even_edges in zip(self.numeric, even, strict=True):
+                edges[j] = even_edges.copy()
+        return edges
 
     def with_edges(self, edges: Iterable[tuple[int, Array]]) -> Columns:
         """Return the columns with edges of bins at these positions. These columns leave the grid."""
-        own = {int(j): every for j, every in edges}
-        left = [k for k, j in enumerate(self.numeric) if j not in own]
+        by_column = {int(j): column_edges for j, column_edges in edges}
+        left = [k for k, j in enumerate(self.numeric) if j not in by_column]
         return replace(
             self,
-            kinds=tuple(own.get(j, kind) for j, kind in enumerate(self.kinds)),
+            kinds=tuple(by_column.get(j, kind) for j, kind in enumerate(self.kinds)),
             grid=replace(self.grid, lower=self.grid.lower[left], upper=self.grid.upper[left]),
-            uneven=tuple(dict.fromkeys([*self.uneven, *own])),
+            uneven=tuple(dict.fromkeys([*self.uneven, *by_column])),
         )
 
     def cells(self, j: int, entries: NDArray) -> NDArray[np.intp]:
@@ -199,15 +199,12 @@ class Encoder:
 
 def named_columns(value: Any, name: str) -> tuple[int | None, tuple[Any, ...]]:
     """Return the length of a mask, or None without a mask, and the columns by position or by name."""
-    message = f"{name} must be a sequence of positions or names of columns, or a mask"
     if value is None:
         return None, ()
-    if isinstance(value, str | bytes):
-        raise ValueError(message)
     # With dtype object, a position among names stays a number.
     array = np.asarray(value, dtype=object)
-    if array.ndim != 1:
-        raise ValueError(message)
+    if isinstance(value, str | bytes) or array.ndim != 1:
+        raise ValueError(f"{name} must be a sequence of positions or names of columns, or a mask")
     entries = array.tolist()
     if entries and all(isinstance(entry, bool | np.bool_) for entry in entries):
         return len(entries), tuple(i for i, entry in enumerate(entries) if entry)
@@ -255,50 +252,36 @@ def check_pairs(value: Any) -> tuple[tuple[Any, Any], ...]:
     return distinct_pairs((column_name(a, "interactions"), column_name(b, "interactions")) for a, b in value)
 
 
-def distinct_pairs(pairs: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, Any], ...]:
+def distinct_pairs(columns: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, Any], ...]:
     """Return pairs of different columns, or refuse them."""
-    found = tuple(pairs)
-    if any(a == b for a, b in found) or len({frozenset(pair) for pair in found}) < len(found):
+    pairs = tuple(columns)
+    if any(a == b for a, b in pairs) or len({frozenset(pair) for pair in pairs}) < len(pairs):
         raise ValueError("interactions must be pairs of different columns, each pair once")
-    return found
+    return pairs
 
 
 def positions_of(
-    groups: Sequence[tuple[str, Sequence[Any]]], n_features: int, names: NDArray | None, named: bool = True
+    named: Mapping[str, Sequence[Any]], n_features: int, names: NDArray | None, is_read: bool = True
 ) -> dict[Any, int]:
     """Return the position of each column that a parameter names. A column may occur once."""
-    # Without `named`, the names of X are unknown, and a name stands for any column that is left, because a plan does
-    # not depend on which.
+    # Before there are data, the names of X are unknown, and a name stands for any column that is left, because a plan
+    # does not depend on which.
     known = {} if names is None else {name: i for i, name in enumerate(names)}
-    taken = {column for _, columns in groups for column in columns if not isinstance(column, str)}
+    taken = {column for columns in named.values() for column in columns if not isinstance(column, str)}
     free = iter([i for i in range(n_features) if i not in taken])
-    found: dict[Any, int] = {}
-    for parameter, columns in groups:
+    positions: dict[Any, int] = {}
+    for parameter, columns in named.items():
         for column in columns:
-            place = (known.get(column) if named else next(free, None)) if isinstance(column, str) else column
-            if place is None or place >= n_features:
+            position = column
+            if isinstance(column, str):
+                position = known.get(column) if is_read else next(free, None)
+            if position is None or position >= n_features:
                 raise ValueError(f"{parameter} names the column {column!r}, which X does not have")
-            found[column] = int(place)
-    if len(set(found.values())) < len(found):
-        raise ValueError(f"a column may occur once only in {' and '.join(name for name, used in groups if used)}")
-    return found
-
-
-def bounds_of_columns(
-    bounds: Any, n_features: int, used: NDArray[np.intp], numeric: NDArray[np.intp]
-) -> tuple[Array, Array]:
-    """Return lower and upper bounds of the columns in `used`."""
-    # `bounds` may be two numbers, or two sequences for all columns, for the numeric ones (`used` is among them), or for
-    # those in `used`.
-    if len(used) == 0:
-        return np.empty(0), np.empty(0)
-    lower, upper = check_bounds(bounds, "bounds", "the numeric features")
-    if lower.ndim and len(lower) in (len(used), len(numeric)):
-        own = slice(None) if len(lower) == len(used) else np.searchsorted(numeric, used)
-    else:
-        lower, upper = columns_of((lower, upper), "bounds", n_features)
-        own = used
-    return lower[own], upper[own]
+            positions[column] = int(position)
+    if len(set(positions.values())) < len(positions):
+        used = [parameter for parameter, columns in named.items() if columns]
+        raise ValueError(f"a column may occur once only in {' and '.join(used)}")
+    return positions
 
 
 @dataclass(frozen=True)
@@ -307,8 +290,8 @@ class ColumnSpec:
 
     parameter: str  # The parameter that names categorical columns.
     mask_length: int | None
-    categories: tuple[tuple[Any, Categories], ...]
-    edges: tuple[tuple[Any, Array], ...]
+    categories: Mapping[Any, Categories]
+    edges: Mapping[Any, Array]
     pairs: tuple[tuple[Any, Any], ...]
     bounds: tuple[Array, Array] | None
     n_bins: int
@@ -321,33 +304,47 @@ class ColumnSpec:
     @property
     def named(self) -> list[Any]:
         """Columns that have categories or edges."""
-        return [name for name, _ in (*self.categories, *self.edges)]
+        return [*self.categories, *self.edges]
 
     def resolve(self, n_features: int, names: NDArray | None, named: bool = True) -> Columns:
         """Return the kind of each of `n_features` columns."""
         # Without `named`, names stand for any columns that are left, because a plan does not depend on which.
         if self.mask_length not in (None, n_features):
             raise ValueError(f"{self.parameter} is a mask of {self.mask_length} columns, and there are {n_features}")
-        own, n_categorical = self.named, len(self.categories)
-        others = [column for column in dict.fromkeys(c for pair in self.pairs for c in pair) if column not in own]
-        groups = [(self.parameter, own[:n_categorical]), ("bin_edges", own[n_categorical:]), ("interactions", others)]
-        place = positions_of(groups, n_features, names, named)
+        paired = [column for pair in self.pairs for column in pair]
+        others = [column for column in dict.fromkeys(paired) if column not in self.named]
+        parameters = {self.parameter: [*self.categories], "bin_edges": [*self.edges], "interactions": others}
+        positions = positions_of(parameters, n_features, names, named)
         kinds: list[Kind] = [None] * n_features
-        declared: list[tuple[Any, Kind]] = [*self.categories, *self.edges]
-        for name, kind in declared:
-            kinds[place[name]] = kind
-        categorical, uneven = ([place[name] for name in some] for some in (own[:n_categorical], own[n_categorical:]))
+        kind_of: dict[Any, Kind] = {**self.categories, **self.edges}
+        for column, kind in kind_of.items():
+            kinds[positions[column]] = kind
+        categorical, uneven = ([positions[column] for column in some] for some in (self.categories, self.edges))
         numeric = np.setdiff1d(np.arange(n_features), categorical)
-        rest = np.setdiff1d(numeric, uneven)
-        lower, upper = bounds_of_columns(self.bounds, n_features, rest, numeric)
-        grid = Grid(lower, upper, self.n_cells, self.scale, self.unit)
-        pairs = distinct_pairs((place[a], place[b]) for a, b in self.pairs)
+        bounds = self._bounds_of(n_features, np.setdiff1d(numeric, uneven), numeric)
+        grid = Grid(*bounds, self.n_cells, self.scale, self.unit)
+        pairs = distinct_pairs((positions[a], positions[b]) for a, b in self.pairs)
         known = [] if names is None else [str(name) for name in names]
-        by_place = [
+        by_position = [
             {j: numbers[name] for j, name in enumerate(known) if name in numbers}
             for numbers in (self.declared, self.n_values)
         ]
-        return Columns(tuple(kinds), grid, self.n_bins, tuple(categorical), tuple(uneven), pairs, *by_place)
+        return Columns(tuple(kinds), grid, self.n_bins, tuple(categorical), tuple(uneven), pairs, *by_position)
+
+    def _bounds_of(self, n_features: int, used: NDArray[np.intp], numeric: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Return lower and upper bounds of the columns in `used`."""
+        # The bounds may be two numbers, or two sequences for all columns, for the numeric ones (`used` is among them),
+        # or for those in `used`.
+        if len(used) == 0:
+            return np.empty(0), np.empty(0)
+        lower, upper = check_bounds(self.bounds, "bounds", "the numeric features")
+        if lower.ndim and len(lower) == len(used):
+            return lower, upper
+        if lower.ndim and len(lower) == len(numeric):
+            rows = np.searchsorted(numeric, used)
+        else:
+            (lower, upper), rows = columns_of((lower, upper), "bounds", n_features), used
+        return lower[rows], upper[rows]
 
 
 #: Parameters that `check_columns` checks together.
@@ -371,11 +368,19 @@ def check_columns(
         mask_length, columns = named_columns(estimator._declared(parameter), parameter)
         counts = check_n_categories(estimator._declared("n_categories"), len(columns), most)
         by_size = {size: Categories.codes(size) for size in set(counts)}
-        declared = tuple((name, by_size[size]) for name, size in zip(columns, counts, strict=True))
+        named: list[tuple[Any, Any]] = [(name, by_size[size]) for name, size in zip(columns, counts, strict=True)]
     else:
-        parameter, mask_length, declared = "categories", None, _check_categories(categories, most)
-    edges = _check_bin_edges(estimator._declared("bin_edges"))
-    taken = [name for name, _ in (*declared, *edges)]
+        parameter, mask_length, named = "categories", None, []
+        for name, listed in _items(categories, "categories", "lists of categories"):
+            if not np.isscalar(listed) and not is_list(listed):
+                raise ValueError(f"categories must have a number or a list for each column; {name!r} has not")
+            named.append((name, check_list(listed, least=1)))
+            if named[-1][1].size > most:
+                raise ValueError(f"categories may be at most {most} for a column; {name!r} has more")
+    bin_edges = estimator._declared("bin_edges")
+    edges = [] if bin_edges is None else _items(bin_edges, "bin_edges", "edges")
+    edges = [(name, check_edges(column_edges, name)) for name, column_edges in edges]
+    taken = [name for name, _ in (*named, *edges)]
     if len(set(taken)) < len(taken):
         raise ValueError(f"a column may occur once only in {parameter}{' and bin_edges together' if edges else ''}")
     pairs = check_pairs(estimator._declared("interactions"))
@@ -383,34 +388,16 @@ def check_columns(
         raise ValueError("interactions, categories and bin_edges must all hold positions, or all hold names")
     bounds = estimator._declared("bounds")
     bounds = None if bounds is None else check_bounds(bounds, "bounds", "the numeric features")
-    cells = n_bins if n_cells is None else n_cells
-    known = estimator._declared_cells()
-    return ColumnSpec(parameter, mask_length, declared, edges, pairs, bounds, n_bins, cells, scale, unit, *known)
+    cells, known = n_bins if n_cells is None else n_cells, estimator._declared_cells()
+    return ColumnSpec(
+        parameter, mask_length, dict(named), dict(edges), pairs, bounds, n_bins, cells, scale, unit, *known
+    )
 
 
-def _check_categories(value: Any, most: int) -> tuple[tuple[Any, Categories], ...]:
+def _items(value: Any, parameter: str, what: str) -> list[tuple[Any, Any]]:
     if not isinstance(value, Mapping):
-        raise TypeError(f"categories must map columns to lists of categories, got {type(value).__name__}")
-    checked = []
-    for name, listed in value.items():
-        if not np.isscalar(listed) and not is_list(listed):
-            raise ValueError(f"categories must have a number or a list for each column; {name!r} has not")
-        one = check_list(listed, least=1)
-        if one.size > most:
-            raise ValueError(f"categories may be at most {most} for a column; {name!r} has more")
-        checked.append((column_name(name, "categories"), one))
-    return tuple(checked)
-
-
-def _check_bin_edges(value: Any) -> tuple[tuple[Any, Array], ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, Mapping):
-        raise TypeError(f"bin_edges must map columns to edges, got {type(value).__name__}")
-    checked = []
-    for name, edges in value.items():
-        checked.append((column_name(name, "bin_edges"), check_edges(edges, name)))
-    return tuple(checked)
+        raise TypeError(f"{parameter} must map columns to {what}, got {type(value).__name__}")
+    return [(column_name(name, parameter), listed) for name, listed in value.items()]
 
 
 def check_edges(edges: Any, name: Any) -> Array:
@@ -421,9 +408,6 @@ def check_edges(edges: Any, name: Any) -> Array:
     return array
 
 
-Places = NDArray[np.intp]
-
-
 class SparseEncoder:
     """Read blocks of sparse rows of numbers with coded categories, as `Encoder` reads dense rows."""
 
@@ -431,13 +415,13 @@ class SparseEncoder:
         self.columns = columns
         encoder = Encoder(columns)
         #: The cell of a zero in each table.
-        self.zero_cells: Places = encoder.cells(np.zeros((1, columns.n_features)))[0]
+        self.zero_cells: NDArray[np.intp] = encoder.cells(np.zeros((1, columns.n_features)))[0]
         self._uneven = encoder.uneven
         self._sizes = columns.n_categories[list(columns.categorical)]
         self._tables = np.full(columns.n_features, -1, dtype=np.intp)
         self._tables[columns.tables] = np.arange(len(columns.tables))
 
-    def cells(self, rows: Any) -> tuple[Places, Places, Places]:
+    def cells(self, rows: Any) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
         """Return the positions of the stored entries that have a table, their tables and their cells."""
         tables = self._tables.take(rows.indices)
         entries = np.flatnonzero(tables >= 0)
@@ -449,9 +433,9 @@ class SparseEncoder:
         cells[coded] = cells_of_codes(values[coded], self._sizes[tables[coded]])
         if n_even:
             even = ~(coded | uneven)
-            own = tables[even] - n_categorical
+            columns = tables[even] - n_categorical
             # This grid has one column for each entry.
-            by_entry = replace(grid, lower=grid.lower[own], upper=grid.upper[own])
+            by_entry = replace(grid, lower=grid.lower[columns], upper=grid.upper[columns])
             cells[even] = by_entry.cells(values[even][None])[0]
         if self._uneven:
             rest = np.flatnonzero(uneven)

@@ -25,7 +25,7 @@ from ..checks.params import (
 )
 from ..mechanisms import UNKNOWN
 from ..sensitivity import PARTS, cell_counts, spread_counts
-from .entries import MISSING, Entries, check_list, meaning_of, spelled
+from .entries import MISSING, Entries, check_list, meaning_of
 
 Array = NDArray[np.float64]
 
@@ -98,12 +98,12 @@ class Grid:
         if self.scale != "linear":
             X = np.clip(np.asarray(X, dtype=np.float64), self.lower, self.upper)
         with np.errstate(over="ignore", under="ignore"):
-            places = np.subtract(self.warp(X), start, dtype=np.float64)
+            positions = np.subtract(self.warp(X), start, dtype=np.float64)
             # Bounds may be so close that their logarithms are equal.
-            places *= self.n_cells / np.maximum(end - start, 1e-300)
-        np.maximum(places, 0.0, out=places)
-        np.minimum(places, self.n_cells - 1, out=places)
-        return places.astype(np.intp)
+            positions *= self.n_cells / np.maximum(end - start, 1e-300)
+        np.maximum(positions, 0.0, out=positions)
+        np.minimum(positions, self.n_cells - 1, out=positions)
+        return positions.astype(np.intp)
 
     def counts(self, X: NDArray, columns: NDArray[np.intp] | None = None) -> Array:
         """Count the records in the cells of all columns of `X`, or of some, of shape (n_columns, n_cells)."""
@@ -121,9 +121,9 @@ class Grid:
     def values(self, positions: NDArray) -> Array:
         """Return the values at positions on the grid, in cells, by column: of shape (n_columns, n_positions)."""
         if self.scale == "auto":
-            places = np.arange(self.n_cells + 1)
+            cells = np.arange(self.n_cells + 1)
             pairs = zip(positions, self._half_even, strict=True)
-            return np.array([np.interp(own, places, edges) for own, edges in pairs])
+            return np.array([np.interp(column, cells, edges) for column, edges in pairs])
         shares = np.asarray(positions, dtype=np.float64) / self.n_cells
         lower, upper = self.lower[:, None], self.upper[:, None]
         between = self.unwarp(self.warp(lower) * (1 - shares) + self.warp(upper) * shares)
@@ -197,11 +197,11 @@ class Bins:
         bins = np.empty(len(values), dtype=np.intp)
         for start in range(0, len(values), _BLOCK):
             block, out = values[start : start + _BLOCK], bins[start : start + _BLOCK]
-            places = np.empty(len(block))
-            cells = self._cells(block, rate, len(before), places)
+            positions = np.empty(len(block))
+            cells = self._cells(block, rate, len(before), positions)
             before.take(cells, out=out, mode="clip")
             for edges in compared:
-                out += self._beyond(block, edges.take(cells, out=places, mode="clip"))
+                out += self._beyond(block, edges.take(cells, out=positions, mode="clip"))
         return bins
 
     def _cells(self, values: NDArray, rate: float, size: int, out: Array) -> NDArray[np.intp]:
@@ -351,17 +351,11 @@ class Category:
     def __post_init__(self) -> None:
         checked = check_list(self.values, 1, "values")
         object.__setattr__(self, "values", tuple(checked.values.tolist()))
-        meanings = [spelled(meaning_of(value)) for value in self.values]
-        if len(set(meanings)) < len(meanings):
-            # Readers of CSV files convert text to numbers or missing entries, unless one entry is another text.
-            raise ValueError(
-                "values must not hold two texts that spell the same number or time, such as '7' and '007', or two that "
-                "stand for missing entries, such as 'NA' and 'null'"
-            )
         object.__setattr__(self, "ordered", check_boolean(self.ordered, "ordered"))
         check_choice(self.missing, "missing", ("cell", "error"))
         check_choice(self.other, "other", ("cell", "missing", "error"))
         # The position of the cell of missing entries, which may be that of a category.
+        meanings = list(map(meaning_of, self.values))
         after = len(meanings) + (self.other == "cell") if self.missing == "cell" else -1
         object.__setattr__(self, "_missing_at", meanings.index(None) if None in meanings else after)
 
@@ -441,8 +435,8 @@ def cells_of(column: Category) -> list[str]:
 
 def missing_cell(column: Category) -> int:
     """Return the position of the cell that holds only missing entries, or -1."""
-    place: int = column._missing_at  # type: ignore[attr-defined]
-    return place if place >= len(column.values) else -1
+    cell: int = column._missing_at  # type: ignore[attr-defined]
+    return cell if cell >= len(column.values) else -1
 
 
 def read_cells(column: Category, entries: Entries) -> NDArray[np.int64]:
@@ -508,7 +502,7 @@ def _rules(column: Column) -> str:
     return ", ".join(f"{name}: {rule}" for name, rule in rules.items() if rule != "cell")
 
 
-def as_column(value: Any, place: str) -> Column:
+def as_column(value: Any, where: str) -> Column:
     try:
         if isinstance(value, Number | Category):
             return value
@@ -521,7 +515,7 @@ def as_column(value: Any, place: str) -> Column:
         )
     except (TypeError, ValueError) as error:
         problem = type(error)(str(error))
-    raise type(problem)(f"{place}: {problem}")
+    raise type(problem)(f"{where}: {problem}")
 
 
 def _simple(value: Any) -> Any:

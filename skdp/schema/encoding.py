@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -39,20 +39,13 @@ from .schema import Schema, as_schema, read_table
 
 Array = NDArray[np.float64]
 
-#: - "linear": numbers in [-1, 1], and an indicator for each category;
-#: - "codes": numbers between bounds, and codes of categories;
-#: - "ends": as "codes", with missing numbers beyond the upper bound in place of an indicator;
-#: - "cells": numbers in bins, of which the last holds missing values, and codes of categories;
-#: - "values": numbers as they are, without categories or missing values;
-#: - "categories": codes of categories, without numbers.
-FORMS = ("linear", "codes", "ends", "cells", "values", "categories")
-
 #: What an entry outside adds, and a declared one, if half of the entries may be outside, or a tenth. Sums are exact.
 OUTSIDE, INSIDE, LISTED = 0.5, -0.5, -57 / 1024
 
 #: What entries of a column add, unless they are in one of the disjoint intervals of encoded columns. An interval has
 #: the position of its column, its first number, its end, and what is added.
-Outside = tuple[float, Sequence[tuple[int, float, float, float]]]
+Interval = tuple[int, float, float, float]
+Outside = tuple[float, Sequence[Interval]]
 
 # Bounds are too wide if most numbers are above the lower bound by less than this part of them.
 _WIDE = 128
@@ -69,6 +62,12 @@ class Encoding:
     """The public rule by which a declared table is encoded."""
 
     schema: Schema
+    # - "linear": numbers in [-1, 1], and an indicator for each category;
+    # - "codes": numbers between bounds, and codes of categories;
+    # - "ends": as "codes", with missing numbers beyond the upper bound in place of an indicator;
+    # - "cells": numbers in bins, of which the last holds missing values, and codes of categories;
+    # - "values": numbers as they are, without categories or missing values;
+    # - "categories": codes of categories, without numbers.
     form: str
     # Edges of the bins of numbers, without the bin for missing values, for "cells".
     edges: Mapping[str, Array] = field(default_factory=dict)
@@ -95,29 +94,31 @@ class Encoding:
             return [(name, 0)] + [(f"{name}_missing", 2)] * indicator
         if self.form == "linear":
             return [(f"{name}_{cell}", 2) for cell in cells_of(column)]
-        return [(name, 0 if self._is_ordered(column) else len(cells_of(column)))]
+        # Ordered categories are in bins, because neighbouring ones are similar.
+        return [(name, 0 if self.form == "cells" and column.ordered else len(cells_of(column)))]
 
-    def _is_ordered(self, column: Column) -> bool:
-        """Tell whether categories are in bins, because neighbouring ones are similar."""
-        return self.form == "cells" and isinstance(column, Category) and column.ordered
+    def _blocks(self) -> Iterator[tuple[str, Column, range]]:
+        """Yield each column of the schema with the positions of its encoded columns."""
+        end = 0
+        for name, column in self.schema.items():
+            start, end = end, end + len(self._names_of(name, column))
+            yield name, column, range(start, end)
 
     @property
     def layout(self) -> list[tuple[str, int]]:
         """The name of each encoded column, and its number of categories, which is 0 for numbers."""
-        found: list[tuple[str, int]] = []
-        taken: set[str] = set()
+        sizes: dict[str, int] = {}
         for original, column in self.schema.items():
             for name, size in self._names_of(original, column):
                 # A category may have the name of a cell.
-                while name in taken:
+                while name in sizes:
                     name += "_"
-                taken.add(name)
-                found.append((name, size))
-        return found
+                sizes[name] = size
+        return list(sizes.items())
 
     def origins(self) -> list[int]:
         """Return for each encoded column the position of its original column."""
-        return [j for j, (name, column) in enumerate(self.schema.items()) for _ in self._names_of(name, column)]
+        return [j for j, (_, _, positions) in enumerate(self._blocks()) for _ in positions]
 
     @property
     def names(self) -> NDArray:
@@ -126,99 +127,97 @@ class Encoding:
 
     def bins(self) -> dict[str, Array]:
         """Return the edges of all bins, with those for missing values, for "cells"."""
-        found = {}
+        bins = {}
         for name, column in self.schema.items():
             if isinstance(column, Number):
                 edges = self.edges[name]
-                found[name] = np.append(edges, _beyond(edges)) if column.missing == "cell" else edges
+                bins[name] = np.append(edges, _beyond(edges)) if column.missing == "cell" else edges
             elif column.ordered:
-                found[name] = np.arange(len(cells_of(column)) + 1) - 0.5
-        return found
+                bins[name] = np.arange(len(cells_of(column)) + 1) - 0.5
+        return bins
 
-    def declared_cells(self) -> dict[str, int]:
-        """Return the number of first cells of encoded columns that hold declared values, if others do not."""
-        found, left = {}, iter(self.layout)
-        for name, column in self.schema.items():
-            for _, (encoded, _) in zip(self._names_of(name, column), left, strict=False):
-                if isinstance(column, Category) and len(column.values) < len(cells_of(column)):
-                    found[encoded] = len(column.values)
-                elif isinstance(column, Number) and column.missing == "cell" and self.form == "cells":
-                    found[encoded] = len(self.edges[name]) - 1
-        return found
+    def declared_cells(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Return for encoded columns how many of their first cells hold declared values, and how many values these are.
 
-    def n_values(self) -> dict[str, int]:
-        """Return the number of possible values of encoded columns with bins, without missing ones, if it is limited."""
-        found = {}
-        for name, column in self.schema.items() if self.form == "cells" else ():
-            values = n_values(column) if isinstance(column, Number) else len(cells_of(column))
-            if values is not None:
-                found[name] = values
-        return found
+        Columns whose cells all hold declared values, and columns of numbers without steps, are left out.
+        """
+        cells: dict[str, int] = {}
+        values: dict[str, int] = {}
+        for name, column, positions in self._blocks():
+            n_cells, n_possible = 0, None
+            if isinstance(column, Category):
+                n_cells = len(column.values) if len(column.values) < len(cells_of(column)) else 0
+                n_possible = len(cells_of(column))
+            elif self.form == "cells":
+                n_cells, n_possible = (len(self.edges[name]) - 1) * (column.missing == "cell"), n_values(column)
+            cells |= {self.layout[j][0]: n_cells for j in positions if n_cells}
+            if self.form == "cells" and n_possible is not None:
+                values[name] = n_possible
+        return cells, values
 
     def undeclared(self) -> dict[str, list[int]]:
         """Return for columns the positions of their indicators of other entries and of missing ones, for "linear"."""
-        found, start = {}, 0
-        for name, column in self.schema.items():
-            declared = len(column.values) if isinstance(column, Category) else 1
-            end = start + len(self._names_of(name, column))
-            found[name] = list(range(start + declared, end))
-            start = end
-        return {name: own for name, own in found.items() if own and self.form == "linear"}
+        indicators = {
+            name: list(positions[len(column.values) if isinstance(column, Category) else 1 :])
+            for name, column, positions in self._blocks()
+            if self.form == "linear"
+        }
+        return {name: positions for name, positions in indicators.items() if positions}
 
     def outside(self, every: bool = True) -> dict[str, Outside]:
         """Return for columns what entries add to their number, in encoded columns of marked rows.
 
         Without `every`, only numbers beyond the bounds are counted.
         """
-        found: dict[str, Outside] = {}
-        start, linear, indicated = 0, self.form == "linear", self.form != "ends"
-        for name, column in self.schema.items():
-            intervals = []
-            # Entries of categories of numbers are missing if they are text.
-            inside = INSIDE
+        added: dict[str, Outside] = {}
+        for name, column, positions in self._blocks():
             if isinstance(column, Number):
-                low, high = (-1.0, 1.0) if linear else limits(column)
-                if self.form == "values":
-                    low, high = float(column.low), float(column.high)
-                least, narrow = float(np.nextafter(low, math.inf)), low + (high - low) / _WIDE
-                after = float(np.nextafter(high, math.inf))
-                if self.form == "cells":
-                    edges = self.edges[name]
-                    low, least, after = float(edges[0]), float(np.nextafter(edges[0], math.inf)), _largest(edges)
-                    narrow = float(grid_of(column).unwarp(np.array(narrow)))
-                end = float(np.nextafter(after, math.inf))
-                intervals += [(start, -math.inf, low, OUTSIDE), (start, after, end, OUTSIDE)]
-                # Many numbers are at the lower bound itself.
-                intervals.append((start, least, max(least, narrow), OUTSIDE))
-                if column.missing == "cell" and every:
-                    missing = (start + 1, 1.0, math.inf) if indicated else (start, end, math.inf)
-                    intervals.append((*missing, _MISSING_NUMBER))
-            elif every:
-                if column.other == "cell" and isinstance(column.values[0], str):
-                    inside = LISTED
-                for place in range(len(column.values), len(cells_of(column))):
-                    added = -inside / _MISSING_CATEGORIES if place == missing_cell(column) else OUTSIDE
-                    at = (start + place, 1.0) if linear else (start, float(place))
-                    intervals.append((*at, at[1] + 0.5, added))
-            if intervals:
-                found[name] = (inside, intervals)
-            start += len(self._names_of(name, column))
-        return found
+                added[name] = (INSIDE, self._outside_number(name, column, positions, every))
+            elif every and len(cells_of(column)) > len(column.values):
+                # Entries of categories of numbers are missing if they are text.
+                inside = LISTED if column.other == "cell" and isinstance(column.values[0], str) else INSIDE
+                intervals = []
+                for cell in range(len(column.values), len(cells_of(column))):
+                    adds = -inside / _MISSING_CATEGORIES if cell == missing_cell(column) else OUTSIDE
+                    at, value = (positions[cell], 1.0) if self.form == "linear" else (positions[0], float(cell))
+                    intervals.append((at, value, value + 0.5, adds))
+                added[name] = (inside, intervals)
+        return added
+
+    def _outside_number(self, name: str, column: Number, positions: range, every: bool) -> Sequence[Interval]:
+        low, high = (-1.0, 1.0) if self.form == "linear" else limits(column)
+        if self.form == "values":
+            low, high = float(column.low), float(column.high)
+        narrow, after = low + (high - low) / _WIDE, float(np.nextafter(high, math.inf))
+        if self.form == "cells":
+            low, after = float(self.edges[name][0]), _largest(self.edges[name])
+            narrow = float(grid_of(column).unwarp(np.array(narrow)))
+        # Many numbers are at the lower bound itself.
+        start, least, end = positions[0], float(np.nextafter(low, math.inf)), float(np.nextafter(after, math.inf))
+        intervals = [
+            (start, -math.inf, low, OUTSIDE),
+            (start, after, end, OUTSIDE),
+            (start, least, max(least, narrow), OUTSIDE),
+        ]
+        if column.missing == "cell" and every:
+            missing = (start, end, math.inf) if self.form == "ends" else (start + 1, 1.0, math.inf)
+            intervals.append((*missing, _MISSING_NUMBER))
+        return intervals
 
     def cell_names(self, edges: Sequence[Array | None]) -> list[list[str]]:
         """Return the names of the cells of encoded columns, which have bins with these edges or categories."""
-        found, left = [], iter(edges)
-        for name, column in self.schema.items():
-            for _, own in zip(self._names_of(name, column), left, strict=False):
+        names = []
+        for _, column, positions in self._blocks():
+            for bins in (edges[j] for j in positions):
                 if isinstance(column, Category):
-                    found.append(cells_of(column))
-                elif own is None:
-                    found.append(["present", MISSING_CELL])
+                    names.append(cells_of(column))
+                elif bins is None:
+                    names.append(["present", MISSING_CELL])
                 elif self.form == "cells" and column.missing == "cell":
-                    found.append([*bin_names(own[:-1]), MISSING_CELL])
+                    names.append([*bin_names(bins[:-1]), MISSING_CELL])
                 else:
-                    found.append(bin_names(own))
-        return found
+                    names.append(bin_names(bins))
+        return names
 
     @property
     def data_norm(self) -> float:
@@ -260,85 +259,78 @@ class Encoding:
 
         If they are marked, numbers beyond the bounds are at the next double after the bound, for `outside`.
         """
-        every = read_table(self.schema, X)
-        if sparse_output:
-            return self._sparse(every, marked)
-        out = np.zeros((len(every[0]), len(self.layout)))
-        start, rows = 0, np.arange(len(out))
-        for (name, column), entries in zip(self.schema.items(), every, strict=True):
-            width = len(self._names_of(name, column))
-            if isinstance(column, Category):
-                codes = read_cells(column, entries)
-                if self.form == "linear":
-                    out[rows, start + codes] = 1.0
+        table = read_table(self.schema, X)
+        shape, stored = (len(table[0]), len(self.layout)), (len(table[0]), len(table))
+        rows, out = np.arange(shape[0]), np.zeros((0, 0) if sparse_output else shape)
+        places, values = (np.empty(stored if sparse_output else (0, 0), dtype) for dtype in (np.int64, np.float64))
+        for j, ((name, column, positions), entries) in enumerate(zip(self._blocks(), table, strict=True)):
+            start = positions[0]
+            if self.form == "linear":
+                # One encoded column of each column of the schema is not 0.
+                if isinstance(column, Category):
+                    place, value = start + read_cells(column, entries), np.ones(len(rows))
                 else:
-                    out[:, start] = codes
-            elif self.form == "cells":
-                out[:, start] = self._in_bins(name, column, entries, marked)
-            elif self.form == "values":
-                numbers, _ = read_numbers(column, entries, warped=False)
-                out[:, start] = marked_beyond(column, entries, numbers) if marked else numbers
+                    numbers, missing = scaled_numbers(column, entries)
+                    numbers = marked_beyond(column, entries, numbers) if marked else numbers
+                    place, value = start + missing, np.where(missing, 1.0, numbers)
+                if sparse_output:
+                    places[:, j], values[:, j] = place, value
+                else:
+                    out[rows, place] = value
+            elif isinstance(column, Category):
+                out[:, start] = read_cells(column, entries)
             else:
-                numbers, missing = (scaled_numbers if self.form == "linear" else read_numbers)(column, entries)
-                out[:, start] = marked_beyond(column, entries, numbers) if marked else numbers
-                if width == 2:
-                    out[:, start + 1] = missing
-                elif self.form == "ends":
-                    out[missing, start] = self._limits(column)[1]
-            start += width
-        return out
+                numbers, missing = self._read_numbers(name, column, entries, marked)
+                out[:, start] = numbers
+                out[:, start + 1 : positions.stop] = missing[:, None]
+        if not sparse_output:
+            return out
+        ends = np.arange(shape[0] + 1) * len(table)
+        return sparse.csr_array((values.ravel(), places.ravel(), ends), shape=shape)
+
+    def _read_numbers(
+        self, name: str, column: Number, entries: Entries, marked: bool
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Return numbers on the scale of the form, and which are missing."""
+        numbers, missing = read_numbers(column, entries, warped=self.form in ("codes", "ends"))
+        if self.form == "cells":
+            # Values beyond the edges belong to the outer bins. The last edge itself is in the bin for missing values.
+            edges = self.edges[name]
+            numbers = np.clip(numbers, edges[0], np.nextafter(_largest(edges), -np.inf))
+        if marked:
+            numbers = marked_beyond(column, entries, numbers)
+        if self.form in ("cells", "ends"):
+            absent = _beyond(self.edges[name]) if self.form == "cells" else self._limits(column)[1]
+            numbers = np.where(missing, absent, numbers)
+        return numbers, missing
 
     def decode(self, X: Array) -> dict[str, list[Any]]:
         """Return the columns of a table from rows that are encoded as "linear" or "codes", or from means of such rows.
 
         A number is the mean of those that are not missing. It is missing if most are. A category is the most frequent.
         """
-        out: dict[str, list[Any]] = {}
-        start = 0
-        for name, column in self.schema.items():
-            width = len(self._names_of(name, column))
-            own, start = X[:, start : start + width], start + width
+        table: dict[str, list[Any]] = {}
+        for name, column, positions in self._blocks():
+            encoded = X[:, positions.start : positions.stop]
             if isinstance(column, Category):
-                last = len(cells_of(column)) - 1
-                codes = own.argmax(axis=1) if self.form == "linear" else np.rint(own[:, 0]).clip(0, last)
+                cells = cells_of(column)
+                last = len(cells) - 1
+                codes = encoded.argmax(axis=1) if self.form == "linear" else np.rint(encoded[:, 0]).clip(0, last)
                 # Missing entries are None, and others have the name of their cell.
-                values = [*column.values, *cells_of(column)[len(column.values) :]]
+                values = [*column.values, *cells[len(column.values) :]]
                 if column.missing == "cell":
                     values[-1] = None
-                out[name] = [values[int(code)] for code in codes]
+                table[name] = [values[int(code)] for code in codes]
                 continue
             low, high = limits(column)
-            shares = own[:, 1] if width == 2 else np.zeros(len(own))
-            places = own[:, 0]
+            missing = encoded[:, 1] if len(positions) == 2 else np.zeros(len(encoded))
+            numbers = encoded[:, 0]
             if self.form == "linear":
-                places = low + (high - low) * (places / np.maximum(1 - shares, 0.5) + 1) / 2
-            numbers = np.clip(grid_of(column).unwarp(np.clip(places, low, high)), column.low, column.high)
-            out[name] = [None if share > 0.5 else x for share, x in zip(shares, numbers.tolist(), strict=True)]
-        return out
-
-    def _in_bins(self, name: str, column: Number, entries: Entries, marked: bool) -> Array:
-        values, missing = read_numbers(column, entries, warped=False)
-        edges = self.edges[name]
-        # Values beyond the edges belong to the outer bins. The last edge itself is in the bin for missing values.
-        values = np.clip(values, edges[0], np.nextafter(_largest(edges), -np.inf))
-        return np.where(missing, _beyond(edges), marked_beyond(column, entries, values) if marked else values)
-
-    def _sparse(self, every: list[Entries], marked: bool) -> sparse.csr_array:
-        """Encode rows for "linear", with one stored entry for each column of the schema."""
-        shape = len(every[0]), len(self.schema)
-        places, values = np.empty(shape, dtype=np.int64), np.ones(shape)
-        start = 0
-        for j, ((name, column), entries) in enumerate(zip(self.schema.items(), every, strict=True)):
-            if isinstance(column, Number):
-                numbers, missing = scaled_numbers(column, entries)
-                numbers = marked_beyond(column, entries, numbers) if marked else numbers
-                values[:, j] = np.where(missing, 1.0, numbers)
-                places[:, j] = start + missing
-            else:
-                places[:, j] = start + read_cells(column, entries)
-            start += len(self._names_of(name, column))
-        ends = np.arange(shape[0] + 1) * shape[1]
-        return sparse.csr_array((values.ravel(), places.ravel(), ends), shape=(shape[0], len(self.layout)))
+                numbers = low + (high - low) * (numbers / np.maximum(1 - missing, 0.5) + 1) / 2
+            numbers = np.clip(grid_of(column).unwarp(np.clip(numbers, low, high)), column.low, column.high)
+            pairs = zip(missing, numbers.tolist(), strict=True)
+            table[name] = [None if share > 0.5 else number for share, number in pairs]
+        return table
 
 
 def even_edges(schema: Schema, n_bins: int) -> dict[str, Array]:
@@ -454,11 +446,11 @@ class TakesSchema:
         return getattr(encoding, name)
 
     def _declared_cells(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Return for encoded columns the number of first cells that hold declared values, and of possible values."""
+        """Return what `Encoding.declared_cells` returns of the encoding of the rows."""
         encoding = self._encoding_of_rows()
         if encoding is None or (encoding is self._encoded_by and encoding.form == "linear"):
             return {}, {}
-        return encoding.declared_cells(), encoding.n_values()
+        return encoding.declared_cells()
 
     def _undeclared(self) -> dict[str, list[int]]:
         """Return the positions of indicators of undeclared entries, in units that follow from the schema."""
@@ -498,16 +490,14 @@ class TakesSchema:
     def _encoded(self, X: Any, *, reset: bool) -> Any:
         """Return the rows as numbers, if there is a schema. Otherwise, return them as they are."""
         encoding = self._encoding() if reset else self._used()
-        if encoding is None:
-            encoded = X
-        else:
+        if encoding is not None:
             # The number of encoded columns is public.
             wide = encoding.form == "linear" and len(encoding.layout) > _MOST_DENSE
             marked = self._marks and (reset or self._reads_fit)
-            encoded = encoding.encode(X, sparse_output=wide and self._takes_sparse, marked=marked)
+            X = encoding.encode(X, sparse_output=wide and self._takes_sparse, marked=marked)
         if reset:
             self._keep(encoding)
-        return encoded
+        return X
 
     def _column_reader(self, of_fit: bool) -> ColumnReader:
         """Return an object that validates rows elsewhere as this estimator does here, without its parameters."""
@@ -541,42 +531,31 @@ class TakesSchema:
         total = sizes.sum()
         return sizes / total if total > 0 else np.zeros(len(sizes))
 
-    def _groups_of(self, X: Any) -> Any:
-        """Return the column of groups that the schema declares, or None."""
-        return None if getattr(self, "schema", None) is None else groups_column(as_schema(self.schema), X)
-
-    def _target_of(self, X: Any) -> Any:
-        """Return the column of X that the schema declares as the target, or None without a schema."""
-        return None if getattr(self, "schema", None) is None else target_of(as_schema(self.schema), X)
-
 
 def declared_target(schema: Schema, name: str, estimator: Any) -> Any:
     """Return `classes` or `bounds_y` as the target declares it, or refuse a target that the estimator cannot have."""
     target, of_labels = schema.target, name == "classes"
     if target is None:
         return None
-    if isinstance(target, Category) == of_labels:
-        if isinstance(target, Category):
-            return list(target.values)
+    named = "" if schema.target_name is None else f" {schema.target_name!r}"
+    if of_labels and isinstance(target, Category):
+        return list(target.values)
+    if not of_labels and isinstance(target, Number):
         if target.scale == "log":
             raise ValueError(
-                f'the schema declares the target{_named(schema)} with scale="log", which {type(estimator).__name__} '
-                "does not take: declare it without scale. If ratios count, pass logarithms of y and declare their "
-                "bounds. The budget was not charged"
+                f'the schema declares the target{named} with scale="log", which {type(estimator).__name__} does not '
+                "take: declare it without scale. If ratios count, pass logarithms of y and declare their bounds. The "
+                "budget was not charged"
             )
         return float(target.low), float(target.high)
     if is_classifier(estimator) if of_labels else is_regressor(estimator):
         kind, other = ("classifier", "Regressor") if of_labels else ("regressor", "Classifier")
         raise ValueError(
-            f"the schema declares the target{_named(schema)} as a "
-            f"{type(target).__name__}, and {type(estimator).__name__} is a {kind}: use another estimator, such as "
-            f"DPAdditive{other}, or declare another target. The budget was not charged"
+            f"the schema declares the target{named} as a {type(target).__name__}, and {type(estimator).__name__} is a "
+            f"{kind}: use another estimator, such as DPAdditive{other}, or declare another target. The budget was not "
+            "charged"
         )
     return None
-
-
-def _named(schema: Schema) -> str:
-    return "" if schema.target_name is None else f" {schema.target_name!r}"
 
 
 def known_classes(classes: NDArray | None) -> NDArray:
@@ -599,29 +578,23 @@ class ColumnReader(TakesSchema, BaseEstimator):
         self._reads_fit = of_fit
 
 
-def groups_column(schema: Schema, X: Any) -> Any:
-    """Return the column of groups that a schema declares, or None."""
-    if schema.group is None:
-        return None
-    in_parts = is_collection(X)
-    if in_parts and not hasattr(X, "ndim"):
-        # A Bag has no columns. It is refused later.
-        return None
-    names, columns = (list(getattr(X, "columns", [])), []) if in_parts else table_columns(X)
-    if names is None or schema.group not in names:
-        raise ValueError(f"the schema declares the column {schema.group!r} of groups: X lacks it, and groups is None")
-    return X[schema.group] if in_parts else columns[names.index(schema.group)]
-
-
-def target_column(schema: Schema, X: Any) -> Any:
-    """Return the column of the target that a schema declares, or None if X does not have it."""
-    name = schema.target_name
-    if name is None:
-        return None
+def column_named(X: Any, name: str | None) -> Any:
+    """Return a column of a table, or None if the table does not have it."""
     if is_collection(X):
         return X[name] if name in getattr(X, "columns", []) else None
     names, columns = table_columns(X)
     return columns[names.index(name)] if names is not None and name in names else None
+
+
+def groups_column(schema: Schema, X: Any) -> Any:
+    """Return the column of groups that a schema declares, or None."""
+    if schema.group is None or (is_collection(X) and not hasattr(X, "ndim")):
+        # A Bag of Dask has no columns. It is refused later.
+        return None
+    groups = column_named(X, schema.group)
+    if groups is None:
+        raise ValueError(f"the schema declares the column {schema.group!r} of groups: X lacks it, and groups is None")
+    return groups
 
 
 def target_of(schema: Schema | None, X: Any, y: Any = None) -> Any:
@@ -629,9 +602,9 @@ def target_of(schema: Schema | None, X: Any, y: Any = None) -> Any:
     if y is not None:
         check_index(X, y, "y")
         return y
-    found = None if schema is None else target_column(schema, X)
-    if found is None:
-        name = None if schema is None else schema.target_name
+    name = None if schema is None else schema.target_name
+    target = None if name is None else column_named(X, name)
+    if target is None:
         which = (
             "no schema names a column of X as the target: pass y"
             if name is None
@@ -639,7 +612,7 @@ def target_of(schema: Schema | None, X: Any, y: Any = None) -> Any:
             "or the targets as y"
         )
         raise ValueError(f"requires y to be passed, but the target y is None, and {which}. The budget was not charged")
-    return found
+    return target
 
 
 def unit_of(schema: Schema | None, rows_per_group: int | None, groups: Any, X: Any) -> tuple[int | None, Any]:

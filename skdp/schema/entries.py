@@ -9,10 +9,8 @@ from __future__ import annotations
 import datetime
 import numbers
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -40,26 +38,40 @@ Integers = NDArray[np.int64]
 
 _MOST = 10**6
 
-_TRUTHS = {"true": True, "false": False}
+_TRUTHS = {"true": 1.0, "false": 0.0}
 
 # PyArrow reads these as numbers of 64 bits.
 _HEXADECIMAL = re.compile("0[xX][0-9a-fA-F]{1,16}")
 
+#: Codes of entries that are in no list.
+MISSING = -2
+
+#: Texts that readers of CSV files take for missing entries, though some keep them where a column holds other text.
+#: Spellings of NaN belong to them too, and are found by reading them.
+_MISSING_TEXTS = frozenset(
+    ["", "NA", "N/A", "n/a", "#NA", "#N/A", "#N/A N/A", "NULL", "null", "<NA>", "NaT", "missing"]
+).union(f"{sign}1.#{kind}" for sign in ("", "-") for kind in ("IND", "QNAN"))
+
+_TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+
+#: Types whose entries can be compared and hashed without running foreign code.
+_PLAIN = {str, int, float, bool, type(None), np.str_, np.bool_, np.int32, np.int64, np.float32, np.float64}
+
+# Numbers that are not whole are equal if they differ by less than the rounding to single precision.
+_ROUNDING = 2.0**-24
+
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """The categories of one column, in the user's order, and in sorted order."""
+    """The categories of one column, in the user's order."""
 
     values: NDArray
-    ascending: NDArray
-    order: NDArray[np.intp]
     coded: bool = False  # Whether the values are 0, 1, ...
 
     @classmethod
     def codes(cls, size: int) -> Categories:
         """Return categories that are coded 0, 1, ..."""
-        values = np.arange(size)
-        return cls(values, values, values, coded=True)
+        return cls(np.arange(size), coded=True)
 
     @property
     def size(self) -> int:
@@ -69,85 +81,24 @@ class Categories:
         """Return the positions of entries in `values`. Other entries get the number of categories."""
         if self.coded and column.dtype.kind in "if":
             return cells_of_codes(column, np.intp(self.size))
-        found = self.encode(column)
-        return np.where(found == UNKNOWN, self.size, found).astype(np.intp, copy=False)
+        codes = self.encode(column)
+        return np.where(codes == UNKNOWN, self.size, codes).astype(np.intp, copy=False)
 
     def encode(self, column: NDArray) -> Integers:
         """Return the positions of entries in `values`, or -1 for an entry in no category."""
-        # Each entry is read separately and none is refused, because a refusal would disclose it. A number is compared
-        # by its value only, even if it was rounded to single precision or written as text, because its type depends on
-        # other entries.
-        kind, own = (LABEL_KINDS.get(array.dtype.kind) for array in (column, self.ascending))
-        if column.dtype.kind in "mM":
-            return np.full(len(column), UNKNOWN, dtype=np.int64)
-        if kind == own == "number":
-            if column.dtype.kind == "f":
-                with np.errstate(all="ignore"):
-                    column = column.astype(np.float64)
-            codes = self._find(self.ascending, column)
-            if not np.array_equal(self._singles, self.ascending):
-                codes = np.where(codes == UNKNOWN, self._find(self._singles, column), codes)
-            return codes
-        positions = self._positions()
-        if own == "text" and kind in ("number", "text") and all(key[0] == "text" for key in positions):
-            # There are no numbers among the categories.
-            if kind == "text":
-                return self._find(self.ascending, column)
-            return np.full(len(column), UNKNOWN, dtype=np.int64)
-        return np.array([self._position(entry, positions) for entry in column.tolist()], dtype=np.int64)
-
-    def _positions(self) -> dict[tuple[str, Any], int]:
-        """Map the keys by which categories are compared to their positions."""
-        labels = self.values.tolist()
-        positions = {key_of(label): i for i, label in enumerate(labels)}
-        if len(positions) < len(labels):
-            # "7" and "007" are two categories, and neither is the number 7.
-            return {label_key(label): i for i, label in enumerate(labels)}
-        numbers = [
-            (value, i) for (kind, value), i in positions.items() if kind == "number" and isinstance(value, float)
-        ]
-        rounded = [float(_single(np.array(value))) for value, _ in numbers]
-        times = Counter(rounded)
-        for single, (_, i) in zip(rounded, numbers, strict=True):
-            if times[single] == 1:
-                positions.setdefault(("number", single), i)
-        return positions
+        # No entry is refused, because a refusal would disclose it.
+        with np.errstate(all="ignore"):
+            return np.maximum(_from_numpy(column).as_codes(self.values.tolist()), UNKNOWN)
 
     def holds_other_types(self, column: NDArray) -> bool:
         """Tell whether an entry is text where the categories are numbers, or a number where they are text."""
-        own = LABEL_KINDS.get(self.ascending.dtype.kind) or _kind_of(self.ascending.tolist()[0])
-        kind = LABEL_KINDS.get(column.dtype.kind)
+        own, kind = (LABEL_KINDS.get(array.dtype.kind) for array in (self.values, column))
+        if column.dtype.kind in "mM" or len(column) == 0:
+            return False
         if kind == "number" and own != "number":
             return not bool(np.all(np.isnan(column)))
-        if kind is not None:
-            return kind != own and len(column) > 0
-        if column.dtype.kind in "mM":
-            return False
-        return not {_kind_of(entry) for entry in column.tolist()} <= {own, None}
-
-    @property
-    def _singles(self) -> NDArray:
-        """The values in single precision. Values that are rounded to the same number are not rounded."""
-        if self.ascending.dtype.kind != "f":
-            return self.ascending
-        rounded = _single(self.ascending)
-        same = np.append(rounded[1:] == rounded[:-1], False)
-        return np.where(same | np.append(False, same[:-1]), self.ascending, rounded)
-
-    def _find(self, ascending: NDArray, column: NDArray) -> Integers:
-        places = np.searchsorted(ascending, column).clip(max=len(self.values) - 1)
-        return np.where(ascending[places] == column, self.order[places], UNKNOWN).astype(np.int64)
-
-    def _position(self, entry: Any, positions: dict[tuple[str, Any], int]) -> int:
-        try:
-            if self.ascending.dtype.kind == "f" and isinstance(entry, Integral):
-                entry = float(entry)
-            if isinstance(entry, complex) and entry.imag == 0:
-                entry = entry.real
-            return positions.get(label_key(entry), positions.get(key_of(entry), UNKNOWN))
-        except Exception:
-            # Comparison with an object may run any code.
-            return UNKNOWN
+        kinds = {kind} if kind is not None else {label_key(entry)[0] for entry in column.tolist()}
+        return not kinds.isdisjoint({*LABEL_KINDS.values()} - {own})
 
 
 def cells_of_codes(values: NDArray, sizes: NDArray[np.intp] | np.intp) -> NDArray[np.intp]:
@@ -160,45 +111,6 @@ def cells_of_codes(values: NDArray, sizes: NDArray[np.intp] | np.intp) -> NDArra
     other |= codes < 0
     np.copyto(codes, sizes, where=other)
     return codes
-
-
-def _single(numbers: NDArray) -> NDArray:
-    """Round numbers to single precision, in which 0.1 is another number, unless they become 0 or infinite."""
-    with np.errstate(all="ignore"):
-        rounded = numbers.astype(np.float32).astype(np.float64)
-    return np.where(np.isfinite(rounded) & (rounded != 0), rounded, numbers)
-
-
-def key_of(entry: Any) -> tuple[str, Any]:
-    """Return the kind of an entry and its value. Text that is a number has the key of the number."""
-    # An array of numbers becomes one of text if one more entry is text, and so does a column of a file.
-    kind, value = label_key(entry)
-    if kind == "bytes" and value.isascii():
-        kind, value = "text", value.decode()
-    if kind != "text" or "_" in value:
-        return kind, value
-    if value.casefold() in _TRUTHS:
-        return "number", _TRUTHS[value.casefold()]
-    if _HEXADECIMAL.fullmatch(value):
-        return "number", (int(value, 16) + 2**63) % 2**64 - 2**63
-    for read in (int, float):
-        try:
-            number = read(value)
-        except ValueError:
-            continue
-        # A category "nan" is that of missing values, which become this text in an array of text.
-        return ("number", number) if number == number else ("missing", None)
-    return kind, value
-
-
-def _kind_of(entry: Any) -> str | None:
-    """Return the kind of an entry as in `LABEL_KINDS`, or None for a missing entry or another type."""
-    try:
-        kind = label_key(entry)[0]
-        return kind if kind in LABEL_KINDS.values() else None
-    except Exception:
-        # Reading the value of an object may run any code.
-        return None
 
 
 def read_entries(estimator: Any, X: Any, *, reset: bool) -> NDArray:
@@ -256,7 +168,8 @@ def encode_labels(y: Any, classes: NDArray) -> Integers:
             labels = labels[:, 0]
     if labels.ndim != 1:
         raise ValueError("y must be a 1d array")
-    return Categories(classes, classes, np.arange(len(classes))).encode(labels)
+    refuse_alike(classes.tolist(), "classes")
+    return Categories(classes).encode(labels)
 
 
 def check_categories(value: Any, n_features: int, *, least: int = 2) -> tuple[Categories, ...]:
@@ -272,8 +185,8 @@ def check_categories(value: Any, n_features: int, *, least: int = 2) -> tuple[Ca
     else:
         entries = _listed(value)
         if all(isinstance(entry, str) or np.isscalar(entry) for entry in entries):
-            if len(entries) == n_features > 1 and all(_may_be_a_number_of_categories(entry) for entry in entries):
-                numbers = [int(entry) for entry in entries]
+            numbers = [int(entry) for entry in entries if isinstance(entry, int | np.integer)]
+            if len(numbers) == len(entries) == n_features > 1 and min(numbers) >= 2:
                 raise ValueError(
                     f"categories={numbers} may be the categories of every column, or the number of each column's "
                     "categories: write a list for each column, "
@@ -298,10 +211,6 @@ def _listed(value: Any, name: str = "categories") -> list[Any]:
     raise ValueError(f"{name} must be a number, a list, or a list of them, got {shown(value)}")
 
 
-def _may_be_a_number_of_categories(entry: Any) -> bool:
-    return isinstance(entry, int | np.integer) and not isinstance(entry, bool) and int(entry) >= 2
-
-
 def check_list(value: Any, least: int, name: str = "categories") -> Categories:
     """Return the categories of one column, for their number or a list of them."""
     if isinstance(value, str):
@@ -312,26 +221,19 @@ def check_list(value: Any, least: int, name: str = "categories") -> Categories:
     ascending = check_classes(listed, name, least=least)
     if ascending is None or ascending.dtype.kind not in "biufU":
         raise ValueError(f"{name} must contain numbers or text")
-    values = np.array(listed, dtype=ascending.dtype)
-    return Categories(values, ascending, np.argsort(values))
+    refuse_alike(listed, name)
+    return Categories(np.array(listed, dtype=ascending.dtype))
 
 
-#: Codes of entries that are in no list.
-MISSING = -2
-
-#: Texts that readers of CSV files take for missing entries, though some keep them where a column holds other text.
-#: Spellings of NaN belong to them too, and are found by reading them.
-_MISSING_TEXTS = frozenset(
-    ["", "NA", "N/A", "n/a", "#NA", "#N/A", "#N/A N/A", "NULL", "null", "<NA>", "NaT", "missing"]
-).union(f"{sign}1.#{kind}" for sign in ("", "-") for kind in ("IND", "QNAN"))
-
-_TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-
-#: Types whose entries can be compared and hashed without running foreign code.
-_PLAIN = {str, int, float, bool, type(None), np.str_, np.bool_, np.int32, np.int64, np.float32, np.float64}
-
-# Numbers that are not whole are equal if they differ by less than the rounding to single precision.
-_ROUNDING = 2.0**-24
+def refuse_alike(values: Sequence[Any], name: str) -> None:
+    """Refuse categories that one entry of a table may be."""
+    meanings = [spelled(meaning_of(value)) for value in values]
+    if len(set(meanings)) < len(meanings):
+        # Readers of CSV files convert text to numbers or missing entries, unless one entry is another text.
+        raise ValueError(
+            f"{name} must not hold two texts that spell the same number or time, such as '7' and '007', or two that "
+            "stand for missing entries, such as 'NA' and 'null'"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,24 +241,25 @@ class Entries:
     """A column of a table: doubles, in which NaN is missing, or positions in a list of distinct entries."""
 
     numbers: Array | None
-    places: Integers | None = None
+    positions: Integers | None = None
     distinct: tuple[Any, ...] = ()
     name: str = ""
 
     def __len__(self) -> int:
-        return len(self.places if self.numbers is None else self.numbers)  # type: ignore[arg-type]
+        return len(self.positions if self.numbers is None else self.numbers)  # type: ignore[arg-type]
 
     def at(self, rows: NDArray) -> Entries:
         """Return some of the entries."""
-        numbers, places = (None if own is None else own[rows] for own in (self.numbers, self.places))
-        return replace(self, numbers=numbers, places=places)
+        if self.positions is not None:
+            return replace(self, positions=self.positions[rows])
+        return replace(self, numbers=self.as_numbers()[rows])
 
     def as_numbers(self) -> Array:
         """Return the entries as doubles. Missing entries and those that are no numbers become NaN."""
-        if self.places is None:
+        if self.positions is None:
             assert self.numbers is not None
             return self.numbers
-        return np.append(_numbers_among(map(meaning_of, self.distinct)), np.nan)[self.places]
+        return np.append(_numbers_among(map(meaning_of, self.distinct)), np.nan)[self.positions]
 
     def as_codes(self, values: Sequence[Any]) -> NDArray[np.int64]:
         """Return positions in the values of a category, `UNKNOWN` for other entries, and `MISSING` for missing ones.
@@ -366,23 +269,23 @@ class Entries:
         """
         declared = list(map(meaning_of, values))
         missing = declared.index(None) if None in declared else MISSING
-        meanings = None if self.places is None else list(map(meaning_of, self.distinct))
+        meanings = None if self.positions is None else list(map(meaning_of, self.distinct))
         numbers = self.as_numbers() if meanings is None else _numbers_among(meanings)
         codes = np.where(np.isnan(numbers), missing, _nearest(numbers, _numbers_among(declared)))
         if meanings is None:
             return codes
-        if isinstance(values[0], str):
-            positions = {"None": missing} | {spelled(text): i for i, text in enumerate(declared)}
+        if isinstance(values[0], str | bytes):
+            code_of = {"None": missing} | {spelled(text): i for i, text in enumerate(declared)}
             for i, meaning in enumerate(meanings):
                 if not isinstance(meaning, float | None):
-                    codes[i] = positions.get(spelled(meaning), UNKNOWN)
-        return np.append(codes, missing)[self.places]
+                    codes[i] = code_of.get(spelled(meaning), UNKNOWN)
+        return np.append(codes, missing)[self.positions]
 
     def are_missing(self) -> NDArray[np.bool_]:
         """Tell which entries are missing. Text that is no number is not."""
-        if self.places is None:
+        if self.positions is None:
             return np.isnan(self.as_numbers())
-        return np.array([*(meaning_of(entry) in (None, "None") for entry in self.distinct), True])[self.places]
+        return np.array([*(meaning_of(entry) in (None, "None") for entry in self.distinct), True])[self.positions]
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,10 +316,10 @@ def _nearest(numbers: Array, declared: Array) -> NDArray[np.int64]:
     if len(order) == 0:
         return np.full(len(numbers), UNKNOWN, dtype=np.int64)
     ascending = declared[order]
-    places = np.searchsorted(ascending[:-1] / 2 + ascending[1:] / 2, numbers)
-    nearest = ascending[places]
+    positions = np.searchsorted(ascending[:-1] / 2 + ascending[1:] / 2, numbers)
+    nearest = ascending[positions]
     rounded = (nearest != np.rint(nearest)) & (np.abs(numbers - nearest) <= _ROUNDING * np.abs(nearest))
-    return np.where((numbers == nearest) | rounded, order[places], UNKNOWN)
+    return np.where((numbers == nearest) | rounded, order[positions], UNKNOWN)
 
 
 def meaning_of(entry: Any) -> Any:
@@ -424,23 +327,41 @@ def meaning_of(entry: Any) -> Any:
     try:
         if isinstance(entry, bytes):
             # NumPy writes numbers as bytes if one entry of a column is bytes.
-            entry = bytes.decode(entry)
+            entry = bytes.decode(entry, errors="surrogateescape")
         kind, value = label_key(entry)
         if kind != "missing" and isinstance(entry, _TIMES):
             # Readers convert text to points in time, unless one entry is another text.
             kind, value = "text", str(entry)
         if kind == "text":
-            value = str.__str__(value)
-            kind, value = ("missing", None) if value in _MISSING_TEXTS else key_of(value)
-        elif isinstance(entry, complex) and entry.imag == 0:
+            return _meaning_of_text(str.__str__(value))
+        if isinstance(entry, complex) and entry.imag == 0:
             kind, value = "number", entry.real
         if kind == "number" or (kind == "other" and isinstance(entry, numbers.Number)):
             value = as_float(entry if kind == "other" else value)
             return None if value != value else value
-        return value if kind in ("text", "missing") else ...
+        return None if kind == "missing" else ...
     except Exception:
         # Reading the value of an object may run any code.
         return ...
+
+
+def _meaning_of_text(text: str) -> Any:
+    # An array of numbers becomes one of text if one more entry is text, and so does a column of a file.
+    if text in _MISSING_TEXTS:
+        return None
+    if "_" in text:
+        return text
+    if text.casefold() in _TRUTHS:
+        return _TRUTHS[text.casefold()]
+    if _HEXADECIMAL.fullmatch(text):
+        return float((int(text, 16) + 2**63) % 2**64 - 2**63)
+    for read in (int, float):
+        try:
+            number = as_float(read(text))
+        except ValueError:
+            continue
+        return None if number != number else number
+    return text
 
 
 def spelled(meaning: Any) -> Any:
@@ -458,8 +379,8 @@ def from_objects(entries: Sequence[Any]) -> Entries:
     if not set(map(type, entries)) <= _PLAIN:
         entries = [entry if type(entry) in _PLAIN else meaning_of(entry) for entry in entries]
     distinct = tuple(set(entries))
-    places = {entry: i for i, entry in enumerate(distinct)}
-    return Entries(None, np.fromiter(map(places.__getitem__, entries), dtype=np.intp, count=len(entries)), distinct)
+    positions = {entry: i for i, entry in enumerate(distinct)}
+    return Entries(None, np.fromiter(map(positions.__getitem__, entries), dtype=np.intp, count=len(entries)), distinct)
 
 
 def _from_numpy(column: NDArray) -> Entries:
@@ -471,13 +392,13 @@ def _from_numpy(column: NDArray) -> Entries:
     return from_objects((column.astype(str) if kind in "mM" else column).tolist())
 
 
-def _from_dictionary(places: NDArray, distinct: Any) -> Entries:
+def _from_dictionary(positions: NDArray, distinct: Any) -> Entries:
     """Read positions in a list of entries. Negative positions are missing entries."""
     read = _read(distinct)
     every = tuple(read.numbers.tolist()) if read.numbers is not None else read.distinct
-    if read.places is not None:
-        places = np.append(read.places, UNKNOWN)[np.asarray(places, dtype=np.intp)]
-    return Entries(None, np.asarray(places, dtype=np.intp), every)
+    if read.positions is not None:
+        positions = np.append(read.positions, UNKNOWN)[np.asarray(positions, dtype=np.intp)]
+    return Entries(None, np.asarray(positions, dtype=np.intp), every)
 
 
 def _from_pandas(column: Any) -> Entries:
@@ -492,8 +413,8 @@ def _from_pandas(column: Any) -> Entries:
         return Entries(column.to_numpy(dtype=np.float64, na_value=np.nan))
     if hasattr(dtype, "storage"):
         # These columns hold text.
-        places, distinct = column.array.factorize()
-        return _from_dictionary(places, np.asarray(distinct, dtype=object))
+        positions, distinct = column.array.factorize()
+        return _from_dictionary(positions, np.asarray(distinct, dtype=object))
     return from_objects(column.astype(object).tolist())
 
 
@@ -520,8 +441,8 @@ def _from_arrow(column: Any) -> Entries:
     if name.startswith(("string", "large_string", "date", "time")):
         column = column.dictionary_encode()
     if hasattr(column, "dictionary"):
-        places = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return _from_dictionary(places, column.dictionary.to_pylist())
+        positions = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return _from_dictionary(positions, column.dictionary.to_pylist())
     return from_objects(column.to_pylist())
 
 
@@ -592,7 +513,12 @@ def table_columns(X: Any) -> tuple[list[Any] | None, list[Any]]:
         names, columns = list(X.names), list(X.columns)
     elif isinstance(X, Mapping):
         names, columns = list(X), list(X.values())
-        _check_indexes(columns)
+        if not same_index(columns):
+            raise ValueError(
+                "the columns of X have different indexes, and rows are matched by position. Pass "
+                "pandas.DataFrame(X), which matches them by index, or arrays in one order, as column.to_numpy() "
+                "returns. The budget was not charged"
+            )
     elif library == "pandas" and hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
         names, columns = list(X.columns), [X.iloc[:, j] for j in range(X.shape[1])]
     elif library == "polars" and hasattr(X, "get_columns"):
@@ -607,13 +533,13 @@ def table_columns(X: Any) -> tuple[list[Any] | None, list[Any]]:
     return (names if any(named) else None), columns
 
 
-def _have_same_index(tables: Sequence[Any]) -> bool:
+def same_index(tables: Iterable[Any]) -> bool:
     """Tell whether the tables and columns of pandas among these have equal indexes."""
     indexes = [table.index for table in tables if hasattr(table, "iloc") and hasattr(table, "index")]
     try:
         return all(indexes[0].equals(index) for index in indexes[1:])
     except Exception:
-        # The original message may show entries.
+        # An error is raised outside the handler, because the original message may show entries.
         return False
 
 
@@ -621,22 +547,10 @@ def check_index(X: Any, values: Any, name: str) -> None:
     """Refuse values of rows whose index is not that of the rows, because they are matched by position."""
     if is_collection(X) or is_collection(values):
         return
-    # The columns of a table have the same index, or the table is refused later.
-    table = next((column for column in X.values() if hasattr(column, "iloc")), None) if isinstance(X, Mapping) else X
-    if not _have_same_index([table, values]):
+    if not same_index([*(X.values() if isinstance(X, Mapping) else [X]), values]):
         raise ValueError(
             f"X and {name} have different indexes, and rows are matched by position: bring {name} into the order of X, "
             f"as {name}.loc[X.index] does, or pass {name}.to_numpy() if it is in that order. The budget was not charged"
-        )
-
-
-def _check_indexes(columns: list[Any]) -> None:
-    """Refuse columns of different indexes, because rows are matched by position."""
-    if not _have_same_index(columns):
-        raise ValueError(
-            "the columns of X have different indexes, and rows are matched by position. Pass pandas.DataFrame(X), "
-            "which matches them by index, or arrays in one order, as column.to_numpy() returns. The budget was not "
-            "charged"
         )
 
 

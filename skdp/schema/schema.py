@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import numbers
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from html import escape
 from importlib import import_module
@@ -25,28 +25,13 @@ _WIDTH = 100
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def as_json(content: dict[str, Any]) -> str:
-    """Write as JSON."""
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def from_json(text: str) -> Any:
-    """Read JSON."""
-    return json.loads(text)
-
-
-def from_toml(text: str) -> Any:
-    """Read TOML."""
-    return tomllib.loads(text)
-
-
 def as_toml(content: dict[str, Any]) -> str:
     """Write as TOML: plain values first, then tables, then lists of tables."""
     lines = [_pair(key, value) for key, value in content.items() if not _holds_tables(value)]
     for key, value in content.items():
         for table in [value] if isinstance(value, dict) else value if _holds_tables(value) else []:
             lines += ["", f"[{key}]" if isinstance(value, dict) else f"[[{key}]]"]
-            lines += [_pair(own, entry) for own, entry in table.items()]
+            lines += [_pair(name, entry) for name, entry in table.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -62,17 +47,12 @@ def _pair(key: str, value: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
-    return '"' + "".join(map(_escaped, value)) + '"' if isinstance(value, str) else repr(value)
-
-
-def _escaped(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    return f"\\u{ord(character):04X}" if character < " " or character == "\x7f" else character
+    if isinstance(value, str):
+        controls = {c: f"\\u{ord(c):04X}" for c in set(value) if c < " " or c == "\x7f"}
+        return '"' + "".join({**controls, **_ESCAPES}.get(character, character) for character in value) + '"'
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number"}
@@ -80,28 +60,28 @@ _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 def field_of(name: str | None, column: Column) -> dict[str, Any]:
     """Return the column that a field of a file declares."""
-    found: dict[str, Any] = {} if name is None else {"name": name}
+    content: dict[str, Any] = {} if name is None else {"name": name}
     if isinstance(column, Number):
         whole = isinstance(column.low, int) and isinstance(column.step, int)
-        found |= {"type": "integer" if whole else "number", "minimum": column.low, "maximum": column.high}
-        found |= {} if column.step is None else {"step": column.step}
-        found |= {} if column.scale == "linear" else {"scale": column.scale}
+        content |= {"type": "integer" if whole else "number", "minimum": column.low, "maximum": column.high}
+        content |= {} if column.step is None else {"step": column.step}
+        content |= {} if column.scale == "linear" else {"scale": column.scale}
     else:
-        found |= {"type": _TYPES[type(column.values[0])], "enum": list(column.values)}
-        found |= {"ordered": True} if column.ordered else {}
-        found |= {} if column.other == "cell" else {"other": column.other}
-    return found | ({} if column.missing == "cell" else {"missing": column.missing})
+        content |= {"type": _TYPES[type(column.values[0])], "enum": list(column.values)}
+        content |= {"ordered": True} if column.ordered else {}
+        content |= {} if column.other == "cell" else {"other": column.other}
+    return content | ({} if column.missing == "cell" else {"missing": column.missing})
 
 
 def column_of(field: Any, place: str) -> Column:
     if not isinstance(field, dict):
         raise ValueError(f"{place} must be a table of keys and values")
-    own = {key: value for key, value in field.items() if key not in ("name", "type")}
+    facts = {key: value for key, value in field.items() if key not in ("name", "type")}
     try:
-        if "enum" in own:
-            column: Column = Category(own.pop("enum"), **own)
+        if "enum" in facts:
+            column: Column = Category(facts.pop("enum"), **facts)
         else:
-            column = Number(own.pop("minimum"), own.pop("maximum"), **own)
+            column = Number(facts.pop("minimum"), facts.pop("maximum"), **facts)
     except KeyError as error:
         raise ValueError(f"{place} must have minimum and maximum, or enum; {error.args[0]} is not there") from None
     except (TypeError, ValueError) as error:
@@ -193,7 +173,9 @@ class Schema(Mapping[str, Column]):
                 raise ValueError("target must be a Number, a Category, or a dict with one of them by its name")
             [(target_name, target)] = target.items()
             _check_name(target_name, "target")
-        own = {_check_name(name, "columns"): as_column(value, f"column {name!r}") for name, value in columns.items()}
+        declared = {
+            _check_name(name, "columns"): as_column(value, f"column {name!r}") for name, value in columns.items()
+        }
         if group is not None:
             _check_name(group, "group")
             if rows_per_group is None:
@@ -201,11 +183,11 @@ class Schema(Mapping[str, Column]):
             rows_per_group = check_integer(rows_per_group, "rows_per_group", least=1)
         elif rows_per_group is not None:
             raise ValueError("rows_per_group needs group, the name of the column of groups")
-        names = [*own, *(name for name in (target_name, group) if name is not None)]
+        names = [*declared, *(name for name in (target_name, group) if name is not None)]
         if len(set(names)) < len(names):
             raise ValueError("target and group must name columns that are not among the columns, nor the same column")
         self.__dict__.update(
-            _columns=own,
+            _columns=declared,
             target=None if target is None else as_column(target, "target"),
             target_name=target_name,
             group=group,
@@ -317,9 +299,8 @@ class Schema(Mapping[str, Column]):
         path : str or pathlib.Path
             Name of the file. It must end in ``.toml`` or ``.json``.
         """
-        place = Path(path)
-        text = _format_of(place)[0](self._as_dict())
-        place.write_bytes(text.encode())
+        write, _ = _format_of(Path(path))
+        Path(path).write_bytes(write(self._as_dict()).encode())
 
     @classmethod
     def load(cls, path: Any) -> Schema:
@@ -335,17 +316,16 @@ class Schema(Mapping[str, Column]):
         schema : Schema
             Equal to the one that was saved.
         """
-        place = Path(path)
-        read = _format_of(place)[1]
-        return _from_dict(read(place.read_bytes().decode()))
+        _, read = _format_of(Path(path))
+        return _from_dict(read(Path(path).read_bytes().decode()))
 
     def _as_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"format": _FORMAT, "version": 1}
+        content: dict[str, Any] = {"format": _FORMAT, "version": 1}
         if self.group is not None:
-            found |= {"group": self.group, "rows_per_group": self.rows_per_group}
+            content |= {"group": self.group, "rows_per_group": self.rows_per_group}
         if self.target is not None:
-            found["target"] = field_of(self.target_name, self.target)
-        return {**found, "fields": [field_of(name, column) for name, column in self.items()]}
+            content["target"] = field_of(self.target_name, self.target)
+        return {**content, "fields": [field_of(name, column) for name, column in self.items()]}
 
     @classmethod
     def from_public(cls, frame: Any, target: str | None = None) -> Schema:
@@ -370,12 +350,12 @@ class Schema(Mapping[str, Column]):
         names, columns = table_columns(frame)
         if names is None:
             raise TypeError("frame must be a table with names of columns")
-        found = {name: _public_column(column, name) for name, column in zip(names, columns, strict=True)}
+        public = {name: _public_column(column, name) for name, column in zip(names, columns, strict=True)}
         if target is None:
-            return cls(found)
-        if target not in found:
+            return cls(public)
+        if target not in public:
             raise ValueError(f"target must be a column of frame, got {shown(target)}")
-        return cls({name: column for name, column in found.items() if name != target}, {target: found[target]})
+        return cls({name: column for name, column in public.items() if name != target}, {target: public[target]})
 
     def sample(self, n: int, seed: int = 0) -> Any:
         """Make rows that conform to the schema, to test a pipeline without the data.
@@ -447,7 +427,10 @@ class TableCheck:
 
     def _table(self) -> list[tuple[str, ...]]:
         kinds = ("missing", "unreadable", "outside")
-        return [("column", *kinds), *((name, *(str(own[kind]) for kind in kinds)) for name, own in self.counts.items())]
+        return [
+            ("column", *kinds),
+            *((name, *(str(counts[kind]) for kind in kinds)) for name, counts in self.counts.items()),
+        ]
 
     def _line(self) -> str:
         return f"Not private, for the curator's eyes only: {self.n_rows} rows"
@@ -488,10 +471,10 @@ def columns_in_order(schema: Schema, X: Any) -> list[Any]:
 
 def read_table(schema: Schema, X: Any) -> list[Entries]:
     """Read the columns of a table, in the order of the schema."""
-    found = [read_column(column, name) for name, column in zip(schema, columns_in_order(schema, X), strict=True)]
-    if len({len(entries) for entries in found}) > 1:
+    table = [read_column(column, name) for name, column in zip(schema, columns_in_order(schema, X), strict=True)]
+    if len({len(entries) for entries in table}) > 1:
         raise ValueError("the columns of X must all have the same length")
-    return found
+    return table
 
 
 def read_rows(schema: Schema, X: Any) -> Rows:
@@ -518,13 +501,12 @@ def as_text(rows: list[Any]) -> str:
 
 def as_html(rows: list[Any]) -> str:
     """Lay out rows of text as a table in HTML. The first row is its head."""
-    head, *body = ["".join(f"<{tag}>{escape(text)}</{tag}>" for text in row) for tag, row in _tagged(rows)]
+    head, *body = (
+        "".join(f"<{tag}>{escape(text)}</{tag}>" for text in row)
+        for tag, row in zip(["th"] + ["td"] * (len(rows) - 1), rows, strict=True)
+    )
     lines = "".join(f"<tr>{line}</tr>" for line in body)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
-
-
-def _tagged(rows: list[Any]) -> list[tuple[str, Any]]:
-    return [("th" if i == 0 else "td", row) for i, row in enumerate(rows)]
 
 
 def as_schema(value: Any) -> Schema:
@@ -606,8 +588,9 @@ def _from_dict(content: Any) -> Schema:
     return Schema(columns, target, content.get("group"), content.get("rows_per_group"))
 
 
-def _format_of(path: Path) -> tuple[Any, Any]:
-    formats = {".toml": (as_toml, from_toml), ".json": (as_json, from_json)}
-    if path.suffix.lower() not in formats:
-        raise ValueError("path must end in .toml or .json")
-    return formats[path.suffix.lower()]
+def _format_of(path: Path) -> tuple[Callable[[Any], str], Callable[[str], Any]]:
+    if path.suffix.lower() == ".toml":
+        return as_toml, tomllib.loads
+    if path.suffix.lower() == ".json":
+        return lambda content: json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n", json.loads
+    raise ValueError("path must end in .toml or .json")

@@ -304,9 +304,8 @@ class HistogramBase(GroupsMixin, BaseEstimator):
     def _form(self) -> str:
         return "codes" if self.n_bins is None else "cells"
 
-    def _fixed_cost(self) -> PrivacyCost | None:
+    def _cost_of(self, parameters: Checked) -> PrivacyCost | None:
         # The number of cells changes dimensions only.
-        parameters = self._check_parameters()
         event = mechanism_for(parameters, 1)[1]
         first = parameters.first.events if parameters.first is not None and parameters.private else ()
         return PrivacyCost(parameters.epsilon, parameters.delta, (*first, event))

@@ -254,8 +254,7 @@ class RandomTrees(TreeModel, PrivateEstimator):
         check_is_fitted(self, "privacy_")
         return self._importances(self._decreases)
 
-    def _fixed_cost(self) -> PrivacyCost | None:
-        parameters = self._check_parameters()
+    def _cost_of(self, parameters: Checked) -> PrivacyCost | None:
         if parameters.thresholds == "quantile":
             # The plan depends on whether there is a numeric column.
             return None

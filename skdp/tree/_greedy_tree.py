@@ -454,8 +454,8 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         check_is_fitted(self, "privacy_")
         return self._importances(gini_decreases(self.structure_, self.leaf_counts_[0], self._n_columns))
 
-    def _fixed_cost(self) -> PrivacyCost | None:
-        return make_plan(self._check_parameters(), 2).cost
+    def _cost_of(self, parameters: Checked) -> PrivacyCost | None:
+        return make_plan(parameters, 2).cost
 
     def _check_together(self, parameters: Checked) -> None:
         parameters.columns = check_columns(self, most=MOST_CATEGORIES)

@@ -215,11 +215,11 @@ def all_forced(which):
         return forced_values(found, which)[0, label, 0].out
 
     def one(session, label, value):
-        mechanism = session._planned(label)
+        mechanism = session.mechanism(label)
         return of(mechanism, label, value, release(session, label, value))
 
     def many(session, label, n_rows, attributes=None):
-        mechanism = session._planned(label)
+        mechanism = session.mechanism(label)
         for rows, send in steps(session, label, n_rows, attributes):
             yield rows, lambda total, send=send: of(mechanism, label, total, send(total))
 

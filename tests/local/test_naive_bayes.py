@@ -147,8 +147,8 @@ def test_one_text_does_not_decide_how_other_rows_of_an_array_are_read(classes):
 @pytest.mark.parametrize("kind", [tuple, deque, UserList])
 def test_labels_in_any_sequence_are_read_one_by_one(kind):
     X, _ = survey(40)
-    local = model(classes=["7", "007"], random_state=9, n_reported="all")
-    labels = [7, "007"] * 20
+    local = model(classes=["7", "08"], random_state=9, n_reported="all")
+    labels = [7, "08"] * 20
     np.testing.assert_array_equal(local.randomize(X, kind(labels)), local.randomize(X, labels))
 
 
@@ -171,6 +171,13 @@ def test_objects_that_do_not_even_tell_their_class_are_labels_and_categories():
         assert model().randomize(X, form).shape == (5, 4)
     for form in ([[0], [Closed()]], object_array([0, Closed()])[:, None]):
         assert UnaryEncoder(2, epsilon=math.inf).fit_transform(form).tolist() == [[1, 0], [0, 0]]
+
+
+def test_labels_that_one_entry_may_be_are_refused():
+    accountant = BudgetAccountant(1.0)
+    with pytest.raises(ValueError, match="classes must not hold two texts that spell the same number"):
+        model(classes=["7", "007"], accountant=accountant).fit(np.zeros((4, 3)), ["7", "007", "7", "x"])
+    assert len(accountant) == 0
 
 
 def test_labels_of_another_shape_are_refused():

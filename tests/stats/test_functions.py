@@ -255,7 +255,7 @@ def test_parts_of_a_description_leave_room_for_rounding(delta, monkeypatch):
     parts = []
 
     def note(session, label, releases, events):
-        every = (*events, session._planned(label).event)
+        every = (*events, session.mechanism(label).event)
         sizes = [event.epsilon if isinstance(event, PureEvent) else event.noise_mu**2 for event in every]
         parts.append(math.fsum(sizes[:-1]) / sizes[-1])
         return refine(session, label, releases, events)

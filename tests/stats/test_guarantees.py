@@ -76,7 +76,7 @@ def inputs(name, rows, monkeypatch, **given):
     release = ReleaseSession.release
 
     def note(self, label, value):
-        found[label] = self._planned(label), np.array(value, dtype=float)
+        found[label] = self.mechanism(label), np.array(value, dtype=float)
         return release(self, label, value)
 
     if name.endswith(("column", "columns")):
@@ -145,7 +145,7 @@ def replayed(call, x, monkeypatch, outputs, first, labels=None):
     def note(self, label, value):
         if labels is not None:
             labels.append(label)
-        found.append((self._planned(label), np.array(value, dtype=float)))
+        found.append((self.mechanism(label), np.array(value, dtype=float)))
         out = release(self, label, value)
         if first:
             outputs.append(out)

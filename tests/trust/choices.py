@@ -73,7 +73,7 @@ def first_choices(fit):
     release, found = ReleaseSession.release, []
 
     def note(session, label, value):
-        mechanism = session._planned(label)
+        mechanism = session.mechanism(label)
         if isinstance(mechanism, CHOICES) and not found:
             found.append((mechanism, np.array(value, dtype=float)))
         return release(session, label, value)
@@ -259,7 +259,7 @@ def less_noise(factor):
     release = ReleaseSession.release
 
     def less(session, label, value):
-        choice = isinstance(session._planned(label), CHOICES)
+        choice = isinstance(session.mechanism(label), CHOICES)
         out = release(session, label, value)
         return out if choice else (1 - factor) * np.asarray(value, dtype=float) + factor * out
 

@@ -54,7 +54,7 @@ def led(estimator, data, seed, n_draws, history, side=0):
     release = ReleaseSession.release
 
     def lead(session, label, value):
-        mechanism, source = session._planned(label), session._source
+        mechanism, source = session.mechanism(label), session._source
         value = np.array(value, dtype=float)
         draws = []
         for k in range(n_draws):
@@ -250,7 +250,7 @@ def half_noise():
         half = ReleaseSession.release
 
         def release(session, label, value):
-            if isinstance(session._planned(label), CHOICES):
+            if isinstance(session.mechanism(label), CHOICES):
                 return whole(session, label, 2 * np.asarray(value))
             return half(session, label, value)
 

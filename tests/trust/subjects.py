@@ -217,7 +217,7 @@ def scaled_noise(factor):
     release, steps = ReleaseSession.release, ReleaseSession.steps
 
     def less(session, label, value):
-        if isinstance(session._planned(label), GroupChoices):
+        if isinstance(session.mechanism(label), GroupChoices):
             return release(session, label, value)
         value = np.asarray(value, dtype=float)
         return value + factor * (release(session, label, value) - value)

@@ -42,7 +42,7 @@ def watched(note, forced=None, numbers=as_they_are, sample=None):
         return out
 
     def one(session, label, value):
-        mechanism = session._planned(label)
+        mechanism = session.mechanism(label)
 
         def own():
             return release(session, label, value)
@@ -53,7 +53,7 @@ def watched(note, forced=None, numbers=as_they_are, sample=None):
         return out
 
     def many(session, label, n_rows, attributes=None):
-        mechanism = session._planned(label)
+        mechanism = session.mechanism(label)
         for number, (rows, own) in enumerate(steps(session, label, n_rows, attributes)):
 
             def once(total, number=number, own=own):
