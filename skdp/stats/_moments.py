@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -121,34 +121,62 @@ class Moments:
         return self._variances[j]
 
 
-def _aligned(*terms: Terms) -> Array:
-    """Return coefficients at the same places, without the places where all are zero."""
-    places = list(dict.fromkeys(place for own in terms for place in own))
-    return np.array([[own.get(place, 0.0) for place in places] for own in terms])
-
-
 @dataclass(frozen=True)
-class _Deviation:
-    """The contribution of one record with centred values u and v to the numerators of tested quotients."""
+class _Ratio:
+    """A quotient of the centred sum of products of columns `j` and `k`, in units of `unit`, by a number of records."""
 
-    j: Any
-    k: Any
-    uv: Any = 0.0
-    uu: Any = 0.0
-    vv: Any = 0.0
-    constant: Any = 0.0
+    # The denominator is `of_n` times the number of records, plus the centred sums of squares of both columns, divided
+    # by the last two numbers. It counts as 0 if noise hides a variance.
+    j: int
+    k: int
+    least: float
+    most: float
+    unit: float = 1.0
+    of_n: float = 0.0
+    of_squares: tuple[float, float] = (math.inf, math.inf)
+    hidden: bool = False
+    scale: float = 1.0
 
-    def of(self, u: Any, v: Any) -> Any:
-        # Only elementwise sums and products, so that the result of a record does not depend on other records.
-        return self.uv * (u * v) + self.uu * (u * u) + self.vv * (v * v) + self.constant
+    def coefficients(self, moments: Moments) -> tuple[float, float, float, float]:
+        """Return the coefficients of what a record adds to the numerator, less the quotient times the denominator.
 
-    def reach(self, means: Array) -> Array:
-        """Return the largest sizes of negative and of positive deviations of values between the bounds, by pair."""
-        u, v = (np.linspace(-1 - means[places], 1 - means[places], 9) for places in (self.j, self.k))
-        # The smallest and the largest are found row by row, because there may be many pairs.
-        found = [self.of(own, v) for own in u]
-        low, high = (limit([limit(own, axis=0) for own in found], axis=0) for limit in (np.min, np.max))
-        return np.maximum([-low, high], 0.0).T
+        These are the coefficients of the product of its centred values, of both squares, and of 1.
+        """
+        at = moments.terms(self.j, self.k)[0] / moments.n / self.unit
+        # Only a covariance may be beyond its limits here.
+        at = at if self.of_n else min(max(at, self.least), self.most)
+        first, second = self.of_squares
+        return (0.0,) * 4 if self.hidden else (1 / self.unit, -at / first, -at / second, -at * self.of_n)
+
+    def quotient(self, moments: Moments, record: float, reach: Reach) -> Quotient:
+        """Return the quotient with its intervals, by the variance and the reach of a record's contribution."""
+        pairs = (self.j, self.k), (self.j, self.j), (self.k, self.k)
+        (value, *_), terms = zip(*(moments.terms(*pair) for pair in pairs), strict=True)
+        places = list(dict.fromkeys(place for own in terms for place in own))
+        products, first, second = np.array([[own.get(place, 0.0) for place in places] for own in terms])
+        top = products / self.unit
+        bottom = self.of_n * (np.array(places) == 0) + first / self.of_squares[0] + second / self.of_squares[1]
+        used = (top != 0) | (bottom != 0)
+        count = 0.0 if self.hidden else moments.count if self.of_n else moments.n
+        return Quotient(
+            value / self.unit, count, moments.mechanism, top[used], bottom[used], record, self.least, self.most,
+            default=1 / 3 if self.least == 0 else 0.0, scale=self.scale, reach=reach,
+        )  # fmt: skip
+
+
+def _contributions(coefficients: Array, u: Any, v: Any) -> Any:
+    # Only elementwise sums and products, so that the result of a record does not depend on other records.
+    uv, uu, vv, constant = coefficients
+    return uv * (u * v) + uu * (u * u) + vv * (v * v) + constant
+
+
+def _reach(coefficients: Array, j: Any, k: Any, means: Array) -> Array:
+    """Return the largest sizes of negative and of positive contributions of values between the bounds, by pair."""
+    u, v = (np.linspace(-1 - means[places], 1 - means[places], 9) for places in (j, k))
+    # The smallest and the largest are found row by row, because there may be many pairs.
+    found = [_contributions(coefficients, row, v) for row in u]
+    low, high = (limit([limit(own, axis=0) for own in found], axis=0) for limit in (np.min, np.max))
+    return np.maximum([-low, high], 0.0).T
 
 
 def _weight(mechanism: Mechanism) -> float:
@@ -156,12 +184,9 @@ def _weight(mechanism: Mechanism) -> float:
 
 
 def _released(
-    call: Any, numbers: Numbers, n_pairs: int, pairs: Callable[[Moments], list[_Deviation]]
-) -> tuple[Moments, list[tuple[float, Reach]], PrivacyGuarantee]:
-    """Release second moments of the records without missing values, and mean squares of deviations of pairs.
-
-    Return the moments, the mean square and the reach of the deviations of each pair, and the plan.
-    """
+    call: Any, numbers: Numbers, n_pairs: int, ratios: Callable[[Moments], list[_Ratio]]
+) -> tuple[Moments, list[Quotient], PrivacyGuarantee]:
+    """Release second moments of the records without missing values, and mean squares of contributions to ratios."""
     d, rest = numbers.width, 1 - _OF_SQUARES
     size = (d + 1) * (d + 2) // 2
     # For the L2 norm, products off the diagonal have the weight 1.375 < sqrt(2). The norm is then at most that of svec.
@@ -196,8 +221,10 @@ def _released(
     if numbers.may_lack:
         warn_of_incomplete(numbers.names, float(moments.gram[0, 0]), combination(mechanism, 1.0).variance)
     warn_at_bounds(numbers.names, (numbers.lower, numbers.upper), *moments.at_bounds())
-    deviations = _Deviation(*(np.array(own) for own in zip(*map(astuple, pairs(moments)), strict=True)))
-    reaches = deviations.reach(moments.means)
+    found = ratios(moments)
+    j, k = (np.array([getattr(ratio, name) for ratio in found]) for name in ("j", "k"))
+    coefficients = np.array([ratio.coefficients(moments) for ratio in found]).T
+    reaches = _reach(coefficients, j, k, moments.means)
     largest = reaches.max(axis=1)
     largest[largest == 0] = 1.0
     middle = moments.means
@@ -205,16 +232,20 @@ def _released(
     def squares(rows: NDArray) -> NDArray:
         complete = rows[~np.isnan(rows).any(axis=1)]
         u = scaled(complete.astype(np.float64), centre, half, 1.0) - middle
-        found = deviations.of(u[:, deviations.j], u[:, deviations.k]) / largest
-        return np.rint(np.minimum(found * found, 1.0) * 2.0**POLYNOMIAL_BITS).sum(axis=0).astype(np.int64)
+        parts = _contributions(coefficients, u[:, j], u[:, k]) / largest
+        return np.rint(np.minimum(parts * parts, 1.0) * 2.0**POLYNOMIAL_BITS).sum(axis=0).astype(np.int64)
 
     rows = min(POLYNOMIAL_ROWS, max(1, _ENTRIES // n_pairs))
     exact = exact_sum(squares, values, block_rows=rows) * 2.0**-POLYNOMIAL_BITS
     # Squares that their noise hides are not taken for 0, because an interval would then forget the sampling error.
     least = _LEAST_SQUARES * math.sqrt(combination(noise, 1.0).variance)
     released = np.maximum(session.release(_SQUARES, within_reach(noise, exact)), least)
-    shares = np.clip(released / moments.n, 0.0, 1.0)
-    return moments, list(zip((shares * largest**2).tolist(), map(tuple, reaches.tolist()), strict=True)), plan
+    records = np.clip(released / moments.n, 0.0, 1.0) * largest**2
+    rules = [
+        ratio.quotient(moments, record, (low, high))
+        for ratio, record, (low, high) in zip(found, records.tolist(), reaches.tolist(), strict=True)
+    ]
+    return moments, rules, plan
 
 
 def _cost(mechanism: Mechanism) -> float:
@@ -260,60 +291,32 @@ def correlation(call: Call) -> Estimate:
 
 def _matrix(call: Any, correlation: bool) -> Estimate:
     numbers = numbers_of(call)
-    d = numbers.width
+    d, half = numbers.width, numbers.half.tolist()
     places = [(j, k) for j in range(d) for k in range(j + correlation, d)]
-    deviation = _of_correlation if correlation else _of_covariance
-    moments, errors, plan = _released(
-        call, numbers, max(len(places), 1), lambda found: [deviation(found, *pair) for pair in places or [(0, 0)]]
+
+    def ratio(moments: Moments, j: int, k: int) -> _Ratio:
+        if not correlation:
+            return _Ratio(j, k, -1.0 if j < k else 0.0, 1.0, of_n=1.0, scale=half[j] * half[k])
+        first, second = moments.variance(j), moments.variance(k)
+        hidden, unit = not first * second, math.sqrt(first * second) or 1.0
+        squares = (math.inf, math.inf) if hidden else (2 * first, 2 * second)
+        return _Ratio(j, k, -1.0, 1.0, unit, of_squares=squares, hidden=hidden)
+
+    moments, rules, plan = _released(
+        call, numbers, max(len(places), 1), lambda found: [ratio(found, *pair) for pair in places or [(0, 0)]]
     )
-    quotient = _correlation if correlation else _covariance
-    by_pair = {pair: quotient(moments, *pair, *error) for pair, error in zip(places, errors, strict=False)}
+    by_pair = dict(zip(places, rules, strict=False))
     if correlation:
         # The interval of a column with itself is a point.
         nothing = np.zeros(1)
         one = Quotient(1.0, 0.0, moments.mechanism, nothing, nothing, 0.0, 1.0, 1.0, default=1.0)
         by_pair |= {(j, j): one for j in range(d)}
-    units = np.ones((d, d)) if correlation else np.outer(numbers.half, numbers.half)
-    by_pair = {pair: replace(one, scale=float(units[pair])) for pair, one in by_pair.items()}
-    found = {pair: (one.value, one.standard_error) for pair, one in by_pair.items()}
+    results = {pair: (one.value, one.standard_error) for pair, one in by_pair.items()}
     every = [(min(j, k), max(j, k)) for j in range(d) for k in range(d)]
-    rules, (values, noises) = [by_pair[pair] for pair in every], np.array([found[pair] for pair in every]).T
+    values, errors = np.array([results[pair] for pair in every]).T.reshape(2, d, d)
     details = {"count": moments.n, "mean": numbers.centre + numbers.half * moments.means}
-    shape = (d, d)
-    return Estimate(
-        values.reshape(shape), noises.reshape(shape), plan, numbers.names, details, Each(tuple(rules), shape)
-    )
-
-
-def _of_covariance(moments: Moments, j: int, k: int) -> _Deviation:
-    return _Deviation(j, k, uv=1.0, constant=-moments.terms(j, k)[0] / moments.n)
-
-
-def _covariance(moments: Moments, j: int, k: int, record: float, reach: Reach) -> Quotient:
-    value, terms = moments.terms(j, k)
-    top, count = _aligned(terms, {0: 1.0})
-    low, default = (0.0, 1 / 3) if j == k else (-1.0, 0.0)
-    return Quotient(value, moments.count, moments.mechanism, top, count, record, low, 1.0, default, reach=reach)
-
-
-def _of_correlation(moments: Moments, j: int, k: int) -> _Deviation:
-    first, second = moments.variance(j), moments.variance(k)
-    if not first * second:
-        return _Deviation(j, k)
-    unit = math.sqrt(first * second)
-    at = min(max(moments.terms(j, k)[0] / moments.n / unit, -1.0), 1.0)
-    return _Deviation(j, k, 1 / unit, -at / (2 * first), -at / (2 * second))
-
-
-def _correlation(moments: Moments, j: int, k: int, record: float, reach: Reach) -> Quotient:
-    """Return a correlation as a quotient of a covariance and of the square root of the product of two variances."""
-    (top, *_), terms = zip(*(moments.terms(*pair) for pair in ((j, k), (j, j), (k, k))), strict=True)
-    a, b, c = _aligned(*terms)
-    first, second = moments.variance(j), moments.variance(k)
-    # The denominator is a number of records in these units. It counts as 0 if a variance may be noise.
-    unit, count = (math.sqrt(first * second), moments.n) if first * second else (1.0, 0.0)
-    slope = (b / first + c / second) / 2 if count else 0 * b
-    return Quotient(top / unit, count, moments.mechanism, a / unit, slope, record, -1.0, 1.0, reach=reach)
+    spread = Each(tuple(by_pair[pair] for pair in every), (d, d))
+    return Estimate(values, errors, plan, numbers.names, details, spread)
 
 
 @statistic()
@@ -347,27 +350,21 @@ def linear_trend(call: Call) -> Estimate:
     numbers = numbers_of(call)
     if numbers.width != 2:
         raise ValueError(f"X must have two columns (the explanatory variable first), got {numbers.width}")
-    moments, ((record, reach),), plan = _released(call, numbers, 1, lambda found: [_of_trend(found)])
-    (xy, xx, yy), terms = zip(*(moments.terms(*pair) for pair in ((0, 1), (0, 0), (1, 1))), strict=True)
-    a, b, _ = _aligned(*terms)
-    unit = moments.variance(0)
-    count = moments.n if unit else 0.0
-    unit = unit or max(xx, 1e-9) / moments.n
-    most = 2 * math.sqrt(max(yy / moments.n, 1e-3) / unit) if count else math.inf
     scale = float(numbers.half[1] / numbers.half[0])
-    rule = Quotient(
-        xy / unit, count, moments.mechanism, a / unit, b / unit, record, -math.inf, math.inf, scale=scale, reach=reach
-    )
-    value = rule.value if abs(rule.value) <= most * scale else math.copysign(most * scale, rule.value)
+
+    def ratio(moments: Moments) -> _Ratio:
+        variance = moments.variance(0)
+        unit = variance or max(moments.terms(0, 0)[0], 1e-9) / moments.n
+        return _Ratio(0, 1, -math.inf, math.inf, unit, of_squares=(unit, math.inf), hidden=not variance, scale=scale)
+
+    moments, (rule,), plan = _released(call, numbers, 1, lambda found: [ratio(found)])
+    value, variance = rule.value, moments.variance(0)
+    if variance:
+        most = 2 * math.sqrt(max(moments.terms(1, 1)[0] / moments.n, 1e-3) / variance) * scale
+        value = min(max(value, -most), most)
     centre = numbers.centre + numbers.half * moments.means
     details = {"intercept": float(centre[1] - value * centre[0]), "count": moments.n}
     return Estimate(value, rule.standard_error, plan, numbers.names, details, rule)
-
-
-def _of_trend(moments: Moments) -> _Deviation:
-    unit = moments.variance(0)
-    slope = moments.terms(0, 1)[0] / moments.n / unit if unit else 0.0
-    return _Deviation(0, 1, 1 / unit, -slope / unit) if unit else _Deviation(0, 1)
 
 
 THEOREM = Theorem("Statistics", 1)
