@@ -28,7 +28,7 @@ from ..mechanisms import (
 )
 from ..parts import in_parts
 from ..parts.arrays import PartedArray, rowwise, unchecked
-from ..release.estimates import combination
+from ..release.estimates import Counts, Estimate, Law, combination
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import Unit
 from ..schema.declared import Category, Column, Number, cells_of, marked_beyond, read_cells, read_numbers
@@ -77,6 +77,16 @@ def mechanisms(budget: Budget, share: float, moves: Sensitivity, rows: int) -> l
 def quietest(budget: Budget, share: float, moves: Sensitivity, rows: int) -> tuple[Mechanism, PrivacyEvent]:
     """Return the mechanism for a share of the budget with the least noise in a coordinate."""
     return min(mechanisms(budget, share, moves, rows), key=lambda found: combination(found[0], 1.0).variance)
+
+
+def counts_estimate(
+    counts: Any, law: Law, plan: PrivacyGuarantee, names: tuple[str, ...] = (), details: dict[str, Any] | None = None
+) -> Estimate:
+    """Return released counts with intervals. Under sampling, each count follows a Poisson law."""
+    error: Any = np.full(np.shape(counts), math.sqrt(law.variance))
+    if np.ndim(counts) == 0:
+        counts, error = int(counts), float(error)
+    return Estimate(counts, error, plan, names, details or {}, Counts(counts, law))
 
 
 def with_and_without_delta(budget: Budget, build: Callable[[Budget], Any], cost: Callable[[Any], float]) -> Any:
@@ -420,7 +430,7 @@ class Cells:
     codes: NDArray[np.int64]
     labels: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
-    single: bool
+    n_listed: tuple[int, ...]  # Numbers of the first cells of the columns, which are for declared values.
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -440,9 +450,10 @@ def cells_in(call: Call) -> Cells:
     """Read the columns of categories."""
     if call.schema is None:
         raise ValueError("schema must be given, because it declares the categories. They are never read from the data")
-    names, single = call.names(Category)
-    own: list[Any] = [call.schema[name] for name in names]
-    return Cells(call.read(read_cells, names), tuple(tuple(cells_of(column)) for column in own), names, single)
+    names, _ = call.names(Category)
+    columns: list[Any] = [call.schema[name] for name in names]
+    labels, n_listed = tuple(tuple(cells_of(column)) for column in columns), tuple(len(c.values) for c in columns)
+    return Cells(call.read(read_cells, names), labels, names, n_listed)
 
 
 def choosing(call: Call, columns: Any) -> Call:

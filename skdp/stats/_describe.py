@@ -26,12 +26,13 @@ from ._call import (
     Sensitivity,
     cells_in,
     choosing,
+    counts_estimate,
     numbers_of,
     quietest,
     statistic,
     with_and_without_delta,
 )
-from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances, warn_of_moments
+from ._moments import LABEL, THEOREM, in_units, moment_design, warn_of_moments
 from ._quantiles import WHOLE, counted, counts_between, enclosed_quantiles, quantile_parts, quantiles_at
 
 Array = NDArray[np.float64]
@@ -292,10 +293,10 @@ def describe(call: Call, y: Any = None) -> Description:
     law = combination(mechanism, 1 / weight)
     _warn_of_counts(numbers, cells, chosen, counts, lacking, weight, mechanism)
     counts = np.rint(np.delete(counts, range(1, 1 + len(lacking))) / weight).astype(np.int64)
-    n = _counted(counts[0], law, plan)
+    n = counts_estimate(counts[0], law, plan)
     categories, start = {}, 1
     for name, labels in zip(() if cells is None else cells.names, () if cells is None else cells.labels, strict=True):
-        categories[name] = _counted(counts[start : start + len(labels)], law, plan, labels)
+        categories[name] = counts_estimate(counts[start : start + len(labels)], law, plan, labels)
         start += len(labels)
     described = {}
     if numbers is not None:
@@ -333,13 +334,6 @@ def _cell_counts(cells: Cells, codes: NDArray) -> list[Array]:
 
         found.append(sum_over_rows(block, column_of(j, codes), block_rows=2**16).astype(np.float64))
     return found
-
-
-def _counted(value: Any, law: Law, plan: PrivacyGuarantee, names: tuple[str, ...] = ()) -> Estimate:
-    error = np.full(np.shape(value), math.sqrt(law.variance))
-    scalar = np.ndim(value) == 0
-    found = int(value) if scalar else value
-    return Estimate(found, float(error) if scalar else error, plan, names, {}, Counts(found, law))
 
 
 def _describe_numbers(
@@ -414,13 +408,12 @@ def _describe_numbers(
         sums_of_all = np.where((ranges.lower == numbers.lower) & (ranges.upper == numbers.upper), sums.T, 0.0).T
         warn_of_moments(design, sums_of_all, replace(numbers, may_lack=False))
         of_count = combination(design.mechanism, design.powers[0])
-        mean = in_units(means(design, sums), ranges.centre, ranges.half, (width,))[2].rules
-        std = in_units(variances(design, sums, 0.5), np.zeros(1), ranges.half, (width,))[2].rules
+        mean, std = (in_units(name, design, sums, ranges.centre, ranges.half)[2].rules for name in ("mean", "std"))
         lacking = _lacking(numbers)
         for j, own in enumerate(found):
             missing = max(n.value - round(sums[j, 0]), 0) if j in lacking else 0
             both = math.hypot(n.standard_error, math.sqrt(of_count.variance)) if j in lacking else 0.0
-            own["count"] = _counted(round(sums[j, 0]), of_count, plan)
+            own["count"] = counts_estimate(round(sums[j, 0]), of_count, plan)
             own["missing"] = Estimate(missing, both, plan, (), {}, Around(missing, Law(normal=both), None, 0))
             ends = (numbers.lower[j], ranges.lower[j], ranges.upper[j], numbers.upper[j])
             for key, rule in (("mean", mean[j]), ("std", std[j])):

@@ -15,11 +15,11 @@ from ..accounting import Budget
 from ..checks.params import check_integer
 from ..mechanisms import within_reach
 from ..parts.arrays import rowwise
-from ..release.estimates import Around, Counts, Each, Estimate, Quotient, combination
+from ..release.estimates import Around, Each, Estimate, Quotient, combination
 from ..release.session import Theorem
 from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum, sum_over_rows
-from ._call import COUNTS, Call, Numbers, Sensitivity, numbers_of, statistic, with_and_without_delta
-from ._moments import LABEL, THEOREM, in_units, means, moment_design, variances, warn_of_moments
+from ._call import COUNTS, Call, Numbers, Sensitivity, counts_estimate, numbers_of, statistic, with_and_without_delta
+from ._moments import LABEL, THEOREM, in_units, moment_design, warn_of_moments
 from ._quantiles import counted, released_numbers, single
 
 Array = NDArray[np.float64]
@@ -62,11 +62,8 @@ def count(call: Call) -> Estimate:
     moves = Sensitivity(float(size), math.sqrt(size), size, integers=True)
     mechanism, plan = single(call, "counts", moves, COUNTS)
     session, values = call.open(plan, numbers.values)
-    found = np.rint(session.release("counts", counted(numbers, values)))
-    law = combination(mechanism, 1.0)
-    error = np.full(len(found), math.sqrt(law.variance))
-    value = _shaped(found.astype(np.int64), numbers)
-    return Estimate(value, _shaped(error, numbers), plan, numbers.names, {}, Counts(value, law))
+    counts = np.rint(session.release("counts", counted(numbers, values))).astype(np.int64)
+    return counts_estimate(_shaped(counts, numbers), combination(mechanism, 1.0), plan, numbers.names)
 
 
 def _rows_to_count(call: Call) -> NDArray:
@@ -174,7 +171,7 @@ def mean(call: Call) -> Estimate:
     >>> round(stats.mean([2.0, 3.0, 4.0] * 1000, bounds=(0, 10), epsilon=1.0, random_state=0).value, 1)
     3.0
     """
-    return _moments(call, 2, 0.0)
+    return _moments(call)
 
 
 @statistic()
@@ -198,17 +195,17 @@ def var(call: Call) -> Estimate:
     >>> round(stats.[[name: var]]([2.0, 3.0, 4.0] * 10_000, bounds=(0, 10), random_state=0).value, 1)
     [[value: 0.7]]
     """
-    return _moments(call, 4, 1.0)
+    return _moments(call)
 
 
 @statistic(like=var, what="standard deviations", name="std", value="0.8")
 def std(call: Call) -> Estimate:
-    return _moments(call, 4, 0.5)
+    return _moments(call)
 
 
-def _moments(call: Call, degree: int, power: float) -> Estimate:
-    """Release moments. The power is 0 for means, 1 for variances, and 0.5 for standard deviations."""
-    numbers = numbers_of(call)
+def _moments(call: Call) -> Estimate:
+    """Release moments, and compute the mean, variance or standard deviation, by the name of the call."""
+    numbers, degree = numbers_of(call), 2 if call.name == "mean" else 4
 
     def build(budget: Budget) -> Any:
         return budget, moment_design(budget, 1.0, degree, numbers.width, 1, numbers.may_lack, call.unit.rows)
@@ -218,17 +215,14 @@ def _moments(call: Call, degree: int, power: float) -> Estimate:
     session, values = call.open(plan, numbers.values)
     sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
     warn_of_moments(design, sums, numbers)
-    shape = () if numbers.single else (numbers.width,)
-    found = in_units(means(design, sums), numbers.centre, numbers.half, shape)
-    details: dict[str, Any] = {"count": sums[:, 0].reshape(shape)}
-    if power:
-        details["mean"] = found[0]
-        found = in_units(variances(design, sums, power), np.zeros(1), numbers.half ** (2 * power), shape)
-    value: Any = found[0]
-    error: Any = found[1]
-    if not shape:
-        value, error, details = float(value), float(error), {name: float(one) for name, one in details.items()}
-    return Estimate(value, error, plan, numbers.names, details, found[2])
+    details: dict[str, Any] = {"count": sums[:, 0]}
+    if call.name != "mean":
+        details["mean"] = in_units("mean", design, sums, numbers.centre, numbers.half)[0]
+    value, error, spread = in_units(call.name, design, sums, numbers.centre, numbers.half)
+    if numbers.single:
+        details = {name: float(one[0]) for name, one in details.items()}
+        return Estimate(float(value[0]), float(error[0]), plan, numbers.names, details, replace(spread, shape=()))
+    return Estimate(value, error, plan, numbers.names, details, spread)
 
 
 TREE = Theorem("Statistics", 5)

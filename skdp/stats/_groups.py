@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,8 +14,7 @@ from ..accounting import Budget
 from ..checks.params import check_choice, is_list, shown
 from ..checks.silence import discreet
 from ..parts.arrays import PartedArray, is_collection, rowwise
-from ..release.counts import table_parts, warn_of_mismatch
-from ..release.estimates import Counts, Estimate, combination
+from ..release.estimates import Estimate, combination
 from ..release.session import PrivacyGuarantee, Release, Reserved, Theorem
 from ..schema.declared import Number
 from ..schema.entries import check_index
@@ -28,12 +26,13 @@ from ._call import (
     begin,
     cells_in,
     choosing,
+    counts_estimate,
     label_names,
     numbers_of,
     private_labels,
     with_and_without_delta,
 )
-from ._moments import LABEL, THEOREM, Design, in_units, means, moment_design, variances, warn_of_moments
+from ._moments import LABEL, THEOREM, Design, in_units, moment_design, warn_of_moments
 from ._quantiles import (
     OF_COUNT,
     RECORDS,
@@ -45,7 +44,7 @@ from ._quantiles import (
     rank_counts,
     released_numbers,
 )
-from ._tables import OCCURRING, occurring_mechanism, released_labels
+from ._tables import OCCURRING, occurring_mechanism, released_labels, warn_of_cells
 
 Array = NDArray[np.float64]
 
@@ -197,29 +196,20 @@ class GroupBy:
         numbers = numbers_of(call)
         only_medians = all(set(own) == {"median"} for own in asked.values())
         design, sums, drawn, names, plan = group_releases(call, self.by, degree, medians, only_medians)
-        found, shape = {}, (len(names),)
-        for j, (column, own) in enumerate(asked.items()):
-            shift, half = numbers.centre[j], numbers.half[j]
-            for one in own:
-                details = {"count": sums[:, j, 0]}
-                if one == "median":
-                    value, error, spread = drawn[:, medians.index(j)], np.full(shape, np.nan), None
-                elif one == "count":
-                    value, error, spread = _counts(design, sums[:, j])
-                elif one == "mean":
-                    value, error, spread = in_units(means(design, sums[:, j]), shift, half, shape)
+        found, law = {}, combination(design.mechanism, design.powers[0])
+        for j, (column, wanted) in enumerate(asked.items()):
+            details = {"count": sums[:, j, 0]}
+            for name in wanted:
+                if name == "median":
+                    value = drawn[:, medians.index(j)]
+                    estimate = Estimate(value, np.full(len(value), np.nan), plan, names, details)
+                elif name == "count":
+                    estimate = counts_estimate(sums[:, j, 0], law, plan, names, details)
                 else:
-                    power = 1.0 if one == "var" else 0.5
-                    rules = variances(design, sums[:, j], power)
-                    value, error, spread = in_units(rules, np.zeros(1), half ** (2 * power), shape)
-                found[f"{column}_{one}"] = Estimate(value, error, plan, names, details, spread)
+                    value, error, spread = in_units(name, design, sums[:, j], numbers.centre[j], numbers.half[j])
+                    estimate = Estimate(value, error, plan, names, details, spread)
+                found[f"{column}_{name}"] = estimate
         return found
-
-
-def _counts(design: Design, sums: Array) -> tuple[Array, Array, Any]:
-    law = combination(design.mechanism, design.powers[0])
-    value = sums[:, 0]
-    return value, np.full(len(value), math.sqrt(law.variance)), Counts(value, law)
 
 
 def _check_statistics(statistics: Any) -> dict[str, list[str]]:
@@ -304,10 +294,7 @@ def group_releases(
         values, codes = values[known], np.searchsorted(occurring, labels[known]).astype(np.int64)
     released = design.power_sums(session.release(LABEL, design.sums(values, numbers, codes)))
     if declared:
-        variance = combination(design.mechanism, design.powers[0]).variance
-        n_listed = {j: len(call.schema[name].values) for j, name in enumerate(cells.names)}  # type: ignore[index,union-attr]
-        counts = released[:, 0, 0].reshape(cells.shape)
-        warn_of_mismatch(table_parts(cells.names, counts, n_listed, variance), labels=None)
+        warn_of_cells(cells, released[:, 0, 0], combination(design.mechanism, design.powers[0]))
     if only_medians:
         released_numbers(session, numbers, values)
     else:

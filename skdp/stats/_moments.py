@@ -9,7 +9,7 @@ errors are known.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -512,11 +512,12 @@ def variances(design: Design, sums: Array, power: float = 1.0) -> tuple[Quotient
     return tuple(found)
 
 
-def in_units(rules: Sequence[Any], shift: Array, scale: Array, shape: tuple[int, ...]) -> tuple[Array, Array, Each]:
-    """Return values and standard errors of quotients in units of the columns, with their intervals."""
-    n = len(rules)
-    shifts, scales = (np.resize(each, n).tolist() for each in (shift, scale))
+def in_units(statistic: str, design: Design, sums: Array, centre: Array, half: Array) -> tuple[Array, Array, Each]:
+    """Return "mean", "var" or "std" by group or column in units of the columns, standard errors, and intervals."""
+    power = {"mean": 1.0, "var": 2.0, "std": 1.0}[statistic]
+    rules = means(design, sums) if statistic == "mean" else variances(design, sums, power / 2)
+    shifts = np.resize(centre if statistic == "mean" else 0.0, len(rules)).tolist()
+    scales = np.resize(half**power, len(rules)).tolist()
     own = tuple(replace(rule, shift=one, scale=unit) for rule, one, unit in zip(rules, shifts, scales, strict=True))
-    values = np.array([rule.value for rule in own])
-    errors = np.array([rule.standard_error for rule in own])
-    return values.reshape(shape), errors.reshape(shape), Each(own, shape)
+    values, errors = (np.array([getattr(rule, name) for rule in own]) for name in ("value", "standard_error"))
+    return values, errors, Each(own, values.shape)

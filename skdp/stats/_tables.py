@@ -15,7 +15,7 @@ from ..checks.params import check_integer, increasing_edges, is_list, shown
 from ..mechanisms import Mechanism, NoNoise, StabilityCounts
 from ..parts.arrays import rowwise
 from ..release.counts import table_parts, warn_of_mismatch
-from ..release.estimates import Counts, Estimate, Quotient, combination
+from ..release.estimates import Estimate, Law, Quotient, combination
 from ..release.session import PrivacyGuarantee, Theorem
 from ..schema.declared import Category, missing_cell, read_cells
 from ..schema.entries import read_column
@@ -28,6 +28,7 @@ from ._call import (
     Sensitivity,
     cells_in,
     choosing,
+    counts_estimate,
     label_names,
     numbers_of,
     private_labels,
@@ -80,22 +81,17 @@ def released_table(
     return counts.reshape(shape), mechanism, plan
 
 
+def warn_of_cells(cells: Cells, counts: NDArray, law: Law) -> None:
+    """Warn of columns with many entries in no category, by the released counts of their combinations."""
+    parts = table_parts(cells.names, counts.reshape(cells.shape), dict(enumerate(cells.n_listed)), law.variance)
+    warn_of_mismatch(parts, labels=None)
+
+
 def cells_table(call: Call, cells: Cells) -> tuple[NDArray, Any, PrivacyGuarantee]:
     """Release the number of records in each combination of cells, and warn of categories that do not fit."""
     counts, mechanism, plan = released_table(call, cells.flat, cells.shape)
-    schema: Any = call.schema
-    declared = {j: len(schema[name].values) for j, name in enumerate(cells.names)}
-    parts = table_parts(cells.names, counts, declared, combination(mechanism, 1.0).variance)
-    warn_of_mismatch(parts, labels=None)
+    warn_of_cells(cells, counts, combination(mechanism, 1.0))
     return counts, mechanism, plan
-
-
-def table_estimate(
-    counts: NDArray, mechanism: Any, plan: PrivacyGuarantee, names: tuple[str, ...], details: dict[str, Any]
-) -> Estimate:
-    """Return counts with intervals. Under sampling, each count follows a Poisson law."""
-    law = combination(mechanism, 1.0)
-    return Estimate(counts, np.full(counts.shape, math.sqrt(law.variance)), plan, names, details, Counts(counts, law))
 
 
 def _edges_of(bins: Any, numbers: Numbers) -> list[Array]:
@@ -125,7 +121,9 @@ def _histogram(call: Call, bins: Any, width: int | None = None) -> Estimate:
 
     count = (lambda rows: _few_bins(edges[0], rows[:, 0])) if width == 1 and shape[0] <= _FEW_BINS else None
     counts, mechanism, plan = released_table(call, numbers.values, shape, cells, count, numbers)
-    return table_estimate(counts, mechanism, plan, (), {"bin_edges": edges[0] if width == 1 else edges})
+    return counts_estimate(
+        counts, combination(mechanism, 1.0), plan, details={"bin_edges": edges[0] if width == 1 else edges}
+    )
 
 
 def _few_bins(edges: Array, values: NDArray) -> NDArray:
@@ -244,12 +242,13 @@ def value_counts(call: Call) -> Estimate:
         cells = cells_in(call)
         if len(cells.names) > 1:
             raise ValueError("columns must name one column of categories. Use contingency for several columns")
-        return table_estimate(*cells_table(call, cells), cells.labels[0], {})
+        counts, mechanism, plan = cells_table(call, cells)
+        return counts_estimate(counts, combination(mechanism, 1.0), plan, cells.labels[0])
     mechanism, event = occurring_mechanism(call.budget, call.unit.rows)
     plan = call.plan(call.budget, ("labels and counts", mechanism, 1.0, OCCURRING), events=[event])
     session, labels, known = call.open(plan, *private_labels(call.table))
     names, counts, threshold = released_labels(session, "labels and counts", labels[known], mechanism)
-    return table_estimate(counts, mechanism, plan, label_names(names), {"threshold": threshold})
+    return counts_estimate(counts, combination(mechanism, 1.0), plan, label_names(names), {"threshold": threshold})
 
 
 def occurring_mechanism(budget: Budget, rows: int) -> tuple[Mechanism, PrivacyEvent]:
@@ -388,4 +387,6 @@ def contingency(call: Call) -> Estimate:
     counts, mechanism, plan = cells_table(call, cells)
     axes = range(counts.ndim)
     margins = [counts.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
-    return table_estimate(counts, mechanism, plan, (), {"labels": cells.labels, "margins": margins})
+    return counts_estimate(
+        counts, combination(mechanism, 1.0), plan, details={"labels": cells.labels, "margins": margins}
+    )
