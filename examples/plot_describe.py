@@ -49,9 +49,9 @@ found = describe(table, schema=schema, epsilon=0.5, accountant=accountant)
 print(found)
 
 # %%
-# The display draws quartiles and means of numbers, and the counts of categories with their intervals.
+# The plot has quartiles and means of numbers, and the counts of categories with their intervals.
 
-stats.DescribeDisplay.from_description(found)
+found.plot()
 
 # %%
 # A question of its own

@@ -1,7 +1,7 @@
 """Differentially private statistics with confidence intervals. They use the same privacy budgets as models."""
 
 from ..release.estimates import Estimate
-from ._describe import DescribeDisplay, Description, describe
+from ._describe import Description, describe
 from ._descriptive import count, ecdf, mean, std, sum, var
 from ._groups import GroupBy, group_by
 from ._moments import correlation, covariance, linear_trend
@@ -10,7 +10,6 @@ from ._tables import contingency, histogram, histogram2d, histogramdd, proportio
 from ._tests import TestResult, chi2_contingency, mannwhitneyu, ttest_ind
 
 __all__ = [
-    "DescribeDisplay",
     "Description",
     "Estimate",
     "GroupBy",

@@ -112,6 +112,48 @@ class Description:
 
         return pd.DataFrame({name: {key: one.value for key, one in own.items()} for name, own in self.numbers.items()})
 
+    def plot(self, axes: Any = None, *, level: float = 0.95) -> list[Any]:
+        """Plot the columns side by side: boxes between quartiles for numbers, and bars for categories.
+
+        Parameters
+        ----------
+        axes : list of matplotlib Axes, default=None
+            Axes of each column, numbers first. If None, a figure is created.
+        level : float, default=0.95
+            Level of the intervals of means and counts, which cover noise and sampling.
+
+        Returns
+        -------
+        axes : list of matplotlib Axes
+            The axes.
+        """
+        width = len(self.numbers) + len(self.categories)
+        if axes is None:
+            try:
+                import matplotlib.pyplot as plt
+            except ImportError:
+                raise ImportError("pictures need matplotlib: pip install matplotlib") from None
+            lines = math.ceil(width / 4)
+            size = (3 * min(width, 4), 2.8 * lines)
+            axes = plt.subplots(lines, min(width, 4), figsize=size, layout="constrained", squeeze=False)[1].ravel()
+        axes = list(axes)
+        for ax, (name, estimates) in zip(axes, self.numbers.items(), strict=False):
+            low, middle, high = (estimates[key].value for key in _QUARTILES)
+            ax.bar(0, high - low, bottom=low, width=0.5, alpha=0.3)
+            ax.hlines(middle, -0.25, 0.25)
+            ends = estimates["mean"].confidence_interval(level)
+            ax.errorbar(0, sum(ends) / 2, (ends[1] - ends[0]) / 2, fmt="o", capsize=4)
+            ax.set(title=name, xticks=[], xlim=(-0.6, 0.6))
+        for ax, (name, counts) in zip(axes[len(self.numbers) :], self.categories.items(), strict=False):
+            low, high = counts.confidence_interval(level)
+            errors = np.abs(np.stack([counts.value - low, high - counts.value]))
+            ax.barh(range(len(counts.names)), np.maximum(counts.value, 0), xerr=errors, alpha=0.6)
+            ax.set(title=name, yticks=range(len(counts.names)), yticklabels=counts.names)
+            ax.invert_yaxis()
+        for ax in axes[width:]:
+            ax.set_visible(False)
+        return axes
+
     def _tables(self) -> list[list[tuple[str, ...]]]:
         found = []
         if self.numbers:
@@ -229,7 +271,6 @@ def describe(call: Call, y: Any = None) -> Description:
 
     See Also
     --------
-    DescribeDisplay : Plot of a description.
     mean, quantile, value_counts : Single statistics with the whole budget.
 
     Notes
@@ -468,101 +509,3 @@ class OfClipped:
         more = below * (lower - least) * (2 * upper - lower - least)
         more += above * (most - upper) * (most + upper - 2 * lower)
         return low, min(math.sqrt(high**2 + more), (most - least) / 2)
-
-
-class DescribeDisplay:
-    """Plot of a description: boxes between quartiles for numbers, and bars for categories.
-
-    Use `from_description` to create a display.
-
-    Parameters
-    ----------
-    description : Description
-        Result of :func:`~skdp.stats.describe`.
-
-    Attributes
-    ----------
-    axes_ : list of matplotlib Axes
-        Axes of each column.
-    figure_ : matplotlib Figure
-        Figure.
-
-    Notes
-    -----
-    **Privacy.** The plot shows released numbers only.
-
-    Examples
-    --------
-    >>> from skdp import stats
-    >>> found = stats.describe({"age": [30.0, 40.0] * 500}, schema={"age": (0, 100)}, random_state=0)
-    >>> stats.DescribeDisplay.from_description(found, plot=False).description is found
-    True
-    """
-
-    def __init__(self, description: Description) -> None:
-        self.description = description
-
-    @classmethod
-    def from_description(cls, description: Description, *, plot: bool = True, **kwargs: Any) -> DescribeDisplay:
-        """Create a display, and plot it.
-
-        Parameters
-        ----------
-        description : Description
-            Result of :func:`~skdp.stats.describe`.
-        plot : bool, default=True
-            Whether to plot the display.
-        **kwargs : dict
-            Arguments of `plot`.
-
-        Returns
-        -------
-        display : DescribeDisplay
-            The display, with ``axes_`` and ``figure_`` if `plot` is True.
-        """
-        display = cls(description)
-        return display.plot(**kwargs) if plot else display
-
-    def plot(self, axes: Any = None, *, level: float = 0.95) -> DescribeDisplay:
-        """Plot the columns side by side.
-
-        Parameters
-        ----------
-        axes : list of matplotlib Axes, default=None
-            Axes of each column, numbers first. If None, a figure is created.
-        level : float, default=0.95
-            Level of the intervals of means and counts, which cover noise and sampling.
-
-        Returns
-        -------
-        self : DescribeDisplay
-            The display, with ``axes_`` and ``figure_``.
-        """
-        found = self.description
-        width = len(found.numbers) + len(found.categories)
-        if axes is None:
-            try:
-                import matplotlib.pyplot as plt
-            except ImportError:
-                raise ImportError("pictures need matplotlib: pip install matplotlib") from None
-            lines = math.ceil(width / 4)
-            size = (3 * min(width, 4), 2.8 * lines)
-            axes = plt.subplots(lines, min(width, 4), figsize=size, layout="constrained", squeeze=False)[1].ravel()
-        self.axes_ = list(axes)
-        for ax, (name, own) in zip(self.axes_, found.numbers.items(), strict=False):
-            low, middle, high = (own[key].value for key in _NAMES[-3:])
-            ax.bar(0, high - low, bottom=low, width=0.5, alpha=0.3)
-            ax.hlines(middle, -0.25, 0.25)
-            ends = own["mean"].confidence_interval(level)
-            ax.errorbar(0, sum(ends) / 2, (ends[1] - ends[0]) / 2, fmt="o", capsize=4)
-            ax.set(title=name, xticks=[], xlim=(-0.6, 0.6))
-        for ax, (name, one) in zip(self.axes_[len(found.numbers) :], found.categories.items(), strict=False):
-            low, high = one.confidence_interval(level)
-            errors = np.abs(np.stack([one.value - low, high - one.value]))
-            ax.barh(range(len(one.names)), np.maximum(one.value, 0), xerr=errors, alpha=0.6)
-            ax.set(title=name, yticks=range(len(one.names)), yticklabels=one.names)
-            ax.invert_yaxis()
-        for ax in self.axes_[width:]:
-            ax.set_visible(False)
-        self.figure_ = self.axes_[0].figure
-        return self
