@@ -2,11 +2,10 @@
 
 from ..release.estimates import Estimate
 from ._describe import Description, describe
-from ._descriptive import count, ecdf, mean, std, sum, var
-from ._groups import GroupBy, group_by
+from ._descriptive import GroupBy, count, group_by, mean, std, sum, var
 from ._moments import correlation, covariance, linear_trend
 from ._quantiles import median, min_max, quantile
-from ._tables import contingency, histogram, histogram2d, histogramdd, proportion, value_counts
+from ._tables import contingency, ecdf, histogram, histogram2d, histogramdd, proportion, value_counts
 from ._tests import TestResult, chi2_contingency, mannwhitneyu, ttest_ind
 
 __all__ = [

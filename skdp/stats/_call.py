@@ -159,13 +159,8 @@ _SHARED: dict[str, tuple[Any, str]] = {
 }
 
 
-# Parameters of a function whose docstring has no section of parameters.
-_NUMBERS = """    Parameters
-    ----------
-    X : array-like or table
+_TABLE = """    X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`.
-    %(shared)s
-
 """
 
 
@@ -208,10 +203,13 @@ def statistic(
 
         call.template = doc = function.__doc__ or like.template  # type: ignore[attr-defined,union-attr]
         doc = re.sub(r"\[\[(\w+): (.*?)\]\]", lambda own: words.get(own[1], own[2]), doc, flags=re.DOTALL)
-        if "Parameters\n" not in doc:
-            doc = doc.replace("    Returns\n    ---", f"{_NUMBERS}    Returns\n    ---", 1)
-        lines = [f"{name} : {_SHARED[name][1]}" for name in shared if f"\n    {name} : " not in doc]
-        call.__doc__ = doc.replace("%(shared)s", "\n    ".join(lines))
+        if "    Parameters\n" not in doc:
+            doc = doc.replace("    Returns\n", "    Parameters\n    ----------\n\n    Returns\n", 1)
+        # The parameters that all functions have come first and last.
+        summary, parameters, results = re.split(r"    Parameters\n    -+\n|\n    Returns\n", doc, maxsplit=2)
+        table = "" if parameters.startswith("    X :") else _TABLE
+        others = "".join(f"    {name} : {_SHARED[name][1]}\n" for name in shared if f"    {name} : " not in parameters)
+        call.__doc__ = f"{summary}    Parameters\n    ----------\n{table}{parameters}{others}\n    Returns\n{results}"
         call.__signature__ = public  # type: ignore[attr-defined]
         return discreet(call)
 

@@ -257,7 +257,6 @@ def describe(call: Call, y: Any = None) -> Description:
     columns : list of str, default=None
         Names of the columns to describe, possibly with the name of the target (``"target"`` if it has none). If None,
         all columns of the schema are described. The target is then described if it is in `X`, or if `y` is given.
-    %(shared)s
 
     Returns
     -------

@@ -1,26 +1,60 @@
-"""Counts, sums, means, variances and standard deviations of columns, and histograms and distribution functions."""
+"""Counts, sums, means, variances and standard deviations of columns, and histograms and distribution functions.
+
+Statistics of groups of records.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.isotonic import isotonic_regression
 
 from ..accounting import Budget
-from ..checks.params import check_integer
+from ..checks.params import check_choice, is_list, shown
+from ..checks.silence import discreet
 from ..mechanisms import within_reach
-from ..parts.arrays import rowwise
-from ..release.estimates import Around, Each, Estimate, Quotient, combination
-from ..release.session import Theorem
-from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum, sum_over_rows
-from ._call import COUNTS, Call, Numbers, Sensitivity, counts_estimate, numbers_of, statistic, with_and_without_delta
-from ._moments import LABEL, THEOREM, in_units, moment_design, warn_of_moments
-from ._quantiles import counted, released_numbers, single
+from ..parts.arrays import PartedArray, is_collection, rowwise
+from ..release.estimates import Around, Estimate, combination
+from ..release.session import PrivacyGuarantee, Release, Reserved, Theorem
+from ..schema.declared import Number
+from ..schema.entries import check_index
+from ..schema.schema import as_schema
+from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum
+from ._call import (
+    COUNTS,
+    Call,
+    Numbers,
+    Sensitivity,
+    begin,
+    cells_in,
+    choosing,
+    counts_estimate,
+    label_names,
+    numbers_of,
+    private_labels,
+    statistic,
+    with_and_without_delta,
+)
+from ._moments import LABEL, THEOREM, Design, in_units, moment_design, warn_of_moments
+from ._quantiles import (
+    OF_COUNT,
+    RECORDS,
+    WHOLE,
+    as_values,
+    count_mechanism,
+    counted,
+    edges_of,
+    quantiles_at,
+    rank_counts,
+    released_numbers,
+    single,
+)
+from ._tables import OCCURRING, occurring_mechanism, released_labels, warn_of_cells
 
 Array = NDArray[np.float64]
 
@@ -35,7 +69,6 @@ def count(call: Call) -> Estimate:
         Rows. With `columns`, a table with the columns of `schema`.
     columns : str or list of str, default=None
         Names of columns of numbers whose values that are not missing are counted. If None, rows are counted.
-    %(shared)s
 
     Returns
     -------
@@ -225,110 +258,288 @@ def _moments(call: Call) -> Estimate:
     return Estimate(value, error, plan, numbers.names, details, spread)
 
 
-TREE = Theorem("Statistics", 5)
+STATISTICS = ("count", "mean", "std", "var", "median")
 
-_MOST_DEPTH = 16
+# Number of cells of a column for medians of groups.
+_CELLS = 2**11
+
+_LABELS, _MEDIANS = "labels that occur", "medians"
+
+# Share of moments that only show whether numbers and groups are as declared.
+_OF_CHECK = 0.02
+
+MEDIANS = Theorem("Statistics", 6)
 
 
-@statistic()
-def ecdf(call: Call, *, depth: int = 8) -> Estimate:
-    r"""Estimate the distribution function of a column at the edges of a grid.
+def group_by(X: Any, by: Any, *, schema: Any, rows_per_group: int | None = None, groups: Any = None) -> GroupBy:
+    """Group the records of a table for statistics by group.
 
     Parameters
     ----------
-    X : array-like or table
-        One column of numbers between `bounds`, or a table with the columns of `schema`.
-    depth : int, default=8
-        The grid has ``2**depth`` cells of equal width between the bounds. The error of the function grows as a power of
-        the depth, but not of the number of cells.
-    %(shared)s
+    X : table
+        A table with the columns of `schema`.
+    by : str, list of str, ndarray or Series
+        Name, or list of names, of columns of categories of the schema. Otherwise, an array or a series with a label for
+        each row, where the list of labels is private. In this case, `delta` must be positive, and only groups with
+        enough records are released.
+    schema : Schema
+        Public facts about the columns of the table.
+    rows_per_group : int, default=None
+        Public limit on the number of rows of one unit of privacy, such as a person. Further rows are left out at
+        random. These units are not the groups of `by`. If None, the guarantee is for one row.
+    groups : array-like of shape (n_samples,), default=None
+        Unit of privacy of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
 
     Returns
     -------
-    estimate : Estimate
-        Numbers that increase from 0 to 1, at the points ``details["edges"]``. Each interval holds for one point.
+    grouped : GroupBy
+        Groups with a method ``agg``. Nothing is computed or charged before ``agg`` is called.
 
     Notes
     -----
-    **Privacy.** A record is counted in one node of each level of a binary tree (:ref:`statistics, theorem 5
-    <statistics-theorem-5>`). Counts are then combined, from the leaves up. Each node becomes the average of its own
-    count and the sum of its two parts, weighted by their precision. For 2 % of the budget, the numbers of values within
-    the bounds, beyond them and missing are released, for warnings.
-
-    References
-    ----------
-    .. [1] M. Hay, V. Rastogi, G. Miklau and D. Suciu, "Boosting the Accuracy of Differentially Private Histograms
-       Through Consistency", PVLDB 2010.
-    .. [2] J. Honaker, "Efficient Use of Differentially Private Binary Trees", TPDP 2015.
+    **Privacy.** See :meth:`GroupBy.agg`.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from skdp import stats
-    >>> found = stats.ecdf(np.arange(10_000) / 1e4, bounds=(0, 1), depth=1, random_state=0)
-    >>> found.value.round(1).tolist()
-    [0.0, 0.5, 1.0]
+    >>> from skdp import Number, Schema, stats
+    >>> schema = Schema({"sex": ["f", "m"], "height": Number(100, 220, missing="error")})
+    >>> X = {"sex": ["f", "m"] * 1000, "height": [165.0, 178.0] * 1000}
+    >>> found = stats.group_by(X, "sex", schema=schema).agg({"height": "mean"}, epsilon=1.0, random_state=0)
+    >>> found["height_mean"].names
+    ('f', 'm', 'not in list', 'missing')
+    >>> found["height_mean"].value[:2].round().tolist()
+    [165.0, 178.0]
     """
-    depth = check_integer(depth, "depth", least=1, most=_MOST_DEPTH)
-    numbers = numbers_of(call)
-    if numbers.width != 1:
-        raise ValueError(f"ecdf takes one column, got {numbers.width}")
-    size, levels = 2**depth, depth + 1
-    moves = Sensitivity(float(levels), math.sqrt(levels) * (1 + 2.0**-50), 2 * size - 1, integers=True)
-    mechanism, plan = single(call, "counts of a tree", moves, TREE, numbers)
-    session, values = call.open(plan, numbers.values)
-    released_numbers(session, numbers, values)
-    edges = np.linspace(numbers.lower[0], numbers.upper[0], size + 1)
+    return GroupBy(X, by, schema, rows_per_group, groups)
 
-    def block(rows: NDArray) -> NDArray:
-        present = rows[~np.isnan(rows[:, 0]), 0]
-        return np.bincount(np.searchsorted(edges[1:-1], present, side="right"), minlength=size)
 
-    exact = [sum_over_rows(block, values, block_rows=2**16).astype(np.float64)]
-    while len(exact[0]) > 1:
-        exact.insert(0, exact[0].reshape(-1, 2).sum(axis=1))
-    noisy = session.release("counts of a tree", np.concatenate(exact))
-    from_below, precision = _from_leaves(noisy, depth)
-    below, variance_below = _prefixes(from_below, precision)
-    above, variance_above = _prefixes([level[::-1] for level in from_below], precision)
-    above, variance_above = above[::-1], variance_above[::-1]
-    rules = tuple(
-        Quotient(a, a + b, mechanism, np.array([s, 0.0]), np.array([s, t]), None, 0.0, 1.0, default=0.5)
-        for a, b, s, t in zip(
-            below.tolist(),
-            above.tolist(),
-            np.sqrt(variance_below).tolist(),
-            np.sqrt(variance_above).tolist(),
-            strict=True,
+@dataclass(frozen=True, eq=False)
+class GroupBy:
+    """Groups of the records of a table, as :func:`~skdp.stats.group_by` returns them.
+
+    Parameters
+    ----------
+    X : table
+        The table.
+    by, schema, rows_per_group, groups : object
+        As in :func:`~skdp.stats.group_by`.
+
+    Examples
+    --------
+    >>> from skdp import stats
+    >>> stats.GroupBy({"a": [1.0]}, "a", {"a": (0, 1)}).by
+    'a'
+    """
+
+    X: Any = field(repr=False)
+    by: Any = field(repr=False)
+    schema: Any = field(repr=False)
+    rows_per_group: int | None = None
+    groups: Any = field(default=None, repr=False)
+
+    def __getattr__(self, name: str) -> Any:
+        """Answer the calls of pandas."""
+        if name in STATISTICS:
+            raise AttributeError(f"groups have no method {name}. Write .agg({{'column': {name!r}}}, epsilon=...)")
+        raise AttributeError(f"groups have no attribute {name}")
+
+    def __getitem__(self, column: Any) -> Any:
+        """Answer the calls of pandas."""
+        raise TypeError("groups have no columns to select. Write .agg({'column': 'mean'}, epsilon=...)")
+
+    @discreet
+    def agg(
+        self,
+        statistics: Any,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> dict[str, Estimate]:
+        """Estimate statistics of columns in each group.
+
+        Parameters
+        ----------
+        statistics : dict, str or list of str
+            For each column of numbers by name, ``"count"``, ``"mean"``, ``"var"``, ``"std"`` or ``"median"``, or a list
+            of them. Without names of columns, they are computed for all columns of numbers. Medians use half of the
+            budget if there are also other statistics, and else all but 4 %, which is for warnings about columns and
+            categories that are not as declared. They have no intervals.
+        epsilon, delta : float, default=1.0 and 0.0
+            Privacy budget of this call. `delta` must be positive if the list of groups is private.
+        accountant, random_state : object, default=None
+            As in :func:`~skdp.stats.mean`.
+
+        Returns
+        -------
+        found : dict of str to Estimate
+            Estimates by column and statistic, such as ``"income_mean"``. Each has one entry for each group. ``names``
+            holds the names of the groups.
+
+        Notes
+        -----
+        **Privacy.** Each record is in one group. Therefore it changes only the moments of one group (:ref:`statistics,
+        theorem 1 <statistics-theorem-1>`), and the counts for the medians of one group (:ref:`statistics, theorem 6
+        <statistics-theorem-6>`). The noise does not depend on the number of groups. If the list of groups is private,
+        half of the budget is spent on the groups whose noisy counts exceed a threshold (:ref:`statistics, theorem 3
+        <statistics-theorem-3>`).
+        """
+        if isinstance(statistics, str) or is_list(statistics):
+            schema = as_schema(self.schema)
+            statistics = {name: statistics for name in schema if isinstance(schema[name], Number)}
+        asked = _check_statistics(statistics)
+        call = begin(
+            "group_by",
+            self.X,
+            columns=list(asked),
+            schema=self.schema,
+            epsilon=epsilon,
+            delta=delta,
+            rows_per_group=self.rows_per_group,
+            groups=self.groups,
+            accountant=accountant,
+            random_state=random_state,
         )
-    )
-    shares = np.array([0.0, *(rule.value for rule in rules[1:-1]), 1.0])
-    value = isotonic_regression(shares, y_min=0.0, y_max=1.0)
-    error = np.array([0.0, *(rule.standard_error for rule in rules[1:-1]), 0.0])
-    return Estimate(
-        value, error, plan, (), {"edges": edges, "count": float(from_below[0][0])}, Each(rules, (size + 1,))
-    )
+        degree = 4 if {"var", "std"} & {one for own in asked.values() for one in own} else 2
+        medians = tuple(j for j, own in enumerate(asked.values()) if "median" in own)
+        numbers = numbers_of(call)
+        only_medians = all(set(own) == {"median"} for own in asked.values())
+        design, sums, drawn, names, plan = group_releases(call, self.by, degree, medians, only_medians)
+        found, law = {}, combination(design.mechanism, design.powers[0])
+        for j, (column, wanted) in enumerate(asked.items()):
+            details = {"count": sums[:, j, 0]}
+            for name in wanted:
+                if name == "median":
+                    value = drawn[:, medians.index(j)]
+                    estimate = Estimate(value, np.full(len(value), np.nan), plan, names, details)
+                elif name == "count":
+                    estimate = counts_estimate(sums[:, j, 0], law, plan, names, details)
+                else:
+                    value, error, spread = in_units(name, design, sums[:, j], numbers.centre[j], numbers.half[j])
+                    estimate = Estimate(value, error, plan, names, details, spread)
+                found[f"{column}_{name}"] = estimate
+        return found
 
 
-def _from_leaves(noisy: Array, depth: int) -> tuple[list[Array], Array]:
-    """Return estimates of the nodes of each level from their own and all lower counts, and relative variances."""
-    levels = np.split(noisy, np.cumsum(2 ** np.arange(depth)))
-    variance = np.ones(depth + 1)
-    for level in range(depth - 1, -1, -1):
-        weight = 2 * variance[level + 1] / (1 + 2 * variance[level + 1])
-        levels[level] = weight * levels[level] + (1 - weight) * levels[level + 1].reshape(-1, 2).sum(axis=1)
-        variance[level] = weight
-    return levels, variance
+def _check_statistics(statistics: Any) -> dict[str, list[str]]:
+    if not isinstance(statistics, Mapping) or not statistics:
+        raise TypeError(f"statistics must map names of columns to names of statistics, got {shown(statistics)}")
+    found = {}
+    for column, own in statistics.items():
+        every = list(own) if is_list(own) else [own]
+        if not every:
+            raise ValueError(f"statistics must name at least one statistic of column {column!r}")
+        found[column] = [check_choice(one, f"the statistic of column {column!r}", STATISTICS) for one in every]
+    return found
 
 
-def _prefixes(levels: list[Array], variance: Array) -> tuple[Array, Array]:
-    """Return the number of records below each edge, from as few nodes as possible, and its relative variance."""
-    depth = len(levels) - 1
-    edges = np.arange(2**depth + 1)
-    out, spread = np.zeros(len(edges)), np.zeros(len(edges))
-    for level, own in enumerate(levels):
-        place = edges >> (depth - level)
-        used = place % 2 == 1
-        out[used] += own[place[used] - 1]
-        spread[used] += variance[level]
-    return out, spread
+def group_releases(
+    call: Call, by: Any, degree: int, medians: tuple[int, ...] = (), only_medians: bool = False
+) -> tuple[Design, Array, Any, tuple[str, ...], PrivacyGuarantee]:
+    """Release moments of the columns and medians of some columns by group.
+
+    Return the design of the moments, power sums by group and column, medians by group and column, names of the groups,
+    and the plan.
+    """
+    numbers, rows = numbers_of(call), call.unit.rows
+    # The type of `by` decides whether labels are public.
+    declared = isinstance(by, str | list | tuple)
+    # Without other statistics, the moments only show whether groups are as declared, and counts whether numbers are.
+    of_moments = _OF_CHECK if only_medians else 0.5 if medians else 1.0
+    of_medians = 1 - of_moments - OF_COUNT * only_medians
+    # If the list of groups is private, all shares are of the half of the budget that the list leaves.
+    half = 1.0 if declared else 0.5
+
+    def moments(budget: Budget, n_cells: int) -> Design:
+        return moment_design(budget, of_moments, degree, numbers.width, n_cells, numbers.may_lack, rows)
+
+    def build(budget: Budget, n_cells: int) -> tuple[Budget, Design, Any]:
+        # A record is in one group. Therefore the costs of cuts add up over columns only.
+        quantiles = quantiles_at(budget, of_medians, (WHOLE // 2,), len(medians), rows) if medians else None
+        return budget, moments(budget, n_cells), quantiles
+
+    def cost(found: Any) -> float:
+        return found[2][0].scale if only_medians else found[1].cost
+
+    names: tuple[str, ...] = ()
+    cells: Any = None
+    budget = call.budget
+    if declared:
+        cells = cells_in(choosing(call, [by] if isinstance(by, str) else list(by)))
+        names, label = _product_names(cells.labels), None
+        budget, design, quantiles = with_and_without_delta(call.budget, lambda own: build(own, len(names)), cost)
+        chosen, parts, events = budget, [(LABEL, design.mechanism, of_moments, THEOREM)], [design.event]
+    else:
+        if isinstance(numbers.values, PartedArray) or is_collection(by):
+            raise TypeError(
+                "by must name columns of categories of the schema if X is a Dask collection. Nothing was charged"
+            )
+        check_index(call.table, by, "by")
+        labels, known = private_labels(by)
+        if len(labels) != len(numbers.values):
+            raise ValueError("by must name columns of categories of the schema, or be an array with one label per row")
+        rest = Budget(call.budget.epsilon / 2 * (1 - 2.0**-40), call.budget.delta / 2)
+        label, event = occurring_mechanism(rest, rows)
+        chosen, design, quantiles = with_and_without_delta(rest, lambda own: build(own, 16), cost)
+        parts = [(_LABELS, label, half, OCCURRING), (LABEL, Reserved(design.event), half * of_moments, THEOREM)]
+        events = [event, design.event]
+    if quantiles:
+        parts.append((_MEDIANS, quantiles[0], half * of_medians, MEDIANS))
+        events.append(quantiles[1])
+    if only_medians:
+        of_count, event = count_mechanism(chosen, OF_COUNT, numbers, rows)
+        parts.append((RECORDS, of_count, half * OF_COUNT, COUNTS))
+        events.append(event)
+    plan = call.plan(budget, *parts, events=events)
+    if declared:
+        session, values, codes = call.open(plan, numbers.values, cells.flat)
+    else:
+        session, values, labels, known = call.open(plan, numbers.values, labels, known)
+        occurring = released_labels(session, _LABELS, labels[known], label)[0]
+        names = label_names(occurring)
+        design = moments(chosen, max(len(names), 1))
+        session.refine(LABEL, [Release(LABEL, design.mechanism, half * of_moments, THEOREM)], [design.event])
+        known = known & np.isin(labels, occurring)
+        values, codes = values[known], np.searchsorted(occurring, labels[known]).astype(np.int64)
+    released = design.power_sums(session.release(LABEL, design.sums(values, numbers, codes)))
+    if declared:
+        warn_of_cells(cells, released[:, 0, 0], combination(design.mechanism, design.powers[0]))
+    if only_medians:
+        released_numbers(session, numbers, values)
+    else:
+        warn_of_moments(design, released, numbers)
+    sums, drawn = released[: len(names)], None
+    if quantiles:
+        drawn = _medians(session, numbers, values, codes, len(names), list(medians))
+    return design, sums, drawn, names, plan
+
+
+def _medians(session: Any, numbers: Numbers, values: NDArray, codes: NDArray, n: int, columns: list[int]) -> Array:
+    """Release the medians of columns by group, of shape (n_groups, n_columns)."""
+    own = replace(
+        numbers, lower=numbers.lower[columns], upper=numbers.upper[columns],
+        scales=tuple(numbers.scales[j] for j in columns),
+    )  # fmt: skip
+    edges = edges_of(own, _CELLS)
+    # If there are no groups, one group without records is released, and then left out.
+    if isinstance(values, PartedArray):
+        parts = [rowwise(partial(_of_group, group, columns), values, codes) for group in range(max(n, 1))]
+        counts = [rank_counts(edges, part) for part in parts]
+    else:
+        order = np.argsort(codes, kind="stable")
+        groups = np.split(order, np.searchsorted(codes[order], np.arange(1, max(n, 1))))
+        counts = [rank_counts(edges, values[rows][:, columns]) for rows in groups]
+    released = session.release(_MEDIANS, np.concatenate(counts)).reshape(-1, len(columns), 1)
+    return np.array([as_values(edges, each, own)[:, 0] for each in released])[:n]
+
+
+def _of_group(group: int, columns: list[int], values: NDArray, codes: NDArray) -> NDArray:
+    return values[codes == group][:, columns]
+
+
+def _product_names(labels: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    names = [""]
+    for i, own in enumerate(labels):
+        names = [f"{one}, {label}" if i else label for one in names for label in own]
+    return tuple(names)

@@ -261,7 +261,6 @@ def covariance(call: Call) -> Estimate:
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`. Records with a missing value in any of the
         columns are left out.
-    %(shared)s
 
     Returns
     -------
@@ -328,7 +327,6 @@ def linear_trend(call: Call) -> Estimate:
     X : array-like or table
         Two columns of numbers between `bounds`, or a table with the columns of `schema`. The first column is the
         explanatory variable, and the second column is the response.
-    %(shared)s
 
     Returns
     -------

@@ -270,8 +270,6 @@ def quantile(call: Call, q: Any, *, interval: bool = True, level: float = 0.95) 
 
     Parameters
     ----------
-    X : array-like or table
-        Numbers between `bounds`, or a table with the columns of `schema`.
     q : float or array-like of float
         Levels of the quantiles, between 0 and 1, in increasing order.
     interval : bool, default=True
@@ -279,7 +277,6 @@ def quantile(call: Call, q: Any, *, interval: bool = True, level: float = 0.95) 
         standard error and no interval.
     level : float, default=0.95
         Level of the intervals. At a higher level, an interval may end at a bound.
-    %(shared)s
 
     Returns
     -------
@@ -359,13 +356,10 @@ def median(call: Call, *, interval: bool = True, level: float = 0.95) -> Estimat
 
     Parameters
     ----------
-    X : array-like or table
-        Numbers between `bounds`, or a table with the columns of `schema`.
     interval : bool, default=True
         Whether to spend 17 % of the budget on intervals.
     level : float, default=0.95
         Level of the intervals. At a higher level, an interval may end at a bound.
-    %(shared)s
 
     Returns
     -------
@@ -483,7 +477,6 @@ def min_max(call: Call) -> Estimate:
     ----------
     X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`. Bounds may be much wider than the data.
-    %(shared)s
 
     Returns
     -------

@@ -18,7 +18,7 @@ from ..release.estimates import Law, combination, drawn_noise
 from ..release.session import PrivacyGuarantee
 from ..schema.declared import Category, Number
 from ._call import Call, cells_in, choosing, numbers_of, statistic
-from ._groups import group_releases
+from ._descriptive import group_releases
 from ._moments import means
 from ._quantiles import edges_of
 from ._tables import cells_table, released_table
@@ -81,7 +81,6 @@ def ttest_ind(call: Call, by: str) -> TestResult:
         entries are left out.
     columns : str, default=None
         Name of the column of numbers. It may be None if there is only one such column.
-    %(shared)s
 
     Returns
     -------
@@ -174,7 +173,6 @@ def mannwhitneyu(call: Call, by: str, *, n_cells: int = 32) -> TestResult:
         logarithms. Values in the same cell count as ties. More cells mean fewer ties and more noise.
     columns : str, default=None
         Name of the column of numbers. It may be None if there is only one such column.
-    %(shared)s
 
     Returns
     -------
@@ -269,7 +267,6 @@ def chi2_contingency(call: Call) -> TestResult:
     ----------
     X : table
         A table with the columns of `schema`.
-    %(shared)s
 
     Returns
     -------
