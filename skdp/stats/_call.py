@@ -47,6 +47,11 @@ class Sensitivity:
     size: int
     integers: bool = False
 
+    @classmethod
+    def of_counts(cls, n: int, size: int) -> Sensitivity:
+        """Return the sensitivity of `size` counts, of which a record changes `n` by 1."""
+        return cls(float(n), math.sqrt(n) * (1 + 2.0**-50), size, integers=True)
+
 
 def pure_mechanism(budget: Budget, share: float, moves: Sensitivity, rows: int) -> tuple[Mechanism, PrivacyEvent]:
     """Return Laplace noise for a share of epsilon."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import product
 from typing import Any
 
@@ -14,7 +15,7 @@ from ..accounting import Budget
 from ..parts.arrays import column_of, count_rows
 from ..release.counts import LACKING, column_part, declared_parts, warn_of_mismatch
 from ..release.estimates import Around, Counts, Estimate, Law, combination
-from ..release.session import PrivacyGuarantee, Release, Reserved
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved
 from ..schema.declared import Category, Number
 from ..schema.schema import as_html, as_text
 from ..sensitivity import sum_over_rows
@@ -32,7 +33,7 @@ from ._call import (
     statistic,
     with_and_without_delta,
 )
-from ._moments import LABEL, THEOREM, in_units, moment_design, warn_of_moments
+from ._moments import LABEL, THEOREM, Design, in_units, moment_design, warn_of_moments
 from ._quantiles import WHOLE, counted, counts_between, enclosed_quantiles, quantile_parts, quantiles_at
 
 Array = NDArray[np.float64]
@@ -110,7 +111,8 @@ class Description:
         """
         import pandas as pd
 
-        return pd.DataFrame({name: {key: one.value for key, one in own.items()} for name, own in self.numbers.items()})
+        columns = self.numbers.items()
+        return pd.DataFrame({name: {key: one.value for key, one in estimates.items()} for name, estimates in columns})
 
     def plot(self, axes: Any = None, *, level: float = 0.95) -> list[Any]:
         """Plot the columns side by side: boxes between quartiles for numbers, and bars for categories.
@@ -155,19 +157,19 @@ class Description:
         return axes
 
     def _tables(self) -> list[list[tuple[str, ...]]]:
-        found = []
+        tables: list[list[tuple[str, ...]]] = []
         if self.numbers:
             # One line for each column stays readable for many columns.
-            rows = [(name, *(_with_error(own[key]) for key in _NAMES[1:])) for name, own in self.numbers.items()]
-            found.append([("column", *_NAMES[1:]), *rows])
-        if self.categories:
-            rows = []
-            for name, own in self.categories.items():
-                total = max(float(np.sum(np.maximum(own.value, 0))), 1.0)
-                for label, one, error in zip(own.names, own.value.tolist(), own.standard_error.tolist(), strict=True):
-                    rows.append((name, label, f"{one:d}{_plus_minus(error)}", f"{max(one, 0) / total:.1%}"))
-            found.append([("column", "category", "count", "share"), *rows])
-        return found
+            columns = self.numbers.items()
+            rows = [(name, *(_with_error(estimates[key]) for key in _NAMES[1:])) for name, estimates in columns]
+            tables.append([("column", *_NAMES[1:]), *rows])
+        rows = []
+        for name, counts in self.categories.items():
+            total = max(float(np.sum(np.maximum(counts.value, 0))), 1.0)
+            errors = counts.standard_error.tolist()
+            for label, count, error in zip(counts.names, counts.value.tolist(), errors, strict=True):
+                rows.append((name, label, f"{count:d}{_plus_minus(error)}", f"{max(count, 0) / total:.1%}"))
+        return tables + [[("column", "category", "count", "share"), *rows]] * bool(rows)
 
     def _line(self) -> str:
         return (
@@ -200,39 +202,68 @@ def _with_error(one: Estimate) -> str:
     return f"{value}{_plus_minus(one.standard_error)}"
 
 
-def _division(budget: Budget, numbers: Numbers | None, cells: Cells | None, rows: int) -> tuple[Budget, Any, Any]:
-    """Return the release of counts with its share, and the noise of all statistics in numbers of records."""
-    n_tables = 0 if cells is None else len(cells.names)
-    n_lacking, weight = len(_lacking(numbers)), _weight(numbers)
-    size = 1 + n_lacking + (0 if cells is None else sum(cells.shape))
-    l1, squares = weight * (1 + n_tables) + n_lacking, weight**2 * (1 + n_tables) + n_lacking
-    moves = Sensitivity(float(l1), math.sqrt(squares) * (1 + 2.0**-50), size, integers=True)
-    noises = [math.sqrt(combination(quietest(budget, 1.0, moves, rows)[0], 1 / weight).variance)]
-    if numbers is not None:
-        noises += _noises(budget, numbers, rows, _CHOICES[0])
-    (share, *_), noise = _even(budget, noises)
-    return budget, (*quietest(budget, share, moves, rows), share), noise
+@dataclass(frozen=True, eq=False)
+class _Counts:
+    """The release of the numbers of records, of values in columns that may lack some, and of records in cells."""
 
+    numbers: Numbers | None
+    cells: Cells | None
 
-def _lacking(numbers: Numbers | None) -> list[int]:
-    """Return the positions of columns whose missing values are counted."""
-    return [] if numbers is None else [j for j, own in enumerate(numbers.scales) if own.missing == "cell"]
+    @cached_property
+    def lacking(self) -> list[int]:
+        """Positions of the columns of numbers whose missing values are counted."""
+        scales = () if self.numbers is None else self.numbers.scales
+        return [j for j, column in enumerate(scales) if column.missing == "cell"]
 
+    @property
+    def weight(self) -> int:
+        """Weight of the counts of records. Values of a column that may lack some have weight 1."""
+        return _WEIGHT if self.lacking else 1
 
-def _weight(numbers: Numbers | None) -> int:
-    """Return the weight of counts of records. The values of a column that may lack some have weight 1."""
-    return _WEIGHT if _lacking(numbers) else 1
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return () if self.cells is None else self.cells.shape
+
+    @property
+    def moves(self) -> Sensitivity:
+        n_tables, n_lacking, weight = 1 + len(self.shape), len(self.lacking), self.weight
+        norm = math.sqrt(weight**2 * n_tables + n_lacking) * (1 + 2.0**-50)
+        return Sensitivity(float(weight * n_tables + n_lacking), norm, 1 + n_lacking + sum(self.shape), integers=True)
+
+    def exact(self, values: NDArray, codes: NDArray) -> Array:
+        tables = []
+        for j, size in enumerate(self.shape):
+            count = partial(np.bincount, minlength=size)
+            tables.append(self.weight * sum_over_rows(count, column_of(j, codes), block_rows=2**16).astype(np.float64))
+        present = [] if self.numbers is None or not self.lacking else counted(self.numbers, values)[self.lacking]
+        return np.concatenate([[self.weight * float(count_rows(values))], present, *tables])
+
+    def split(self, released: Array) -> tuple[float, Array, list[Array]]:
+        """Return the number of records, the numbers of values of columns that may lack some, and the counts of cells."""
+        n, present, *tables = np.split(released, np.cumsum([1, len(self.lacking), *self.shape])[:-1])
+        return float(n[0]) / self.weight, present, [table / self.weight for table in tables]
+
+    def warn(self, n: float, present: Array, tables: list[Array], mechanism: Any) -> None:
+        """Warn of columns that are mostly missing or in no category."""
+        single, variance = (combination(mechanism, unit).variance for unit in (1.0, 1 / self.weight))
+        parts = []
+        for j, count in zip(self.lacking, present.tolist(), strict=True):
+            parts.append(column_part(self.numbers.names[j], (count, single), (n, variance), LACKING))  # type: ignore[union-attr]
+        for j, counts in enumerate(tables):
+            name, n_listed = self.cells.names[j], self.cells.n_listed[j]  # type: ignore[union-attr]
+            parts += declared_parts(name, counts, n_listed, (n, variance), variance)
+        warn_of_mismatch(parts, labels=None)
 
 
 def _noises(budget: Budget, numbers: Numbers, rows: int, choice: tuple[tuple[str, ...], bool]) -> list[float]:
     """Return the noise of ranks, and of moments, with the whole budget, in numbers of records."""
     levels = tuple(_QUARTILES[name] for name in choice[0])
     # The law of a rank is approximately a Laplace law with the scale of the mechanism.
-    found = [math.sqrt(2) * quantiles_at(budget, 1.0, levels, numbers.width, rows)[0].scale]
+    noises = [math.sqrt(2) * quantiles_at(budget, 1.0, levels, numbers.width, rows)[0].scale]
     if choice[1]:
         design = moment_design(budget, 1.0, 4, numbers.width, 1, numbers.may_lack, rows)
-        found.append(math.sqrt(combination(design.mechanism, design.powers[1]).variance))
-    return found
+        noises.append(math.sqrt(combination(design.mechanism, design.powers[1]).variance))
+    return noises
 
 
 def _even(budget: Budget, noises: list[float]) -> tuple[list[float], float]:
@@ -307,10 +338,17 @@ def describe(call: Call, y: Any = None) -> Description:
     kinds = {kind: [name for name in chosen if isinstance(chosen[name], kind)] for kind in (Number, Category)}
     numbers = numbers_of(choosing(call, kinds[Number])) if kinds[Number] else None
     cells = cells_in(choosing(call, kinds[Category])) if kinds[Category] else None
-    rows = call.unit.rows
-    budget, (mechanism, event, of_counts), _ = with_and_without_delta(
-        call.budget, lambda own: _division(own, numbers, cells, rows), lambda found: found[2]
-    )
+    first, rows = _Counts(numbers, cells), call.unit.rows
+
+    def build(budget: Budget) -> Any:
+        # The noise of all statistics is in numbers of records.
+        noises = [math.sqrt(combination(quietest(budget, 1.0, first.moves, rows)[0], 1 / first.weight).variance)]
+        if numbers is not None:
+            noises += _noises(budget, numbers, rows, _CHOICES[0])
+        (share, *_), noise = _even(budget, noises)
+        return budget, share, *quietest(budget, share, first.moves, rows), noise
+
+    budget, of_counts, mechanism, event, _ = with_and_without_delta(call.budget, build, lambda design: design[-1])
     parts, events, share = [("counts", mechanism, of_counts, COUNTS)], [event], 1 - of_counts
     if numbers is not None:
         rest = quantiles_at(budget, share, (WHOLE // 2,), 1, rows)[1]
@@ -318,120 +356,107 @@ def describe(call: Call, y: Any = None) -> Description:
         events.append(rest)
     plan = call.plan(budget, *parts, events=events)
     # If all columns are of one type, one array stands for both arrays.
-    arrays: list[Any] = [own for own in (numbers and numbers.values, cells and cells.codes) if own is not None]
+    arrays: list[Any] = [one for one in (numbers and numbers.values, cells and cells.codes) if one is not None]
     session, values, codes = call.open(plan, arrays[0], arrays[-1])
-
-    own_cells = _cell_counts(cells, codes) if cells is not None else []
-    lacking, weight = _lacking(numbers), _weight(numbers)
-    present = counted(numbers, values)[lacking] if numbers is not None and lacking else np.zeros(0)
-    exact = np.concatenate([[weight * float(count_rows(values))], present, *(weight * own for own in own_cells)])
-    counts = session.release("counts", exact)
-    n_present = np.full(0 if numbers is None else numbers.width, counts[0] / weight)
-    # Most columns lack few values, and the number of records has less noise.
-    lack = n_present[lacking] - counts[1 : 1 + len(lacking)]
-    n_present[lacking] -= np.where(lack > _SURE_BY * math.sqrt(combination(mechanism, 1.0).variance), lack, 0.0)
-    law = combination(mechanism, 1 / weight)
-    _warn_of_counts(numbers, cells, chosen, counts, lacking, weight, mechanism)
-    counts = np.rint(np.delete(counts, range(1, 1 + len(lacking))) / weight).astype(np.int64)
-    n = counts_estimate(counts[0], law, plan)
-    categories, start = {}, 1
-    for name, labels in zip(() if cells is None else cells.names, () if cells is None else cells.labels, strict=True):
-        categories[name] = counts_estimate(counts[start : start + len(labels)], law, plan, labels)
-        start += len(labels)
-    described = {}
+    n, present, tables = first.split(session.release("counts", first.exact(values, codes)))
+    first.warn(n, present, tables, mechanism)
+    law = combination(mechanism, 1 / first.weight)
+    count, *counts = (np.rint(one).astype(np.int64) for one in (np.array(n), *tables))
+    described, categories, n_records = {}, {}, counts_estimate(count, law, plan)
+    if cells is not None:
+        for name, labels, of_column in zip(cells.names, cells.labels, counts, strict=True):
+            categories[name] = counts_estimate(of_column, law, plan, labels)
     if numbers is not None:
-        described = _describe_numbers(session, budget, share, rows, numbers, values, n, n_present, plan)
-    return Description(described, categories, n, plan)
+        n_present = np.full(numbers.width, n)
+        # Most columns lack few values, and the number of records has less noise.
+        lack = n - present
+        n_present[first.lacking] -= np.where(
+            lack > _SURE_BY * math.sqrt(combination(mechanism, 1.0).variance), lack, 0.0
+        )
+        columns = _Columns(session, budget, rows, numbers, values, n_records, n_present, first.lacking, plan)
+        described = columns.described(share)
+    return Description(described, categories, n_records, plan)
 
 
-def _warn_of_counts(
-    numbers: Numbers | None,
-    cells: Cells | None,
-    schema: Any,
-    counts: Array,
-    lacking: list[int],
-    weight: int,
-    mechanism: Any,
-) -> None:
-    """Warn of columns that are mostly missing or in no category, by the released counts."""
-    single, variance = combination(mechanism, 1.0).variance, combination(mechanism, 1 / weight).variance
-    n, parts, start = (float(counts[0]) / weight, variance), [], 1 + len(lacking)
-    for j, present in zip(lacking, counts[1:start].tolist(), strict=True):
-        parts.append(column_part(numbers.names[j], (present, single), n, LACKING))  # type: ignore[union-attr]
-    for name, labels in () if cells is None else zip(cells.names, cells.labels, strict=True):
-        own = counts[start : start + len(labels)] / weight
-        parts += declared_parts(name, own, len(schema[name].values), n, variance)
-        start += len(labels)
-    warn_of_mismatch(parts, labels=None)
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """The columns of numbers of a description, with the session of their releases."""
 
+    session: ReleaseSession
+    budget: Budget
+    rows: int
+    numbers: Numbers
+    values: NDArray
+    n: Estimate
+    n_present: Array
+    lacking: list[int]
+    plan: PrivacyGuarantee
 
-def _cell_counts(cells: Cells, codes: NDArray) -> list[Array]:
-    found = []
-    for j, size in enumerate(cells.shape):
+    def design(self, share: float) -> Design:
+        """Return the design of the moments."""
+        return moment_design(self.budget, share, 4, self.numbers.width, 1, self.numbers.may_lack, self.rows)
 
-        def block(some: NDArray, size: int = size) -> NDArray:
-            return np.bincount(some, minlength=size)
+    def estimate(self, value: Any, error: float, spread: Any) -> Estimate:
+        return Estimate(value, error, self.plan, (), {}, spread)
 
-        found.append(sum_over_rows(block, column_of(j, codes), block_rows=2**16).astype(np.float64))
-    return found
+    def unknown(self, least: float, most: float) -> Estimate:
+        return self.estimate(math.nan, math.inf, Around(0.0, Law(normal=math.inf), 0.0, least, most))
 
+    def described(self, share: float) -> dict[str, dict[str, Estimate]]:
+        """Release quartiles or medians, and moments, as far as the share of the budget allows."""
+        numbers, session = self.numbers, self.session
+        # The choice depends on a released number of records.
+        shares: list[float] = []
+        for choice in _CHOICES:
+            shares, noise = _even(self.budget, _noises(self.budget, numbers, self.rows, choice))
+            if noise / share <= _MOST_NOISE * self.n.value:
+                break
+        of_quartiles, of_moments = (*(share * part for part in shares), 0.0)[:2]
+        names = choice[0]
+        levels = tuple(_QUARTILES[name] for name in names)
+        parts, events = quantile_parts(self.budget, of_quartiles, levels, numbers.width, self.rows)
+        if of_moments:
+            event = self.design(of_moments).event
+            parts, events = [*parts, (LABEL, Reserved(event), of_moments, THEOREM)], [*events, event]  # type: ignore[arg-type]
+        session.refine(_NUMBERS, [Release(*part) for part in parts], events)
+        described = []
+        for low, high in zip(numbers.lower.tolist(), numbers.upper.tolist(), strict=True):
+            unknown = {name: self.unknown(low, high) for name in _NAMES}
+            unknown |= dict.fromkeys(("count", "missing"), self.unknown(0.0, math.inf))
+            described.append(unknown | {"std": self.unknown(0.0, (high - low) / 2)})
+        quartiles, spread = enclosed_quantiles(
+            session, self.budget, of_quartiles, self.rows, numbers, 0.95, levels, np.maximum(self.n_present, 1.0), self.values
+        )  # fmt: skip
+        for (i, name), (j, estimates) in product(enumerate(names), enumerate(described)):
+            error = float(spread.standard_error[i, j])
+            estimates[name] = self.estimate(float(quartiles[i, j]), error, spread.of_one(i, j))
+        if of_moments:
+            for estimates, moments in zip(described, self.moments(of_moments, quartiles), strict=True):
+                estimates.update(moments)
+        for half, estimates in zip(numbers.half.tolist(), described, strict=True):
+            limits = dict.fromkeys(("mean", *_QUARTILES), _UNKNOWN * 2 * half) | {"std": estimates["std"].value}
+            # A value that its noise hides is not known.
+            hidden = [key for key, most in limits.items() if estimates[key].standard_error > most]
+            estimates |= {key: replace(estimates[key], value=math.nan) for key in hidden}
+        return dict(zip(numbers.names, described, strict=True))
 
-def _describe_numbers(
-    session: Any,
-    budget: Budget,
-    share: float,
-    rows: int,
-    numbers: Numbers,
-    values: NDArray,
-    n: Estimate,
-    n_present: Array,
-    plan: PrivacyGuarantee,
-) -> dict[str, dict[str, Estimate]]:
-    # The choice depends on a released number of records.
-    shares: list[float] = []
-    for choice in _CHOICES:
-        shares, noise = _even(budget, _noises(budget, numbers, rows, choice))
-        if noise / share <= _MOST_NOISE * n.value:
-            break
-    of_quartiles, of_moments = (*(share * part for part in shares), 0.0)[:2]
-    names, width = choice[0], numbers.width
-    levels = tuple(_QUARTILES[name] for name in names)
-    parts, events = quantile_parts(budget, of_quartiles, levels, width, rows)
-    reserved = moment_design(budget, of_moments, 4, width, 1, numbers.may_lack, rows) if of_moments else None
-    if reserved:
-        parts.append((LABEL, Reserved(reserved.event), of_moments, THEOREM))  # type: ignore[arg-type]
-        events.append(reserved.event)
-    session.refine(_NUMBERS, [Release(*part) for part in parts], events)
-
-    def unknown(least: float, most: float) -> Estimate:
-        return Estimate(math.nan, math.inf, plan, (), {}, Around(0.0, Law(normal=math.inf), 0.0, least, most))
-
-    found = []
-    for low, high in zip(numbers.lower.tolist(), numbers.upper.tolist(), strict=True):
-        own = {name: unknown(low, high) for name in _NAMES}
-        own |= {name: unknown(0.0, math.inf) for name in ("count", "missing")} | {"std": unknown(0.0, (high - low) / 2)}
-        found.append(own)
-    drawn, spread = enclosed_quantiles(
-        session, budget, of_quartiles, rows, numbers, 0.95, levels, np.maximum(n_present, 1.0), values
-    )
-    for (i, name), (j, own) in product(enumerate(names), enumerate(found)):
-        error = float(spread.standard_error[i, j])
-        own[name] = Estimate(float(drawn[i, j]), error, plan, (), {}, spread.of_one(i, j))
-    if reserved:
-        noise = math.sqrt(combination(reserved.mechanism, reserved.powers[1]).variance)
-        ranges = _ranges(numbers, drawn, n_present, noise)
+    def moments(self, share: float, quartiles: Array) -> list[dict[str, Estimate]]:
+        """Release the moments of values within ranges around the quartiles, and the numbers of values beyond."""
+        numbers, session, width = self.numbers, self.session, self.numbers.width
+        design = self.design(share)
+        noise = math.sqrt(combination(design.mechanism, design.powers[1]).variance)
+        ranges = _ranges(numbers, quartiles, self.n_present, noise)
         narrow = np.flatnonzero((ranges.lower > numbers.lower) | (ranges.upper < numbers.upper))
-        of_beyond = _OF_BEYOND * len(narrow) / width * of_moments
+        of_beyond = _OF_BEYOND * len(narrow) / width * share
         # Both parts are rounded down, so that their sum never exceeds the reserved part.
-        of_moments = (of_moments - of_beyond) * (1 - 2.0**-40)
-        design = moment_design(budget, of_moments, 4, width, 1, numbers.may_lack, rows)
-        releases, events = [Release(LABEL, design.mechanism, of_moments, THEOREM)], [design.event]
+        share = (share - of_beyond) * (1 - 2.0**-40)
+        design = self.design(share)
+        releases, events = [Release(LABEL, design.mechanism, share, THEOREM)], [design.event]
         n_beyond, law = np.zeros((width, 2)), Law()
         if len(narrow):
             # A value is beyond one end of the range of its column at most.
-            most = float(len(narrow))
-            moves = Sensitivity(most, math.sqrt(most) * (1 + 2.0**-50), 2 * len(narrow), integers=True)
-            beyond, event = quietest(budget, of_beyond * (1 - 2.0**-40), moves, rows)
+            moves = Sensitivity.of_counts(len(narrow), 2 * len(narrow))
+            beyond, event = quietest(self.budget, of_beyond * (1 - 2.0**-40), moves, self.rows)
             releases.append(Release(_BEYOND, beyond, of_beyond, COUNTS))
             events.append(event)
             law = combination(beyond, 1.0)
@@ -439,32 +464,32 @@ def _describe_numbers(
         if len(narrow):
             # A value that is an end of the range is in the range.
             cuts = np.stack([ranges.lower, np.nextafter(ranges.upper, np.inf)], axis=1)
-            counts = counts_between(cuts, values)[narrow][:, [0, 2]]
+            counts = counts_between(cuts, self.values)[narrow][:, [0, 2]]
             n_beyond[narrow] = session.release(_BEYOND, counts.ravel()).reshape(-1, 2)
             sure = n_beyond.sum(axis=1) - _SURE_BY * math.sqrt(2 * law.variance)
-            ranges = _within(numbers, ranges.lower, ranges.upper, sure <= _MOST_BEYOND * n_present)
-        sums = design.power_sums(session.release(LABEL, design.sums(values, ranges)))[0]
+            ranges = _within(numbers, ranges.lower, ranges.upper, sure <= _MOST_BEYOND * self.n_present)
+        sums = design.power_sums(session.release(LABEL, design.sums(self.values, ranges)))[0]
         # Moments of values within a range do not show whether values are at the bounds.
-        sums_of_all = np.where((ranges.lower == numbers.lower) & (ranges.upper == numbers.upper), sums.T, 0.0).T
-        warn_of_moments(design, sums_of_all, replace(numbers, may_lack=False))
+        is_whole = (ranges.lower == numbers.lower) & (ranges.upper == numbers.upper)
+        warn_of_moments(design, np.where(is_whole, sums.T, 0.0).T, replace(numbers, may_lack=False))
         of_count = combination(design.mechanism, design.powers[0])
         mean, std = (in_units(name, design, sums, ranges.centre, ranges.half)[2].rules for name in ("mean", "std"))
-        lacking = _lacking(numbers)
-        for j, own in enumerate(found):
-            missing = max(n.value - round(sums[j, 0]), 0) if j in lacking else 0
-            both = math.hypot(n.standard_error, math.sqrt(of_count.variance)) if j in lacking else 0.0
-            own["count"] = counts_estimate(round(sums[j, 0]), of_count, plan)
-            own["missing"] = Estimate(missing, both, plan, (), {}, Around(missing, Law(normal=both), None, 0))
+        described = []
+        for j in range(width):
+            missing, error = 0, 0.0
+            if j in self.lacking:
+                missing = max(self.n.value - round(sums[j, 0]), 0)
+                error = math.hypot(self.n.standard_error, math.sqrt(of_count.variance))
+            estimates = {
+                "count": counts_estimate(round(sums[j, 0]), of_count, self.plan),
+                "missing": self.estimate(missing, error, Around(missing, Law(normal=error), None, 0)),
+            }
             ends = (numbers.lower[j], ranges.lower[j], ranges.upper[j], numbers.upper[j])
             for key, rule in (("mean", mean[j]), ("std", std[j])):
-                clipped = OfClipped(rule, ends, Counts(n_beyond[j], law), max(sums[j, 0], 1.0), key == "std")
-                own[key] = Estimate(rule.value, rule.standard_error, plan, (), {}, clipped)
-    for j, own in enumerate(found):
-        limits = dict.fromkeys(("mean", *_QUARTILES), _UNKNOWN * 2 * numbers.half[j]) | {"std": own["std"].value}
-        # A value that its noise hides is not known.
-        hidden = [key for key, most in limits.items() if own[key].standard_error > most]
-        own |= {key: replace(own[key], value=math.nan) for key in hidden}
-    return dict(zip(numbers.names, found, strict=True))
+                spread = OfClipped(rule, ends, Counts(n_beyond[j], law), max(sums[j, 0], 1.0), key == "std")
+                estimates[key] = self.estimate(rule.value, rule.standard_error, spread)
+            described.append(estimates)
+        return described
 
 
 def _ranges(numbers: Numbers, quartiles: Array, n: Array, noise: float) -> Numbers:

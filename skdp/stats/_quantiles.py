@@ -198,9 +198,8 @@ _LEAST_PRESENT = 1 / 9
 
 def count_mechanism(budget: Budget, share: float, numbers: Numbers, rows: int) -> tuple[Mechanism, PrivacyEvent]:
     """Return the mechanism for what `released_numbers` releases, where each record counts once in all columns."""
-    width = numbers.width
-    size = (2 + numbers.may_lack) * width
-    return quietest(budget, share, Sensitivity(width, math.sqrt(width) * (1 + 2.0**-50), size, integers=True), rows)
+    moves = Sensitivity.of_counts(numbers.width, (2 + numbers.may_lack) * numbers.width)
+    return quietest(budget, share, moves, rows)
 
 
 def single(
@@ -396,7 +395,7 @@ def quantile_parts(
     """Return the plan of quantiles, of the ends of their intervals (whose levels are found later), and their ranks."""
     of_ends, of_ranks = share * _OF_ENDS, share * _OF_RANKS
     main = share - of_ends - of_ranks
-    moves = Sensitivity(width, math.sqrt(width) * (1 + 2.0**-50), width * (2 * len(levels) + 1), integers=True)
+    moves = Sensitivity.of_counts(width, width * (2 * len(levels) + 1))
     quantiles, first = quantiles_at(budget, main, levels, width, rows)
     second = quantiles_at(budget, of_ends, levels, width, rows)[1]
     ranks, third = quietest(budget, of_ranks, moves, rows)

@@ -437,7 +437,7 @@ def ecdf(call: Call, *, depth: int = 8) -> Estimate:
     if numbers.width != 1:
         raise ValueError(f"ecdf takes one column, got {numbers.width}")
     size, levels = 2**depth, depth + 1
-    moves = Sensitivity(float(levels), math.sqrt(levels) * (1 + 2.0**-50), 2 * size - 1, integers=True)
+    moves = Sensitivity.of_counts(levels, 2 * size - 1)
     mechanism, plan = single(call, "counts of a tree", moves, TREE, numbers)
     session, values = call.open(plan, numbers.values)
     released_numbers(session, numbers, values)
