@@ -57,11 +57,11 @@ def pure_mechanism(budget: Budget, share: float, moves: Sensitivity, rows: int) 
     """Return Laplace noise for a share of epsilon."""
     if budget.epsilon == math.inf:
         return NoNoise(group_sensitivity(moves.l2, rows)), PureEvent(math.inf)
-    part = pure_share(budget.epsilon, share)
-    most = group_sensitivity(moves.l1, rows)
+    epsilon = pure_share(budget.epsilon, share)
+    sensitivity = group_sensitivity(moves.l1, rows)
     if moves.integers:
-        return DiscreteLaplaceMechanism(part, most, moves.size), PureEvent(part)
-    return l1_mechanism(part, most, moves.size), PureEvent(part)
+        return DiscreteLaplaceMechanism(epsilon, sensitivity, moves.size), PureEvent(epsilon)
+    return l1_mechanism(epsilon, sensitivity, moves.size), PureEvent(epsilon)
 
 
 def norm_mechanism(budget: Budget, share: float, moves: Sensitivity, rows: int) -> tuple[Mechanism, PrivacyEvent]:
@@ -81,7 +81,7 @@ def mechanisms(budget: Budget, share: float, moves: Sensitivity, rows: int) -> l
 
 def quietest(budget: Budget, share: float, moves: Sensitivity, rows: int) -> tuple[Mechanism, PrivacyEvent]:
     """Return the mechanism for a share of the budget with the least noise in a coordinate."""
-    return min(mechanisms(budget, share, moves, rows), key=lambda found: combination(found[0], 1.0).variance)
+    return min(mechanisms(budget, share, moves, rows), key=lambda choice: combination(choice[0], 1.0).variance)
 
 
 def counts_estimate(
@@ -190,9 +190,11 @@ def statistic(
     shared = {name: default for name, (default, _) in _SHARED.items() if bounds or name != "bounds"}
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        own = list(signature(function).parameters.values())[1:]
+        specific = list(signature(function).parameters.values())[1:]
         kinds = [Parameter(name, Parameter.KEYWORD_ONLY, default=default) for name, default in shared.items()]
-        public = signature(function).replace(parameters=[Parameter("X", Parameter.POSITIONAL_OR_KEYWORD), *own, *kinds])
+        public = signature(function).replace(
+            parameters=[Parameter("X", Parameter.POSITIONAL_OR_KEYWORD), *specific, *kinds]
+        )
 
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -207,7 +209,7 @@ def statistic(
             return function(begin(function.__name__, given.pop("X"), **common), **given)
 
         call.template = doc = function.__doc__ or like.template  # type: ignore[attr-defined,union-attr]
-        doc = re.sub(r"\[\[(\w+): (.*?)\]\]", lambda own: words.get(own[1], own[2]), doc, flags=re.DOTALL)
+        doc = re.sub(r"\[\[(\w+): (.*?)\]\]", lambda match: words.get(match[1], match[2]), doc, flags=re.DOTALL)
         if "    Parameters\n" not in doc:
             doc = doc.replace("    Returns\n", "    Parameters\n    ----------\n\n    Returns\n", 1)
         # The parameters that all functions have come first and last.
@@ -285,17 +287,17 @@ class Call:
         """Return the names of the chosen columns of one type, and whether `columns` is a single name."""
         if self.schema is None:
             raise ValueError("schema must be given, because it declares the columns of a table")
-        own = tuple(name for name, column in self.schema.items() if isinstance(column, kind))
+        of_kind = tuple(name for name, column in self.schema.items() if isinstance(column, kind))
         if self.chosen is None:
-            if not own:
+            if not of_kind:
                 raise ValueError(f"the schema declares no column of type {kind.__name__}, which this statistic needs")
-            return own, False
+            return of_kind, False
         single = isinstance(self.chosen, str)
         if not single and not (is_list(self.chosen) and len(self.chosen)):
             raise TypeError(f"columns must be a name or a list of names, got {shown(self.chosen)}")
         names = (self.chosen,) if single else tuple(self.chosen)
         self.schema.select(*names)
-        wrong = [name for name in names if name not in own]
+        wrong = [name for name in names if name not in of_kind]
         if wrong or len(set(names)) < len(names):
             raise ValueError(
                 f"columns must name different columns of type {kind.__name__}"
@@ -306,34 +308,34 @@ class Call:
     def read(self, read: Callable[..., NDArray], names: Sequence[str]) -> Any:
         """Return columns of the table as one array, by a function of the declaration and the entries of a column."""
         assert self.schema is not None
-        some = self.chosen is not None
-        return rowwise(partial(_read_columns, read, self.schema, tuple(names), self.target, some), self.table)
+        is_choice = self.chosen is not None
+        return rowwise(partial(_read_columns, read, self.schema, tuple(names), self.target, is_choice), self.table)
 
 
 def _read_columns(
-    read: Callable[..., NDArray], schema: Schema, names: tuple[str, ...], target: Any, some: bool, table: Any
+    read: Callable[..., NDArray], schema: Schema, names: tuple[str, ...], target: Any, is_choice: bool, table: Any
 ) -> NDArray:
-    own = schema if target is None else schema.drop(list(schema)[-1])
-    wanted = [name for name in names if name in own]
+    declared = schema if target is None else schema.drop(list(schema)[-1])
+    wanted = [name for name in names if name in declared]
     if _is_column(table):
         if len(wanted) != 1:
             raise ValueError(
                 "X is a single column, but the schema declares several columns of this kind. Pass columns= with the "
                 "name of the column that X is. Nothing was charged"
             )
-        own, table = own.select(*wanted), {wanted[0]: table}
-    elif some and wanted:
+        declared, table = declared.select(*wanted), {wanted[0]: table}
+    elif is_choice and wanted:
         # Further columns of the table need no declaration if columns are chosen.
         present, columns = table_columns(table)
         if present is not None and all(present.count(name) == 1 for name in wanted):
-            own, table = own.select(*wanted), {name: columns[present.index(name)] for name in wanted}
-    every = dict(zip(own, columns_in_order(own, table), strict=True))
+            declared, table = declared.select(*wanted), {name: columns[present.index(name)] for name in wanted}
+    by_name = dict(zip(declared, columns_in_order(declared, table), strict=True))
     if target is not None:
-        every[list(schema)[-1]] = target
-    found = [read_column(every[name], name) for name in names]
-    if len({len(entries) for entries in found}) > 1:
+        by_name[list(schema)[-1]] = target
+    entries = {name: read_column(by_name[name], name) for name in names}
+    if len(set(map(len, entries.values()))) > 1:
         raise ValueError("the columns of X must all have the same length")
-    return np.column_stack([read(schema[name], entries) for name, entries in zip(names, found, strict=True)])
+    return np.column_stack([read(schema[name], entries[name]) for name in names])
 
 
 def _is_column(table: Any) -> bool:
@@ -415,11 +417,11 @@ def numbers_of(call: Call) -> Numbers:
         lower, upper = columns_of((lower, upper), "bounds", values.shape[1])
         return Numbers(values, lower, upper, False, tuple(map(str, range(len(lower)))), single)
     names, single = call.names(Number)
-    own: list[Any] = [call.schema[name] for name in names]
+    columns: list[Any] = [call.schema[name] for name in names]
     values = call.read(_numbers_or_nan, names)
-    lower, upper = np.array([(float(column.low), float(column.high)) for column in own]).T
-    lacking = any(column.missing == "cell" for column in own)
-    return Numbers(values, lower, upper, lacking, names, single, tuple(own))
+    lower, upper = np.array([(float(column.low), float(column.high)) for column in columns]).T
+    may_lack = any(column.missing == "cell" for column in columns)
+    return Numbers(values, lower, upper, may_lack, names, single, tuple(columns))
 
 
 def _as_column(values: NDArray) -> NDArray:
@@ -493,4 +495,6 @@ def private_labels(labels: Any) -> tuple[NDArray, NDArray[np.bool_]]:
 
 def label_names(labels: NDArray) -> tuple[str, ...]:
     """Return names of labels. Whole numbers have no decimal point."""
-    return tuple(str(int(own)) if isinstance(own, float) and own.is_integer() else str(own) for own in labels.tolist())
+    return tuple(
+        str(int(label)) if isinstance(label, float) and label.is_integer() else str(label) for label in labels.tolist()
+    )

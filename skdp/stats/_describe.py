@@ -235,11 +235,13 @@ class _Counts:
         for j, size in enumerate(self.shape):
             count = partial(np.bincount, minlength=size)
             tables.append(self.weight * sum_over_rows(count, column_of(j, codes), block_rows=2**16).astype(np.float64))
-        present = [] if self.numbers is None or not self.lacking else counted(self.numbers, values)[self.lacking]
+        present = np.zeros(0)
+        if self.numbers is not None and self.lacking:
+            present = counted(self.numbers, values)[self.lacking]
         return np.concatenate([[self.weight * float(count_rows(values))], present, *tables])
 
     def split(self, released: Array) -> tuple[float, Array, list[Array]]:
-        """Return the number of records, the numbers of values of columns that may lack some, and the counts of cells."""
+        """Return the numbers of records, of values in columns that may lack some, and of records in cells."""
         n, present, *tables = np.split(released, np.cumsum([1, len(self.lacking), *self.shape])[:-1])
         return float(n[0]) / self.weight, present, [table / self.weight for table in tables]
 
@@ -424,9 +426,10 @@ class _Columns:
             unknown = {name: self.unknown(low, high) for name in _NAMES}
             unknown |= dict.fromkeys(("count", "missing"), self.unknown(0.0, math.inf))
             described.append(unknown | {"std": self.unknown(0.0, (high - low) / 2)})
+        n = np.maximum(self.n_present, 1.0)
         quartiles, spread = enclosed_quantiles(
-            session, self.budget, of_quartiles, self.rows, numbers, 0.95, levels, np.maximum(self.n_present, 1.0), self.values
-        )  # fmt: skip
+            session, self.budget, of_quartiles, self.rows, numbers, 0.95, levels, n, self.values
+        )
         for (i, name), (j, estimates) in product(enumerate(names), enumerate(described)):
             error = float(spread.standard_error[i, j])
             estimates[name] = self.estimate(float(quartiles[i, j]), error, spread.of_one(i, j))

@@ -146,7 +146,7 @@ def sum(call: Call) -> Estimate:
     True
     """
     numbers = numbers_of(call)
-    most, d = np.maximum(np.abs(numbers.lower), np.abs(numbers.upper)), numbers.width
+    largest, d = np.maximum(np.abs(numbers.lower), np.abs(numbers.upper)), numbers.width
     moves = Sensitivity(d, math.sqrt(d) * (1 + 2.0**-50), d)
     mechanism, plan = single(call, "sums", moves, COUNTS, numbers)
     session, values = call.open(plan, numbers.values)
@@ -157,19 +157,19 @@ def sum(call: Call) -> Estimate:
     def block(rows: NDArray) -> NDArray:
         inside = np.clip(rows, lower, upper, dtype=np.float64)
         # A bound becomes 2**POLYNOMIAL_BITS with a relative error of at most 2**-51, which rounding removes.
-        inside *= 2.0**POLYNOMIAL_BITS / most
+        inside *= 2.0**POLYNOMIAL_BITS / largest
         if may_lack:
             inside[np.isnan(inside)] = 0.0
         return np.rint(inside, out=inside).sum(axis=0).astype(np.int64)
 
     exact = exact_sum(block, values, block_rows=POLYNOMIAL_ROWS) * 2.0**-POLYNOMIAL_BITS
-    found = most * session.release("sums", within_reach(mechanism, exact))
+    sums = largest * session.release("sums", within_reach(mechanism, exact))
     # Sums of values of one sign have that sign.
-    found = np.clip(found, np.where(numbers.lower >= 0, 0.0, -np.inf), np.where(numbers.upper <= 0, 0.0, np.inf))
+    sums = np.clip(sums, np.where(numbers.lower >= 0, 0.0, -np.inf), np.where(numbers.upper <= 0, 0.0, np.inf))
     law = combination(mechanism, 1.0)
-    spread = Around(_shaped(found, numbers), law, unit=_shaped(most, numbers))
-    error = _shaped(most * math.sqrt(law.variance), numbers)
-    return Estimate(_shaped(found, numbers), error, plan, numbers.names, {}, spread)
+    spread = Around(_shaped(sums, numbers), law, unit=_shaped(largest, numbers))
+    error = _shaped(largest * math.sqrt(law.variance), numbers)
+    return Estimate(_shaped(sums, numbers), error, plan, numbers.names, {}, spread)
 
 
 @statistic()
@@ -243,7 +243,7 @@ def _moments(call: Call) -> Estimate:
     def build(budget: Budget) -> Any:
         return budget, moment_design(budget, 1.0, degree, numbers.width, 1, numbers.may_lack, call.unit.rows)
 
-    budget, design = with_and_without_delta(call.budget, build, lambda found: found[1].cost)
+    budget, design = with_and_without_delta(call.budget, build, lambda choice: choice[1].cost)
     plan = call.plan(budget, (LABEL, design.mechanism, 1.0, THEOREM), events=[design.event])
     session, values = call.open(plan, numbers.values)
     sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
@@ -401,10 +401,10 @@ class GroupBy:
             accountant=accountant,
             random_state=random_state,
         )
-        degree = 4 if {"var", "std"} & {one for own in asked.values() for one in own} else 2
-        medians = tuple(j for j, own in enumerate(asked.values()) if "median" in own)
+        degree = 4 if {"var", "std"} & {name for wanted in asked.values() for name in wanted} else 2
+        medians = tuple(j for j, wanted in enumerate(asked.values()) if "median" in wanted)
         numbers = numbers_of(call)
-        only_medians = all(set(own) == {"median"} for own in asked.values())
+        only_medians = all(set(wanted) == {"median"} for wanted in asked.values())
         design, sums, drawn, names, plan = group_releases(call, self.by, degree, medians, only_medians)
         found, law = {}, combination(design.mechanism, design.powers[0])
         for j, (column, wanted) in enumerate(asked.items()):
@@ -425,13 +425,13 @@ class GroupBy:
 def _check_statistics(statistics: Any) -> dict[str, list[str]]:
     if not isinstance(statistics, Mapping) or not statistics:
         raise TypeError(f"statistics must map names of columns to names of statistics, got {shown(statistics)}")
-    found = {}
-    for column, own in statistics.items():
-        every = list(own) if is_list(own) else [own]
-        if not every:
+    checked = {}
+    for column, wanted in statistics.items():
+        names = list(wanted) if is_list(wanted) else [wanted]
+        if not names:
             raise ValueError(f"statistics must name at least one statistic of column {column!r}")
-        found[column] = [check_choice(one, f"the statistic of column {column!r}", STATISTICS) for one in every]
-    return found
+        checked[column] = [check_choice(name, f"the statistic of column {column!r}", STATISTICS) for name in names]
+    return checked
 
 
 def group_releases(
@@ -459,8 +459,8 @@ def group_releases(
         quantiles = quantiles_at(budget, of_medians, (WHOLE // 2,), len(medians), rows) if medians else None
         return budget, moments(budget, n_cells), quantiles
 
-    def cost(found: Any) -> float:
-        return found[2][0].scale if only_medians else found[1].cost
+    def cost(choice: Any) -> float:
+        return choice[2][0].scale if only_medians else choice[1].cost
 
     names: tuple[str, ...] = ()
     cells: Any = None
@@ -468,7 +468,7 @@ def group_releases(
     if declared:
         cells = cells_in(choosing(call, [by] if isinstance(by, str) else list(by)))
         names, label = _product_names(cells.labels), None
-        budget, design, quantiles = with_and_without_delta(call.budget, lambda own: build(own, len(names)), cost)
+        budget, design, quantiles = with_and_without_delta(call.budget, lambda tried: build(tried, len(names)), cost)
         chosen, parts, events = budget, [(LABEL, design.mechanism, of_moments, THEOREM)], [design.event]
     else:
         if isinstance(numbers.values, PartedArray) or is_collection(by):
@@ -481,7 +481,7 @@ def group_releases(
             raise ValueError("by must name columns of categories of the schema, or be an array with one label per row")
         rest = Budget(call.budget.epsilon / 2 * (1 - 2.0**-40), call.budget.delta / 2)
         label, event = occurring_mechanism(rest, rows)
-        chosen, design, quantiles = with_and_without_delta(rest, lambda own: build(own, 16), cost)
+        chosen, design, quantiles = with_and_without_delta(rest, lambda tried: build(tried, 16), cost)
         parts = [(_LABELS, label, half, OCCURRING), (LABEL, Reserved(design.event), half * of_moments, THEOREM)]
         events = [event, design.event]
     if quantiles:
@@ -517,21 +517,21 @@ def group_releases(
 
 def _medians(session: Any, numbers: Numbers, values: NDArray, codes: NDArray, n: int, columns: list[int]) -> Array:
     """Release the medians of columns by group, of shape (n_groups, n_columns)."""
-    own = replace(
+    of_medians = replace(
         numbers, lower=numbers.lower[columns], upper=numbers.upper[columns],
         scales=tuple(numbers.scales[j] for j in columns),
     )  # fmt: skip
-    edges = edges_of(own, _CELLS)
+    edges = edges_of(of_medians, _CELLS)
     # If there are no groups, one group without records is released, and then left out.
     if isinstance(values, PartedArray):
         parts = [rowwise(partial(_of_group, group, columns), values, codes) for group in range(max(n, 1))]
-        counts = [rank_counts(edges, part) for part in parts]
+        counts = [rank_counts(edges, of_group) for of_group in parts]
     else:
         order = np.argsort(codes, kind="stable")
         groups = np.split(order, np.searchsorted(codes[order], np.arange(1, max(n, 1))))
         counts = [rank_counts(edges, values[rows][:, columns]) for rows in groups]
     released = session.release(_MEDIANS, np.concatenate(counts)).reshape(-1, len(columns), 1)
-    return np.array([as_values(edges, each, own)[:, 0] for each in released])[:n]
+    return np.array([as_values(edges, each, of_medians)[:, 0] for each in released])[:n]
 
 
 def _of_group(group: int, columns: list[int], values: NDArray, codes: NDArray) -> NDArray:
@@ -540,6 +540,6 @@ def _of_group(group: int, columns: list[int], values: NDArray, codes: NDArray) -
 
 def _product_names(labels: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
     names = [""]
-    for i, own in enumerate(labels):
-        names = [f"{one}, {label}" if i else label for one in names for label in own]
+    for i, of_column in enumerate(labels):
+        names = [f"{name}, {label}" if i else label for name in names for label in of_column]
     return tuple(names)

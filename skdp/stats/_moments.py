@@ -97,8 +97,8 @@ class Moments:
         pairs = ((j + 1, k + 1, 1.0), (0, j + 1, -b), (0, k + 1, -a), (0, 0, a * b))
         value, out = 0.0, dict.fromkeys((int(self._places[pair[:2]]) for pair in pairs), 0.0)
         for row, column, factor in pairs:
-            place = int(self._places[row, column])
-            out[place] += factor / float(self._weights[place])
+            position = int(self._places[row, column])
+            out[position] += factor / float(self._weights[position])
             value += factor * float(self.gram[row, column])
         # The bias of the product of noisy means is the covariance of their noise.
         if self.count:
@@ -152,10 +152,12 @@ class _Ratio:
         """Return the quotient with its intervals, by the variance and the reach of a record's contribution."""
         pairs = (self.j, self.k), (self.j, self.j), (self.k, self.k)
         (value, *_), terms = zip(*(moments.terms(*pair) for pair in pairs), strict=True)
-        places = list(dict.fromkeys(place for own in terms for place in own))
-        products, first, second = np.array([[own.get(place, 0.0) for place in places] for own in terms])
+        positions = list(dict.fromkeys(position for of_pair in terms for position in of_pair))
+        products, first, second = np.array(
+            [[of_pair.get(position, 0.0) for position in positions] for of_pair in terms]
+        )
         top = products / self.unit
-        bottom = self.of_n * (np.array(places) == 0) + first / self.of_squares[0] + second / self.of_squares[1]
+        bottom = self.of_n * (np.array(positions) == 0) + first / self.of_squares[0] + second / self.of_squares[1]
         used = (top != 0) | (bottom != 0)
         count = 0.0 if self.hidden else moments.count if self.of_n else moments.n
         return Quotient(
@@ -174,8 +176,8 @@ def _reach(coefficients: Array, j: Any, k: Any, means: Array) -> Array:
     """Return the largest sizes of negative and of positive contributions of values between the bounds, by pair."""
     u, v = (np.linspace(-1 - means[places], 1 - means[places], 9) for places in (j, k))
     # The smallest and the largest are found row by row, because there may be many pairs.
-    found = [_contributions(coefficients, row, v) for row in u]
-    low, high = (limit([limit(own, axis=0) for own in found], axis=0) for limit in (np.min, np.max))
+    contributions = [_contributions(coefficients, row, v) for row in u]
+    low, high = (limit([limit(of_row, axis=0) for of_row in contributions], axis=0) for limit in (np.min, np.max))
     return np.maximum([-low, high], 0.0).T
 
 
@@ -196,11 +198,11 @@ def _released(
 
     def build(budget: Budget) -> Any:
         makers = [norm_mechanism] if budget.delta > 0 else [pure_mechanism, norm_mechanism]
-        found = [make(budget, rest, moves, call.unit.rows) for make in makers]
+        tried = [make(budget, rest, moves, call.unit.rows) for make in makers]
         squares = quietest(budget, _OF_SQUARES, of_squares, call.unit.rows)
-        return (*min(found, key=lambda one: _cost(one[0])), *squares, budget)
+        return (*min(tried, key=lambda pair: _cost(pair[0])), *squares, budget)
 
-    mechanism, event, noise, other, budget = with_and_without_delta(call.budget, build, lambda found: _cost(found[0]))
+    mechanism, event, noise, other, budget = with_and_without_delta(call.budget, build, lambda tried: _cost(tried[0]))
     parts = [(_LABEL, mechanism, rest, _PRODUCTS_THEOREM), (_SQUARES, noise, _OF_SQUARES, COUNTS)]
     plan = call.plan(budget, *parts, events=[event, other])
     session, values = call.open(plan, numbers.values)
@@ -211,19 +213,19 @@ def _released(
 
     def block(rows: NDArray) -> NDArray:
         complete = rows[~np.isnan(rows).any(axis=1)]
-        one = np.full((len(complete), d + 1), 2.0**_BITS)
-        one[:, 1:] = np.rint(scaled(complete.astype(np.float64), centre, half, 2.0**_BITS))
+        pair = np.full((len(complete), d + 1), 2.0**_BITS)
+        pair[:, 1:] = np.rint(scaled(complete.astype(np.float64), centre, half, 2.0**_BITS))
         # Integers of at most 2**36, sums over 2**11 rows, and weights of three bits keep the results below 2**53.
-        return np.asarray((one.T @ one)[upper] * weights).astype(np.int64)
+        return np.asarray((pair.T @ pair)[upper] * weights).astype(np.int64)
 
     exact = exact_sum(block, values) * 2.0 ** -(2 * _BITS + 3)
     moments = Moments(session.release(_LABEL, within_reach(mechanism, exact)), mechanism, d + 1)
     if numbers.may_lack:
         warn_of_incomplete(numbers.names, float(moments.gram[0, 0]), combination(mechanism, 1.0).variance)
     warn_at_bounds(numbers.names, (numbers.lower, numbers.upper), *moments.at_bounds())
-    found = ratios(moments)
-    j, k = (np.array([getattr(ratio, name) for ratio in found]) for name in ("j", "k"))
-    coefficients = np.array([ratio.coefficients(moments) for ratio in found]).T
+    tried = ratios(moments)
+    j, k = (np.array([getattr(ratio, name) for ratio in tried]) for name in ("j", "k"))
+    coefficients = np.array([ratio.coefficients(moments) for ratio in tried]).T
     reaches = _reach(coefficients, j, k, moments.means)
     largest = reaches.max(axis=1)
     largest[largest == 0] = 1.0
@@ -243,7 +245,7 @@ def _released(
     records = np.clip(released / moments.n, 0.0, 1.0) * largest**2
     rules = [
         ratio.quotient(moments, record, (low, high))
-        for ratio, record, (low, high) in zip(found, records.tolist(), reaches.tolist(), strict=True)
+        for ratio, record, (low, high) in zip(tried, records.tolist(), reaches.tolist(), strict=True)
     ]
     return moments, rules, plan
 
@@ -302,7 +304,7 @@ def _matrix(call: Any, correlation: bool) -> Estimate:
         return _Ratio(j, k, -1.0, 1.0, unit, of_squares=squares, hidden=hidden)
 
     moments, rules, plan = _released(
-        call, numbers, max(len(places), 1), lambda found: [ratio(found, *pair) for pair in places or [(0, 0)]]
+        call, numbers, max(len(places), 1), lambda released: [ratio(released, *pair) for pair in places or [(0, 0)]]
     )
     by_pair = dict(zip(places, rules, strict=False))
     if correlation:
@@ -355,7 +357,7 @@ def linear_trend(call: Call) -> Estimate:
         unit = variance or max(moments.terms(0, 0)[0], 1e-9) / moments.n
         return _Ratio(0, 1, -math.inf, math.inf, unit, of_squares=(unit, math.inf), hidden=not variance, scale=scale)
 
-    moments, (rule,), plan = _released(call, numbers, 1, lambda found: [ratio(found)])
+    moments, (rule,), plan = _released(call, numbers, 1, lambda released: [ratio(released)])
     value, variance = rule.value, moments.variance(0)
     if variance:
         most = 2 * math.sqrt(max(moments.terms(1, 1)[0] / moments.n, 1e-3) / variance) * scale
@@ -410,24 +412,24 @@ class Design:
 
     def sums(self, values: NDArray, numbers: Numbers, cells: NDArray | None = None) -> Array:
         """Return the sums to be released, before the noise."""
-        n, own, first = self.n_cells, self.matrix[int(self.shared) :], self.matrix[:1, :1]
+        n, others, first = self.n_cells, self.matrix[int(self.shared) :], self.matrix[:1, :1]
         shared, width, may_lack = self.shared, self.width, numbers.may_lack
         centre, half = numbers.centre.tolist(), numbers.half.tolist()
 
         def block(rows: NDArray, codes: NDArray | None = None) -> NDArray:
-            found = []
+            sums = []
             if shared:
-                found.append(polynomial_sums(first, np.zeros(len(rows)), codes, n))
+                sums.append(polynomial_sums(first, np.zeros(len(rows)), codes, n))
             for j in range(width):
                 # As many columns as numbers are released: the number of records, then those of each column.
                 v = scaled(rows[:, j].astype(np.float64, copy=False), centre[j], half[j], 2.0**POLYNOMIAL_BITS)
                 np.rint(v, out=v)
-                here = codes
+                codes_of_values = codes
                 if may_lack:
-                    there = ~np.isnan(v)
-                    v, here = v[there], None if codes is None else codes[there]
-                found.append(polynomial_sums(own, v, here, n))
-            return np.concatenate(found, axis=1)
+                    is_value = ~np.isnan(v)
+                    v, codes_of_values = v[is_value], None if codes is None else codes[is_value]
+                sums.append(polynomial_sums(others, v, codes_of_values, n))
+            return np.concatenate(sums, axis=1)
 
         arrays = (values,) if cells is None else (values, cells)
         return within_reach(self.mechanism, exact_sum(block, *arrays, block_rows=POLYNOMIAL_ROWS) * POLYNOMIAL_UNIT)
@@ -435,9 +437,9 @@ class Design:
     def power_sums(self, released: Array) -> Array:
         """Return power sums by group, column and power, from 0 on."""
         if self.shared:
-            own = released[:, 1:].reshape(self.n_cells, self.width, self.degree)
+            of_columns = released[:, 1:].reshape(self.n_cells, self.width, self.degree)
             counts = np.broadcast_to(released[:, :1, None], (self.n_cells, self.width, 1))
-            released = np.concatenate([counts, own], axis=2)
+            released = np.concatenate([counts, of_columns], axis=2)
         else:
             released = released.reshape(self.n_cells, self.width, self.degree + 1)
         return np.asarray(released @ self.powers.T)
@@ -447,30 +449,30 @@ def moment_design(
     budget: Budget, share: float, degree: int, width: int, n_cells: int, may_lack: bool, rows: int
 ) -> Design:
     """Return the design of the smallest cost."""
-    found = []
+    designs = []
     if budget.delta == 0:
         moves = Sensitivity(bernstein_l1(degree, width), bernstein_l2(degree, width), n_cells * width * (degree + 1))
         basis = bernstein_matrix(degree)
-        found.append(
+        designs.append(
             Design(degree, width, n_cells, False, basis, *pure_mechanism(budget, share, moves, rows)),
         )
     weights, shared = _WEIGHTS[degree], not may_lack
     size = n_cells * (width * (degree + (not shared)) + shared)
     moves = Sensitivity(np.inf, chebyshev_l2(weights, width, shared), size)
     basis = chebyshev_matrix(weights)
-    found.append(Design(degree, width, n_cells, shared, basis, *norm_mechanism(budget, share, moves, rows)))
-    return min(found, key=lambda design: design.cost)
+    designs.append(Design(degree, width, n_cells, shared, basis, *norm_mechanism(budget, share, moves, rows)))
+    return min(designs, key=lambda design: design.cost)
 
 
 def means(design: Design, sums: Array) -> tuple[Quotient, ...]:
     """Return the means by group and column, relative to the middle of the bounds, in units of half their distance."""
     p = design.powers
-    found = []
+    quotients = []
     for m in sums.reshape(-1, design.degree + 1):
         mean = min(max(m[1] / max(m[0], 1.0), -1.0), 1.0)
         record = min(max(m[2] / max(m[0], 1.0) - mean**2, 0.0), 1 - mean**2)
-        found.append(Quotient(m[1], m[0], design.mechanism, p[1], p[0], record, -1.0, 1.0))
-    return tuple(found)
+        quotients.append(Quotient(m[1], m[0], design.mechanism, p[1], p[0], record, -1.0, 1.0))
+    return tuple(quotients)
 
 
 def warn_of_moments(design: Design, sums: Array, numbers: Numbers) -> None:
@@ -490,7 +492,7 @@ def variances(design: Design, sums: Array, power: float = 1.0) -> tuple[Quotient
     """Return the variances (with ``power=0.5``, standard deviations) by group and column, in the units of `means`."""
     p = design.powers
     noise = math.sqrt(combination(design.mechanism, p[0]).variance)
-    found = []
+    quotients = []
     for m in sums.reshape(-1, design.degree + 1):
         count = max(m[0], 1.0)
         mean = min(max(m[1] / count, -1.0), 1.0)
@@ -504,10 +506,10 @@ def variances(design: Design, sums: Array, power: float = 1.0) -> tuple[Quotient
         record = min(max(fourth - variance**2, 0.0), variance * (largest - variance))
         reach = variance, largest - variance
         b = m[0] if m[0] > _FEWEST * noise else 0.0
-        found.append(
+        quotients.append(
             Quotient(a, b, design.mechanism, top, p[0], record, 0.0, 1.0, default=_EVEN, power=power, reach=reach)
         )
-    return tuple(found)
+    return tuple(quotients)
 
 
 def in_units(statistic: str, design: Design, sums: Array, centre: Array, half: Array) -> tuple[Array, Array, Each]:
@@ -516,6 +518,8 @@ def in_units(statistic: str, design: Design, sums: Array, centre: Array, half: A
     rules = means(design, sums) if statistic == "mean" else variances(design, sums, power / 2)
     shifts = np.resize(centre if statistic == "mean" else 0.0, len(rules)).tolist()
     scales = np.resize(half**power, len(rules)).tolist()
-    own = tuple(replace(rule, shift=one, scale=unit) for rule, one, unit in zip(rules, shifts, scales, strict=True))
-    values, errors = (np.array([getattr(rule, name) for rule in own]) for name in ("value", "standard_error"))
-    return values, errors, Each(own, values.shape)
+    scaled_rules = tuple(
+        replace(rule, shift=shift, scale=scale) for rule, shift, scale in zip(rules, shifts, scales, strict=True)
+    )
+    values, errors = (np.array([getattr(rule, name) for rule in scaled_rules]) for name in ("value", "standard_error"))
+    return values, errors, Each(scaled_rules, values.shape)

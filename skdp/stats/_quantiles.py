@@ -55,13 +55,13 @@ def counts_between(edges: Array, values: NDArray) -> Array:
     """Return counts of values below, between and above increasing edges, of shape (n_columns, n_edges + 1)."""
 
     def block(rows: NDArray) -> NDArray:
-        found = []
-        for own, column in zip(edges, rows.T, strict=True):
+        counts = []
+        for cuts, column in zip(edges, rows.T, strict=True):
             # Missing values are sorted to the end. Values at an edge are above it.
             ordered = np.sort(column)
             present = np.searchsorted(ordered, np.inf, side="right")
-            found.append(np.diff(np.searchsorted(ordered, own), prepend=0, append=present))
-        return np.array(found)
+            counts.append(np.diff(np.searchsorted(ordered, cuts), prepend=0, append=present))
+        return np.array(counts)
 
     return sum_over_rows(block, values, block_rows=2**17).astype(np.float64)
 
@@ -75,24 +75,27 @@ def quantiles_at(
 
 def as_values(edges: Array, parts: NDArray, numbers: Numbers) -> Array:
     """Return released quantiles in units of the columns, at multiples of a declared step."""
-    places = np.arange(edges.shape[1])
-    found = np.array([np.interp(own / PARTS, places, column) for own, column in zip(parts, edges, strict=True)])
-    return at_steps(np.rint, found, numbers)
+    positions = np.arange(edges.shape[1])
+    columns = zip(parts / PARTS, edges, strict=True)
+    return at_steps(
+        np.rint, np.array([np.interp(released, positions, column_edges) for released, column_edges in columns]), numbers
+    )
 
 
 def as_ends(edges: Array, parts: NDArray, numbers: Numbers) -> Array:
     """Return the ends of the cells, and of the steps, of pairs of released quantiles of shape (..., n_columns, 2)."""
     rounded = np.stack([np.floor(parts[..., 0] / PARTS), np.ceil(parts[..., 1] / PARTS)], axis=-1).astype(np.intp)
-    found = edges[np.arange(len(edges))[:, None], rounded]
-    sides = [at_steps(function, found[..., side].T, numbers).T for side, function in enumerate((np.floor, np.ceil))]
+    ends = edges[np.arange(len(edges))[:, None], rounded]
+    sides = [at_steps(function, ends[..., side].T, numbers).T for side, function in enumerate((np.floor, np.ceil))]
     return np.stack(sides, axis=-1)
 
 
 def at_steps(function: Callable[[Array], Array], values: Array, numbers: Numbers) -> Array:
     """Round values of shape (n_columns, ...) to multiples of declared steps."""
-    for column, own in zip(numbers.scales, values, strict=False):
+    for j, column in enumerate(numbers.scales):
         if isinstance(column, Number) and column.step is not None:
-            own[:] = np.clip(column.low + function((own - column.low) / column.step) * column.step, None, column.high)
+            steps = function((values[j] - column.low) / column.step)
+            values[j] = np.clip(column.low + steps * column.step, None, column.high)
     return values
 
 
@@ -101,16 +104,16 @@ def rank_scales(mechanism: Mechanism, levels: tuple[int, ...]) -> Array:
     # The exponent of a cut at level q decreases by epsilon / (2 max(q, 1 - q)) for each record, where q is relative to
     # the part that is cut. The errors of the ends of this part also contribute.
     ends, out = (0, *levels, WHOLE), np.zeros(len(levels))
-    parts = [(0, len(levels), 0.0, 0.0)]
-    while parts:
-        first, last, below, above = parts.pop()
+    pieces = [(0, len(levels), 0.0, 0.0)]
+    while pieces:
+        first, last, below, above = pieces.pop()
         if first < last:
             middle = (first + last) // 2
             low, high = ends[first], ends[last + 1]
             share = (ends[middle + 1] - low) / (high - low)
-            own = 2 * max(share, 1 - share) * mechanism.scale
-            out[middle] = math.hypot(own, (1 - share) * below, share * above)
-            parts += [(first, middle, below, out[middle]), (middle + 1, last, out[middle], above)]
+            noise = 2 * max(share, 1 - share) * mechanism.scale
+            out[middle] = math.hypot(noise, (1 - share) * below, share * above)
+            pieces += [(first, middle, below, out[middle]), (middle + 1, last, out[middle], above)]
     return out
 
 
@@ -215,7 +218,7 @@ def single(
         return budget, *quietest(budget, share, moves, rows)
 
     budget, mechanism, event = with_and_without_delta(
-        call.budget, build, lambda found: combination(found[1], 1.0).variance
+        call.budget, build, lambda design: combination(design[1], 1.0).variance
     )
     parts, events = [(label, mechanism, share, theorem)], [event]
     if numbers is not None:
@@ -330,7 +333,7 @@ def _quantiles(call: Call, q: Any, interval: bool, level: float) -> Estimate:
         mechanism, event = count_mechanism(budget, OF_COUNT, numbers, rows)
         return budget, [*parts, (RECORDS, mechanism, OF_COUNT, COUNTS)], [*events, event]
 
-    budget, parts, events = with_and_without_delta(call.budget, build, lambda found: found[1][0][1].scale)
+    budget, parts, events = with_and_without_delta(call.budget, build, lambda design: design[1][0][1].scale)
     session, values = call.open(plan := call.plan(budget, *parts, events=events), numbers.values)
     shape, spread = np.shape(levels) + (() if numbers.single else (width,)), None
     value: Any
@@ -460,8 +463,8 @@ def enclosed_quantiles(
         of_ranks, n_cells, np.broadcast_to(n, width), numbers.lower, numbers.upper,
     )  # fmt: skip
     edges = refined(edges, ends)
-    found = as_values(edges, session.release(_QUANTILES, rank_counts(edges, values)), numbers).T
-    return found, spread.about(found, scales, steps, level)
+    quantiles = as_values(edges, session.release(_QUANTILES, rank_counts(edges, values)), numbers).T
+    return quantiles, spread.about(quantiles, scales, steps, level)
 
 
 @statistic()
@@ -509,7 +512,7 @@ def min_max(call: Call) -> Estimate:
         of_range = quantiles_at(budget, share, (1, WHOLE - 1), numbers.width, rows)
         return budget, count_mechanism(budget, _OF_RANGE_COUNT, numbers, rows), *of_range
 
-    budget, of_count, mechanism, event = with_and_without_delta(call.budget, build, lambda found: found[2].scale)
+    budget, of_count, mechanism, event = with_and_without_delta(call.budget, build, lambda design: design[2].scale)
     parts = [(RECORDS, of_count[0], _OF_RANGE_COUNT, COUNTS), ("range", Reserved(event), share, THEOREM)]
     plan = call.plan(budget, *parts, events=[of_count[1], event])
     session, values = call.open(plan, numbers.values)

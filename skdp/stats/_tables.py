@@ -97,16 +97,16 @@ def cells_table(call: Call, cells: Cells) -> tuple[NDArray, Any, PrivacyGuarante
 
 def _edges_of(bins: Any, numbers: Numbers) -> list[Array]:
     # As in NumPy, a list with as many entries as columns has one entry for each column.
-    every = list(bins) if is_list(bins) and len(bins) == numbers.width > 1 else [bins] * numbers.width
-    found = []
-    for one, low, high in zip(every, numbers.lower.tolist(), numbers.upper.tolist(), strict=True):
-        edges = increasing_edges(one) if is_list(one) else None
+    bins_of_columns = list(bins) if is_list(bins) and len(bins) == numbers.width > 1 else [bins] * numbers.width
+    edges_of_columns = []
+    for bins_of_column, low, high in zip(bins_of_columns, numbers.lower.tolist(), numbers.upper.tolist(), strict=True):
+        edges = increasing_edges(bins_of_column) if is_list(bins_of_column) else None
         if edges is None:
-            if is_list(one):
+            if is_list(bins_of_column):
                 raise ValueError("bins must be a number of bins, or finite, increasing edges")
-            edges = np.linspace(low, high, check_integer(one, "bins", least=1, most=_MOST_CELLS) + 1)
-        found.append(edges)
-    return found
+            edges = np.linspace(low, high, check_integer(bins_of_column, "bins", least=1, most=_MOST_CELLS) + 1)
+        edges_of_columns.append(edges)
+    return edges_of_columns
 
 
 def _histogram(call: Call, bins: Any, width: int | None = None) -> Estimate:
@@ -114,11 +114,11 @@ def _histogram(call: Call, bins: Any, width: int | None = None) -> Estimate:
     if width is not None and numbers.width != width:
         raise ValueError(f"this histogram takes {width} column{'s' * (width > 1)}, got {numbers.width}")
     edges = _edges_of(bins, numbers)
-    shape = tuple(len(own) - 1 for own in edges)
+    shape = tuple(len(of_column) - 1 for of_column in edges)
 
     def cells(rows: NDArray) -> NDArray:
-        places = tuple(np.searchsorted(own[1:-1], x, side="right") for own, x in zip(edges, rows.T, strict=True))
-        return np.where(np.isnan(rows).any(axis=1), -1, np.ravel_multi_index(places, shape))
+        bins = [np.searchsorted(edges[j][1:-1], values, side="right") for j, values in enumerate(rows.T)]
+        return np.where(np.isnan(rows).any(axis=1), -1, np.ravel_multi_index(tuple(bins), shape))
 
     count = (lambda rows: _few_bins(edges[0], rows[:, 0])) if width == 1 and shape[0] <= _FEW_BINS else None
     counts, mechanism, plan = released_table(call, numbers.values, shape, cells, count, numbers)
@@ -264,14 +264,14 @@ def occurring_mechanism(budget: Budget, rows: int) -> tuple[Mechanism, PrivacyEv
     ratio = (
         1.0 if rows == 1 else math.exp(epsilon / rows - epsilon) * math.expm1(-epsilon / rows) / math.expm1(-epsilon)
     )
-    part = delta * ratio * (1 if rows == 1 else 1 - 2.0**-40)
-    if part < _LEAST_DELTA:
+    delta_of_one = delta * ratio * (1 if rows == 1 else 1 - 2.0**-40)
+    if delta_of_one < _LEAST_DELTA:
         raise ValueError(
             "epsilon is too large for this delta and rows_per_group, because the delta of one record of a group would "
             "be 0. Nothing was charged"
         )
-    of_one = epsilon / rows * (1 if rows == 1 else 1 - 2.0**-40)
-    return StabilityCounts(of_one, part, rows), ApproximateEvent(epsilon, delta)
+    epsilon_of_one = epsilon / rows * (1 if rows == 1 else 1 - 2.0**-40)
+    return StabilityCounts(epsilon_of_one, delta_of_one, rows), ApproximateEvent(epsilon, delta)
 
 
 def released_labels(session: Any, label: str, labels: NDArray, mechanism: Any) -> tuple[NDArray, NDArray, int]:
@@ -489,9 +489,9 @@ def _prefixes(levels: list[Array], variance: Array) -> tuple[Array, Array]:
     depth = len(levels) - 1
     edges = np.arange(2**depth + 1)
     out, spread = np.zeros(len(edges)), np.zeros(len(edges))
-    for level, own in enumerate(levels):
-        place = edges >> (depth - level)
-        used = place % 2 == 1
-        out[used] += own[place[used] - 1]
+    for level, counts in enumerate(levels):
+        position = edges >> (depth - level)
+        used = position % 2 == 1
+        out[used] += counts[position[used] - 1]
         spread[used] += variance[level]
     return out, spread

@@ -115,24 +115,25 @@ def ttest_ind(call: Call, by: str) -> TestResult:
     call = _two_groups(call, by)
     half = float(numbers_of(call).half[0])
     design, sums, _, _, plan = group_releases(call, by, 2)
-    rules = means(design, sums[:2, 0])
-    n = np.array([max(rule.b, 1.0) for rule in rules])
-    at = [min(max(rule.a / count, -1.0), 1.0) for rule, count in zip(rules, n.tolist(), strict=True)]
-    laws = [rule.law(mean) for rule, mean in zip(rules, at, strict=True)]
-    law = Law(
-        normal=half * math.hypot(*(own.normal / count for own, count in zip(laws, n.tolist(), strict=True))),
-        parts=tuple((half * a / count, k) for own, count in zip(laws, n.tolist(), strict=True) for a, k in own.parts),
-    )
-    difference = half * (at[0] - at[1])
-    found = [rule.sampling(mean) for rule, mean in zip(rules, at, strict=True)]
-    sampled = half**2 * sum(record / count for (record, _), count in zip(found, n.tolist(), strict=True))
+    n, averages, laws, records, rates = [], [], [], [], []
+    for rule in means(design, sums[:2, 0]):
+        count = max(rule.b, 1.0)
+        average = min(max(rule.a / count, -1.0), 1.0)
+        noise, (record, growth) = rule.law(average), rule.sampling(average)
+        n.append(count)
+        averages.append(average)
+        laws.append(Law(noise.normal / count, tuple((half * a / count, k) for a, k in noise.parts)))
+        records.append(record / count)
+        rates.append([rate / count for rate in growth])
+    law = Law(half * math.hypot(*(of_mean.normal for of_mean in laws)), laws[0].parts + laws[1].parts)
+    difference, sampled = half * (averages[0] - averages[1]), half**2 * sum(records)
     # If the means are equal, that of one group is higher than its estimate, and that of the other is lower.
-    sides = (0, 1) if difference > 0 else (1, 0)
-    rate = half * max(rates[side] / count for (_, rates), side, count in zip(found, sides, n.tolist(), strict=True))
+    first, second = (0, 1) if difference > 0 else (1, 0)
+    rate = half * max(rates[0][first], rates[1][second])
     spread = math.sqrt(law.variance + sampled + rate * abs(difference))
     value = difference / spread if spread else math.copysign(math.inf, difference) if difference else 0.0
     pvalue = min(1.0, 2 * law.tail(abs(difference), math.sqrt(sampled + rate * abs(difference))))
-    details = {"difference": difference, "standard_error": math.sqrt(law.variance + sampled), "count": n}
+    details = {"difference": difference, "standard_error": math.sqrt(law.variance + sampled), "count": np.array(n)}
     return TestResult(value, pvalue, math.nan, plan, details)
 
 
@@ -214,7 +215,7 @@ def mannwhitneyu(call: Call, by: str, *, n_cells: int = 32) -> TestResult:
     pooled = np.maximum(counts.sum(axis=0) - unit, 0.0)
     pooled = pooled / pooled.sum() if pooled.sum() else np.full(n_cells, 1 / n_cells)
     rng = call.source.simulator("groups with equal laws")
-    drawn = np.stack([rng.multinomial(int(own), pooled, _DRAWS) for own in n], axis=1)
+    drawn = np.stack([rng.multinomial(int(count), pooled, _DRAWS) for count in n], axis=1)
     noise = drawn_noise(mechanism, _DRAWS, 2 * n_cells, rng).reshape(drawn.shape)
     under = np.sort(np.abs(_larger(drawn + noise) - 0.5))
     value = float(_larger(counts[None])[0])
@@ -251,8 +252,8 @@ def _quadratic(residual: Array, n: Any, rows: Array, columns: Array, variance: f
     size = inner.shape[-2] * inner.shape[-1]
 
     def product(first: Array, second: Array) -> Array:
-        found = np.einsum("...ij,...kl->...ikjl", first, second)
-        return found.reshape(*found.shape[:-4], size, size)
+        products = np.einsum("...ij,...kl->...ikjl", first, second)
+        return products.reshape(*products.shape[:-4], size, size)
 
     covariance = np.asarray(n)[..., None, None] * product(a, c) + variance * product(b, d)
     flat = inner.reshape(*inner.shape[:-2], size, 1)
@@ -309,8 +310,8 @@ def chi2_contingency(call: Call) -> TestResult:
     counts, mechanism, plan = cells_table(call, cells)
     table = counts[: sizes[0], : sizes[1]].astype(np.float64)
     variance = combination(mechanism, 1.0).variance
-    found, count, rows, columns = _statistic(table, variance)
-    value, n = float(found), float(count)
+    statistic_of_table, count, rows, columns = _statistic(table, variance)
+    value, n = float(statistic_of_table), float(count)
     df = (sizes[0] - 1) * (sizes[1] - 1)
     # The law under independence is simulated, because noise is not normal and margins are estimated.
     stream = call.source.stream("tables under independence")
@@ -319,7 +320,7 @@ def chi2_contingency(call: Call) -> TestResult:
     drawn = expected + np.sqrt(expected) * normals + mechanism.release(np.zeros(normals.shape), stream)
     # Covariances are computed for a few tables at once, to save memory.
     blocks = np.array_split(drawn, math.ceil(_DRAWS * df**2 / _MOST_ENTRIES))
-    beyond = sum(int(np.sum(_statistic(own, variance)[0] >= value)) for own in blocks)
+    beyond = sum(int(np.sum(_statistic(block, variance)[0] >= value)) for block in blocks)
     details = {"table": counts, "labels": cells.labels, "count": n}
     return TestResult(value, (1 + beyond) / (1 + _DRAWS), df, plan, details)
 
@@ -328,6 +329,6 @@ def _statistic(tables: Array, variance: float) -> tuple[Array, Array, Array, Arr
     """Return the statistics of noisy tables, with estimates of the numbers of records and of both margins."""
     n = np.maximum(tables.sum(axis=(-1, -2)), 1.0)
     shares = [np.maximum(tables.sum(axis=axis), math.sqrt(variance) + 0.5) for axis in (-1, -2)]
-    rows, columns = (own / own.sum(axis=-1, keepdims=True) for own in shares)
+    rows, columns = (share / share.sum(axis=-1, keepdims=True) for share in shares)
     residual = tables - n[..., None, None] * rows[..., :, None] * columns[..., None, :]
     return _quadratic(residual, n, rows, columns, variance), n, rows, columns
