@@ -29,7 +29,7 @@ from skdp.mechanisms import (
 )
 from skdp.mechanisms._base import from_lattice, lattice_step, to_lattice
 from skdp.mechanisms.gaussian import RoundedMechanism
-from skdp.preprocessing import DPStandardScaler, _standard_scaler
+from skdp.preprocessing import DPStandardScaler, _scaling
 from skdp.release.session import ReleaseSession
 from tests.bit_attacks import NumPySampler, attack, most_right, read
 from tests.estimators import ONE_EACH, PERTURBATION, SUPPORT_VECTOR, data_for, declared, name_of, needs_y, released
@@ -343,7 +343,7 @@ def test_the_order_of_rows_does_not_matter_in_any_bit(estimator):
 
 def in_floating_point(monkeypatch):
     """Add up numbers of all their bits, as is common."""
-    monkeypatch.setattr(_standard_scaler, "moment_bits", lambda *_: None)
+    monkeypatch.setattr(_scaling, "moment_bits", lambda *_: None)
 
 
 def test_sums_in_floating_point_depend_on_the_order(monkeypatch):

@@ -1,10 +1,9 @@
 """Preprocessing by public numbers, which uses no budget, and private preprocessing."""
 
 from ._binning import DPQuantileBinner, PublicBinner
-from ._bounds import BoundsScaler, NormClipper
 from ._labels import PrivateLabelSet
 from ._quantiles import private_bounds, private_quantiles
-from ._standard_scaler import DPStandardScaler
+from ._scaling import BoundsScaler, DPStandardScaler, NormClipper
 from ._table_encoder import TableEncoder
 
 __all__ = [

@@ -19,8 +19,8 @@ from ..release.estimator import Records, RowsMixin, Shape
 from ..release.session import PrivacyGuarantee, ReleaseSession
 from ..schema.declared import SCALES, Bins, Grid, check_grid
 from ..schema.encoding import norm_of_entries
-from ._bounds import Array, NumericTransformer, PublicTransformer, by_rows
 from ._quantiles import MOST_CELLS, QUANTILE_SCALES, QUANTILES, quantile_plan, warn_of_cells
+from ._scaling import Array, NumericTransformer, PublicTransformer, by_rows
 
 MOST_BINS = 10**4
 

@@ -391,15 +391,16 @@ def warn_of_incomplete(names: Sequence[str], count: float, variance: float) -> N
 AT_BOUND_SHARE = 1 / 128
 
 
-def warn_at_bounds(names: Sequence[Any], bounds: Any, excess: Any, deviations: Any) -> None:
+def warn_at_bounds(names: Sequence[Any], bounds: Any, n: Any, sums: NDArray, deviations: Sequence[float]) -> None:
     """Warn of columns whose mean is nearer to a bound than a small part of the width, beyond the noise.
 
-    `excess` is the sum over records of this part of the width, less the distance from the bound. All arrays have the
-    lower bounds first.
+    The sums are of values in [-1, 1]. For the lower and the upper bounds, `deviations` are those of the noise of the
+    sums with a minus and a plus, less (1 - 2 * AT_BOUND_SHARE) times the number of records.
     """
+    excess = np.stack([-sums, sums]) - (1 - 2 * AT_BOUND_SHARE) * n
     # Many columns are mostly 0. Therefore a bound of 0 is not named.
     limits = [margin(float(deviation), FALSE_ALARM / (2 * len(names))) for deviation in deviations]
-    off = np.any((np.array(excess) > np.array(limits)[:, None]) & (np.array(bounds) != 0), axis=0)
+    off = np.any((excess > np.array(limits)[:, None]) & (np.array(bounds) != 0), axis=0)
     warn_of_parts([(AT_BOUND, repr(name)) for name, is_off in zip(names, off.tolist(), strict=True) if is_off])
 
 

@@ -88,7 +88,7 @@ class Moments:
         self.n = max(float(gram[0, 0]), 1.0)
         self.means = np.clip(gram[0, 1:] / self.n, -1.0, 1.0)
         self.gram = gram
-        self._noise = noise
+        self.noise = noise
         self._variances: dict[int, float] = {}
 
     def terms(self, j: int, k: int) -> tuple[float, Terms]:
@@ -103,14 +103,8 @@ class Moments:
         # The bias of the product of noisy means is the covariance of their noise.
         if self.count:
             of_both = a * b + (j == k) / float(self._weights[self._places[0, j + 1]]) ** 2
-            value += of_both * self._noise**2 / self.n
+            value += of_both * self.noise**2 / self.n
         return value, out
-
-    def at_bounds(self) -> tuple[Array, list[float]]:
-        """Return the excess of means near the bounds, as `warn_at_bounds` takes it, and its standard deviations."""
-        share = 1 - 2 * AT_BOUND_SHARE
-        excess = np.array([[-1.0], [1.0]]) * self.gram[0, 1:] - share * self.gram[0, 0]
-        return excess, [self._noise * math.hypot(share, 1 / _weight(self.mechanism))] * 2
 
     def variance(self, j: int) -> float:
         """Return the variance of a column, or 0 if it does not exceed its noise."""
@@ -220,12 +214,14 @@ def _released(
 
     exact = exact_sum(block, values) * 2.0 ** -(2 * _BITS + 3)
     moments = Moments(session.release(_LABEL, within_reach(mechanism, exact)), mechanism, d + 1)
+    records, sums = float(moments.gram[0, 0]), moments.gram[0, 1:]
     if numbers.may_lack:
-        warn_of_incomplete(numbers.names, float(moments.gram[0, 0]), combination(mechanism, 1.0).variance)
-    warn_at_bounds(numbers.names, (numbers.lower, numbers.upper), *moments.at_bounds())
-    tried = ratios(moments)
-    j, k = (np.array([getattr(ratio, name) for ratio in tried]) for name in ("j", "k"))
-    coefficients = np.array([ratio.coefficients(moments) for ratio in tried]).T
+        warn_of_incomplete(numbers.names, records, moments.noise**2)
+    deviation = moments.noise * math.hypot(1 - 2 * AT_BOUND_SHARE, 1 / _weight(mechanism))
+    warn_at_bounds(numbers.names, (numbers.lower, numbers.upper), records, sums, [deviation] * 2)
+    compared = ratios(moments)
+    j, k = (np.array([getattr(ratio, name) for ratio in compared]) for name in ("j", "k"))
+    coefficients = np.array([ratio.coefficients(moments) for ratio in compared]).T
     reaches = _reach(coefficients, j, k, moments.means)
     largest = reaches.max(axis=1)
     largest[largest == 0] = 1.0
@@ -242,10 +238,10 @@ def _released(
     # Squares that their noise hides are not taken for 0, because an interval would then forget the sampling error.
     least = _LEAST_SQUARES * math.sqrt(combination(noise, 1.0).variance)
     released = np.maximum(session.release(_SQUARES, within_reach(noise, exact)), least)
-    records = np.clip(released / moments.n, 0.0, 1.0) * largest**2
+    mean_squares = np.clip(released / moments.n, 0.0, 1.0) * largest**2
     rules = [
         ratio.quotient(moments, record, (low, high))
-        for ratio, record, (low, high) in zip(tried, records.tolist(), reaches.tolist(), strict=True)
+        for ratio, record, (low, high) in zip(compared, mean_squares.tolist(), reaches.tolist(), strict=True)
     ]
     return moments, rules, plan
 
@@ -485,7 +481,7 @@ def warn_of_moments(design: Design, sums: Array, numbers: Numbers) -> None:
         variance = combination(design.mechanism, design.powers[0]).variance
         warn_of_few(numbers.names, totals[:, 0], root**2 * variance)
     deviations = [root * math.sqrt(combination(design.mechanism, form @ design.powers).variance) for form in forms]
-    warn_at_bounds(numbers.names, (numbers.lower, numbers.upper), forms @ totals.T, deviations)
+    warn_at_bounds(numbers.names, (numbers.lower, numbers.upper), totals[:, 0], totals[:, 1], deviations)
 
 
 def variances(design: Design, sums: Array, power: float = 1.0) -> tuple[Quotient, ...]:

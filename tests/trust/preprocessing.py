@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from skdp import DPQuantileBinner, DPStandardScaler, PrivateLabelSet
 from skdp.mechanisms import StabilityThreshold, discrete
-from skdp.preprocessing import _quantiles, _standard_scaler, private_bounds, private_quantiles
+from skdp.preprocessing import _quantiles, _scaling, private_bounds, private_quantiles
 from skdp.release import counts as _counts
 from tests.trust.choices import choices, half_noise, less_noise
 from tests.trust.groups import MOST, all_rows_count, one_row_more
@@ -64,7 +64,7 @@ SCALER = Subject(
     fits=300,
     runs={},
     mutants={
-        "no clip": (lambda: replaced(_standard_scaler, "scaled", unclipped), {"pair": partial(corner, size=3.0)}),
+        "no clip": (lambda: replaced(_scaling, "scaled", unclipped), {"pair": partial(corner, size=3.0)}),
         "noise for one column": one_column,
         "number of records is public": number_is_public,
         "no noise for squares": first_moments_only,
