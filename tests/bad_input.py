@@ -217,7 +217,6 @@ PARAMETERS = {
     "centered_norm": real(0, INF, 5e-324, 1e200, optional=True),
     "classes": CLASSES,
     "clip": real(0, INF, 5e-324, 1e200),
-    "clipping": choice("per-layer"),
     "criterion": choice("entropy"),
     "data_norm": real(0, INF, 5e-324, 1e-200, 1e200, 1e308),
     "FunctionalMechLinReg.data_norm": real(0, INF, 1e-200, 1e200, optional=True),

@@ -271,8 +271,7 @@ NETWORKS = [
     DPMLPClassifier(**_NETWORK, **variant)
     for variant in (
         {"batch_size": 1.0},
-        {"activation": "relu", "clipping": "automatic", "batch_size": 0.5},
-        {"solver": "sgd", "batch_size": 1.0, "expected_n": 300},
+        {"activation": "relu", "batch_size": 0.5, "expected_n": 300},
     )
 ] + [
     DPMLPRegressor(**{**_NETWORK, "n_steps": 100}, batch_size=1.0, bounds_y=(-8.0, 8.0), **variant)

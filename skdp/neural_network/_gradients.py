@@ -7,8 +7,7 @@ Therefore the norm over all layers needs two sums of squares for each layer, and
 :math:`c_i` is the product of two matrices, :math:`A^\top\mathrm{diag}(c)\,\Delta` (Goodfellow 2015).
 
 **Sensitivity.** A record adds :math:`c\,a\delta^\top` in each layer, with the same number c for all layers. The norm of
-its contribution is :math:`c\lVert g\rVert\le C`. Flat clipping has :math:`c=\min(1, C/\lVert g\rVert)`, and automatic
-clipping has :math:`c = C/(\lVert g\rVert + \gamma)`.
+its contribution is :math:`c\lVert g\rVert\le C` for :math:`c=\min(1, C/\lVert g\rVert)`.
 
 **Exact sums.** The bound holds for the computed sums only if the contribution of a record is the same, bit for bit, for
 all sets of other records. Therefore every factor of a matrix product is a multiple of a power of two, of so few bits
@@ -78,9 +77,6 @@ _LEAST = 2.0**-_MOST_EXPONENT
 # blocks have a place in integers.
 _FINER = 2.0**-40
 
-# By automatic clipping, gradients much shorter than this part of the bound remain so.
-_SMALL = 0.01
-
 
 def square_bits(n_terms: int) -> int:
     """Return how many bits numbers may have, at most 20, so that `n_terms` squares add up exactly."""
@@ -103,25 +99,15 @@ def project(weights: Array) -> Array:
     return weights
 
 
-@dataclass(frozen=True)
-class Clipping:
-    """Bound the L2 norm of the gradient of a record."""
+def clipping_factors(squares: Array, max_norm: float) -> Array:
+    """Overwrite squared norms of gradients by factors that scale longer ones down to at most `max_norm`.
 
-    norm: float  # Largest L2 norm a record adds, which is the sensitivity of a sum.
-    automatic: bool  # If True, all gradients are scaled to about `norm`, not only longer ones.
-
-    def factors(self, squares: Array) -> Array:
-        """Overwrite squared norms by factors that scale all gradients to at most `norm`.
-
-        The margin of :math:`2^{-40}` exceeds all rounding, that of the product included.
-        """
-        np.sqrt(squares, out=squares)
-        target = self.norm * (1 - 2.0**-40)
-        if self.automatic:
-            squares += _SMALL * self.norm
-        else:
-            np.maximum(squares, target, out=squares)
-        return np.divide(target, squares, out=squares)
+    The margin of :math:`2^{-40}` exceeds all rounding, that of the product included.
+    """
+    np.sqrt(squares, out=squares)
+    target = max_norm * (1 - 2.0**-40)
+    np.maximum(squares, target, out=squares)
+    return np.divide(target, squares, out=squares)
 
 
 @dataclass(frozen=True)
@@ -165,12 +151,12 @@ class GradientSums:
         layout: Layout,
         activation: str,
         loss: NetworkLoss,
-        clipping: Clipping,
+        max_norm: float,
         lattice: float,
         block_rows: int = BLOCK_ROWS,
     ) -> None:
         self._rows, self._targets = rows, targets
-        self._layout, self._loss, self._clipping = layout, loss, clipping
+        self._layout, self._loss, self._max_norm = layout, loss, max_norm
         self._tanh, self._largest = activation == "tanh", LARGEST[activation]
         self._lattice, self._block = lattice, block_rows
         shapes = layout.shapes
@@ -218,7 +204,6 @@ class GradientSums:
         # No entry of a layer's derivatives exceeds `bound`, and their norm does not exceed `norm`. Both are limited to
         # the bound of the clipping.
         bound, norm = self._loss.largest, self._loss.norm
-        most = 1 / _SMALL if self._clipping.automatic else 1.0
         for i in range(self._last, -1, -1):
             layer = layers[i]
             rounded = self._weights[i][:, : layer.shape[1]]
@@ -227,7 +212,7 @@ class GradientSums:
             np.add(layer, number, out=rounded)
             rounded -= number
             # Activations include the constant 1, so that no entry of a clipped derivative exceeds the norm.
-            step = step_of(min(self._clipping.norm, max(bound, _LEAST) * _ROUNDING * most), self._sum_bits[i])
+            step = step_of(min(self._max_norm, max(bound, _LEAST) * _ROUNDING), self._sum_bits[i])
             self._delta_steps[i] = max(step, self._lattice * _FINER)
             # By the Cauchy-Schwarz inequality, for one entry of the next derivative and for all entries.
             squares = np.einsum("ij,ij->i", rounded, rounded)
@@ -306,7 +291,7 @@ class GradientSums:
         if broken.any():
             for values in (squares, *activations[1:], *deltas):
                 values[broken] = 0.0
-        factors = self._clipping.factors(squares)
+        factors = clipping_factors(squares, self._max_norm)
         sums = []
         for i, (_, n_out) in enumerate(self._layout.shapes):
             delta = deltas[i]

@@ -51,18 +51,13 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         warning. A smaller norm means less noise and more clipping.
     activation : {"tanh", "relu"}, default="tanh"
         Activation of the hidden units. ``"relu"`` is clipped at 4.
-    solver : {"adam", "sgd"}, default="adam"
-        Optimizer: Adam, or gradient descent with momentum.
     alpha : float, default=0.0
         L2 penalty on weights, relative to the average loss of a record. Its gradient is `alpha` times the weights, and
-        needs no clipping. Intercepts are not penalised. SGD takes proximal steps, which converge for every `alpha`.
+        needs no clipping. Intercepts are not penalised.
     max_grad_norm : float or "auto", default="auto"
         Clipping bound: the largest L2 norm of the contribution of a record to a gradient. A larger norm means more
         noise. ``"auto"`` is 2, for inputs that are scaled so that `data_norm` becomes
         the square root of the number of features.
-    clipping : {"flat", "automatic"}, default="flat"
-        If ``"flat"``, gradients that are longer than `max_grad_norm` are scaled down to this norm. If ``"automatic"``,
-        all gradients are scaled to about this norm.
     batch_size : int or float, default=None
         Size of the samples. A float is the probability that a record is in a sample. An int is the expected number of
         records in a sample, and needs `expected_n`. If None, the probability is 0.1, or 16,384 of `expected_n` records
@@ -75,10 +70,8 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         Publicly known, approximate number of records, by which gradients are divided. If None, a fiftieth of the budget
         is spent on a private count.
     learning_rate_init : float or "auto", default="auto"
-        Learning rate. For Adam, it is a multiple, in each layer, of the standard deviation of the initial weights,
+        Learning rate of Adam, a multiple, in each layer, of the standard deviation of the initial weights,
         which is one over the root of the number of inputs. ``"auto"`` takes formulas of public numbers.
-    momentum : float, default=0.9
-        Momentum of SGD.
     average : float, default=0.5
         Fraction of the last iterates whose average is the result. If 0, the result is the last iterate.
     classes : array-like, default=None
@@ -148,9 +141,7 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
        Differential Privacy", CCS 2016.
     .. [2] A. Koskela, J. Jälkö and A. Honkela, "Computing Tight Differential Privacy Guarantees Using FFT", AISTATS
        2020.
-    .. [3] Z. Bu, Y.-X. Wang, S. Zha and G. Karypis, "Automatic Clipping: Differentially Private Deep Learning Made
-       Easier and Stronger", NeurIPS 2023.
-    .. [4] I. Goodfellow, "Efficient Per-Example Gradient Computations", 2015.
+    .. [3] I. Goodfellow, "Efficient Per-Example Gradient Computations", 2015.
 
     Examples
     --------
@@ -173,16 +164,13 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         delta: float = 1e-5,
         data_norm: float | None = None,
         activation: str = "tanh",
-        solver: str = "adam",
         alpha: float = 0.0,
         max_grad_norm: float | str = "auto",
-        clipping: str = "flat",
         batch_size: float | None = None,
         n_steps: int | None = None,
         epochs: float | None = None,
         expected_n: float | None = None,
         learning_rate_init: float | str = "auto",
-        momentum: float = 0.9,
         average: float = 0.5,
         classes: Any = None,
         class_weight: Any = None,
@@ -197,16 +185,13 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         self.delta = delta
         self.data_norm = data_norm
         self.activation = activation
-        self.solver = solver
         self.alpha = alpha
         self.max_grad_norm = max_grad_norm
-        self.clipping = clipping
         self.batch_size = batch_size
         self.n_steps = n_steps
         self.epochs = epochs
         self.expected_n = expected_n
         self.learning_rate_init = learning_rate_init
-        self.momentum = momentum
         self.average = average
         self.classes = classes
         self.class_weight = class_weight
@@ -226,7 +211,7 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     ) -> dict[str, Any]:
         # A gradient is about as long as the derivative by the outputs times the activations of the last hidden layer.
         loss, n_inputs = design.loss, design.layout.shapes[-1][0]
-        longest = design.clipping.norm / (loss.lipschitz * math.sqrt(n_inputs))
+        longest = design.max_norm / (loss.lipschitz * math.sqrt(n_inputs))
         power = float(powers_of_probabilities(longest, records.shape.n_classes))
         attributes = {"classes_": records.shape.classes, "_power": power}
         return self._descend(records.X, records.y, parameters, design, session, attributes)
@@ -268,17 +253,12 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         targets, so that outliers have less effect. ``"squared_error"`` is linear beyond twice that width.
     activation : {"tanh", "relu"}, default="tanh"
         Activation of the hidden units. ``"relu"`` is clipped at 4.
-    solver : {"adam", "sgd"}, default="adam"
-        Optimizer: Adam, or gradient descent with momentum.
     alpha : float, default=0.0
         L2 penalty on weights, relative to the average loss of a record, for targets that are scaled to [-1, 1].
     max_grad_norm : float or "auto", default="auto"
         Clipping bound: the largest L2 norm of the contribution of a record to a gradient. A larger norm means more
         noise. ``"auto"`` is 1, for inputs that are scaled so that `data_norm` becomes the square root of the number of
         features, and targets scaled to [-1, 1].
-    clipping : {"flat", "automatic"}, default="flat"
-        If ``"flat"``, gradients that are longer than `max_grad_norm` are scaled down to this norm. If ``"automatic"``,
-        all gradients are scaled to about this norm.
     batch_size : int or float, default=None
         Size of the samples. A float is the probability that a record is in a sample. An int is the expected number of
         records in a sample, and needs `expected_n`. If None, the probability is 0.1, or 16,384 of `expected_n` records
@@ -291,11 +271,9 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         Publicly known, approximate number of records, by which gradients are divided. If None, it is released
         together with the range of the targets.
     learning_rate_init : float or "auto", default="auto"
-        Learning rate. For Adam, it is a multiple, in each layer, of the standard deviation of the initial weights,
+        Learning rate of Adam, a multiple, in each layer, of the standard deviation of the initial weights,
         which is one over the root of the number of inputs. It decreases to 0 with the square of the fraction of steps
         that are left. ``"auto"`` takes formulas of public numbers.
-    momentum : float, default=0.9
-        Momentum of SGD.
     average : float, default=0.5
         Fraction of the last iterates whose average is the result. If 0, the result is the last iterate.
     max_weight : float, default=None
@@ -378,16 +356,13 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         bounds_y: Any = None,
         loss: str = "squared_error",
         activation: str = "tanh",
-        solver: str = "adam",
         alpha: float = 0.0,
         max_grad_norm: float | str = "auto",
-        clipping: str = "flat",
         batch_size: float | None = None,
         n_steps: int | None = None,
         epochs: float | None = None,
         expected_n: float | None = None,
         learning_rate_init: float | str = "auto",
-        momentum: float = 0.9,
         average: float = 0.5,
         max_weight: float | None = None,
         schema: Any = None,
@@ -402,16 +377,13 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         self.bounds_y = bounds_y
         self.loss = loss
         self.activation = activation
-        self.solver = solver
         self.alpha = alpha
         self.max_grad_norm = max_grad_norm
-        self.clipping = clipping
         self.batch_size = batch_size
         self.n_steps = n_steps
         self.epochs = epochs
         self.expected_n = expected_n
         self.learning_rate_init = learning_rate_init
-        self.momentum = momentum
         self.average = average
         self.max_weight = max_weight
         self.schema = schema

@@ -38,7 +38,6 @@ from ._gradients import (
     BLOCK_ROWS,
     MOST_LAYERS,
     MOST_UNITS,
-    Clipping,
     GradientSums,
     Layout,
     Outputs,
@@ -48,8 +47,6 @@ from ._gradients import (
 )
 
 Array = NDArray[np.float64]
-
-SOLVERS = ("adam", "sgd")
 
 # The usual constants of Adam.
 _BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-8
@@ -61,10 +58,6 @@ ADAM_WANDER = 3.0
 
 # If the noise of all steps, per record and clipping bound, adds up to this, squared errors take half such steps.
 _HALF_AT = 4.0
-
-#: SGD's learning rate without noise, and the distance that noise alone may move a weight in all steps together.
-SGD_RATE = 0.5
-SGD_WANDER = 0.05
 
 #: Initial weights of the output layer, as a multiple of those of other layers, to start near the middle.
 OUTPUT_SCALE = 0.1
@@ -88,91 +81,65 @@ def adam_rate(noise: float, n_steps: int, labels: bool) -> float:
     return rate if labels else rate / (1 + noise * math.sqrt(n_steps) / _HALF_AT)
 
 
-def sgd_rate(noise: float, n_steps: int) -> float:
-    """Return the default learning rate of SGD, from public numbers. It decreases with the noise in a mean gradient."""
-    wander = noise * math.sqrt(n_steps)
-    return SGD_RATE if wander * SGD_RATE <= SGD_WANDER else SGD_WANDER / wander
+class Adam:
+    """Adam's iterates, from released gradients and the gradient of the L2 penalty. All of it is public."""
 
-
-@dataclass(frozen=True)
-class Descent:
-    """Hold the rule that turns gradients into steps. All values are public."""
-
-    # Adam adds the gradient of the L2 penalty on weights to that of the loss, and its steps are bounded. SGD shrinks
-    # weights after the step. Unlike a gradient step, this proximal step of the penalty converges for all rates.
-
-    solver: str
-    learning_rate: float  # For Adam, a multiple of one over the root of a layer's inputs.
-    momentum: float
-    alpha: float
-    average: float  # Share of the last iterates whose average is the result; 0 for the last iterate.
-    decay: bool = False  # Whether Adam's steps get shorter.
-
-    def start(self, layout: Layout, weights: Array, n_steps: int) -> _Course:
-        """Start at a point, before `n_steps` steps."""
-        return _Course(self, layout, weights, n_steps)
-
-
-class _Course:
-    """The state of a descent."""
-
-    def __init__(self, rule: Descent, layout: Layout, weights: Array, n_steps: int) -> None:
-        self._rule, self.weights, self._n_steps, self._taken = rule, weights, n_steps, 0
-        self._averaged = max(1, math.ceil(rule.average * n_steps - 1e-9))
+    def __init__(
+        self,
+        layout: Layout,
+        weights: Array,
+        n_steps: int,
+        *,
+        learning_rate: float,  # A multiple of one over the root of a layer's inputs.
+        alpha: float,
+        average: float,  # Share of the last iterates whose average is the result; 0 for the last iterate.
+        decays: bool,  # Whether steps get shorter.
+    ) -> None:
+        self.weights = weights
+        self._n_steps, self._n_taken, self._decays = n_steps, 0, decays
+        self._n_averaged = max(1, math.ceil(average * n_steps - 1e-9))
         self._sum = np.zeros_like(weights)
-        self._first = np.zeros_like(weights)
-        self._second = np.zeros_like(weights)
-        self._spare = np.empty_like(weights)
-        self._rates = np.full_like(weights, rule.learning_rate)
-        # For SGD, momentum makes a step of the loss longer. The penalty is scaled alike.
-        shrinkage = 1 / (1 + rule.learning_rate * rule.alpha / (1 - rule.momentum))
-        self._penalty = np.full_like(weights, rule.alpha)
-        self._shrinkage = np.full_like(weights, shrinkage)
-        parts = zip(*map(layout.parts, (self._penalty, self._shrinkage, self._rates)), strict=True)
-        for penalty, shrunk, rates in parts:
-            penalty[-1], shrunk[-1] = 0.0, 1.0
-            if rule.solver == "adam":
-                rates /= math.sqrt(len(rates) - 1)
+        self._first_moment = np.zeros_like(weights)
+        self._second_moment = np.zeros_like(weights)
+        self._buffer = np.empty_like(weights)
+        self._rates = np.full_like(weights, learning_rate)
+        self._alpha = alpha
+        self._penalty = np.full_like(weights, alpha)
+        for penalty, rates in zip(layout.parts(self._penalty), layout.parts(self._rates), strict=True):
+            penalty[-1] = 0.0
+            rates /= math.sqrt(len(rates) - 1)
 
     def step(self, gradient: Array) -> None:
         """Take a step along a released gradient, which is overwritten. The step ends in the box of `project`."""
-        self._taken += 1
-        spare = self._spare
-        if self._rule.solver == "adam":
-            if self._rule.alpha:
-                np.multiply(self._penalty, self.weights, out=spare)
-                gradient += spare
-            first, second, t = self._first, self._second, self._taken
-            first *= _BETA_1
-            second *= _BETA_2
-            np.multiply(gradient, gradient, out=spare)
-            spare *= 1 - _BETA_2
-            second += spare
-            gradient *= 1 - _BETA_1
-            first += gradient
-            np.multiply(second, 1 / (1 - _BETA_2**t), out=spare)
-            np.sqrt(spare, out=spare)
-            spare += _EPSILON
-            np.divide(first, spare, out=spare)
-            # All steps of Adam have one size, which would be too large near the end for targets.
-            left = 1 - (t - 1) / self._n_steps if self._rule.decay else 1.0
-            spare *= left**2 / (1 - _BETA_1**t)
-        else:
-            self._first *= self._rule.momentum
-            self._first += gradient
-            np.copyto(spare, self._first)
-        spare *= self._rates
-        self.weights -= spare
-        if self._rule.alpha and self._rule.solver == "sgd":
-            self.weights *= self._shrinkage
+        self._n_taken += 1
+        buffer, first, second, t = self._buffer, self._first_moment, self._second_moment, self._n_taken
+        if self._alpha:
+            np.multiply(self._penalty, self.weights, out=buffer)
+            gradient += buffer
+        first *= _BETA_1
+        second *= _BETA_2
+        np.multiply(gradient, gradient, out=buffer)
+        buffer *= 1 - _BETA_2
+        second += buffer
+        gradient *= 1 - _BETA_1
+        first += gradient
+        np.multiply(second, 1 / (1 - _BETA_2**t), out=buffer)
+        np.sqrt(buffer, out=buffer)
+        buffer += _EPSILON
+        np.divide(first, buffer, out=buffer)
+        # All steps of Adam have one size, which would be too large near the end for targets.
+        left = 1 - (t - 1) / self._n_steps if self._decays else 1.0
+        buffer *= left**2 / (1 - _BETA_1**t)
+        buffer *= self._rates
+        self.weights -= buffer
         project(self.weights)
-        if self._taken > self._n_steps - self._averaged:
+        if t > self._n_steps - self._n_averaged:
             self._sum += self.weights
 
     def result(self) -> Array:
         """Return the average of the last iterates, or the current iterate before averaging begins."""
-        summed = self._taken - (self._n_steps - self._averaged)
-        return self._sum / summed if summed > 0 else self.weights.copy()
+        n_summed = self._n_taken - (self._n_steps - self._n_averaged)
+        return self._sum / n_summed if n_summed > 0 else self.weights.copy()
 
 
 #: Defaults of `fit`. Larger samples and more steps help little, and take time. So many records in a sample are enough
@@ -255,7 +222,7 @@ class Design:
     loss: NetworkLoss
     layout: Layout
     schedule: SamplingSchedule
-    clipping: Clipping
+    max_norm: float
     first: TargetRange | None
     last: Calibration | None
 
@@ -268,12 +235,9 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         "hidden_layer_sizes": By(_hidden),
         "delta": By(positive_delta),
         "activation": OneOf(ACTIVATIONS),
-        "solver": OneOf(SOLVERS),
         "alpha": Real(most=1e3, zero=True),
         "max_grad_norm": Or("auto", Real(1e-6, 1e6)),
-        "clipping": OneOf(("flat", "automatic")),
         "learning_rate_init": Or("auto", Real(most=1e6)),
-        "momentum": Real(most=0.999, zero=True),
         "average": Real(most=1.0, zero=True),
     }
     _counts_outside = ("entries", "target")
@@ -302,7 +266,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         layout = Layout((shape.n_features, *parameters.hidden_layer_sizes, loss.outputs))
         norm = self._auto_grad_norm if parameters.max_grad_norm == "auto" else parameters.max_grad_norm
         first, last = self._other_releases(parameters, loss)
-        design = Design(loss, layout, schedule, Clipping(norm, parameters.clipping == "automatic"), first, last)
+        design = Design(loss, layout, schedule, norm, first, last)
         before, after = None if first is None else first.pairs, None if last is None else (last.release, last.event)
         budget = parameters.epsilon, parameters.delta
         return schedule.plan(*budget, norm, layout.size, _THEOREM, before, after, parameters.share_before), design
@@ -322,7 +286,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         located: Located | None = None,
     ) -> dict[str, Any]:
         """Carry out the plan, and return the fitted attributes."""
-        loss, layout, schedule, clipping = design.loss, design.layout, design.schedule, design.clipping
+        loss, layout, schedule = design.loss, design.layout, design.schedule
         mechanism = session.mechanism(GRADIENTS)
         assert isinstance(mechanism, SampledGaussianMechanism)
         start = initial_weights(layout, initial_normals(layout.size, session.stream("initial weights")))
@@ -330,17 +294,21 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         if located is not None:
             bounds = located.targets
             layout.parts(start)[-1][-1] = located.mean_with()
-        fixed = layout, parameters.activation, loss, clipping, mechanism.step
+        fixed = layout, parameters.activation, loss, design.max_norm, mechanism.step
         sums = sums_of(partial(_gradient_sums, parameters.data_norm, fixed), X, targets)
         share = 1 / (schedule.rate * schedule.records(session, sums.n_rows, located))
-        rate, labels = parameters.learning_rate_init, loss.out_activation != "identity"
+        rate, has_labels = parameters.learning_rate_init, loss.out_activation != "identity"
         if rate == "auto":
-            noise = mechanism.scale * share
-            rate = sgd_rate(noise, schedule.n_steps)
-            if parameters.solver == "adam":
-                rate = adam_rate(noise / clipping.norm, schedule.n_steps, labels)
-        rule = parameters.solver, rate, parameters.momentum, parameters.alpha, parameters.average
-        descent = Descent(*rule, decay=not labels).start(layout, start, schedule.n_steps)
+            rate = adam_rate(mechanism.scale * share / design.max_norm, schedule.n_steps, has_labels)
+        descent = Adam(
+            layout,
+            start,
+            schedule.n_steps,
+            learning_rate=rate,
+            alpha=parameters.alpha,
+            average=parameters.average,
+            decays=not has_labels,
+        )
         scale = input_scale(X.shape[1], parameters.data_norm)
 
         def fitted(lines: Sequence[Line] = ()) -> dict[str, Any]:

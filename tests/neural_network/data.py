@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import special
 
-from skdp.neural_network._gradients import LARGEST, Clipping, GradientSums, Layout
+from skdp.neural_network._gradients import LARGEST, GradientSums, Layout
 from skdp.neural_network._network import scaled_rows
 from skdp.solvers.losses import Huber, LogLoss, SoftmaxLogLoss
 
@@ -35,13 +35,13 @@ def fractions(sums, totals):
 
 
 class Problem:
-    """Rows, targets, weights and a clipping."""
+    """Rows, targets, weights and a clipping bound."""
 
-    def __init__(self, loss="binary", activation="tanh", hidden=(5,), n_rows=40, clipping=None, seed=0, n_features=3):
+    def __init__(self, loss="binary", activation="tanh", hidden=(5,), n_rows=40, max_norm=1.0, seed=0, n_features=3):
         rng = np.random.default_rng(seed)
         self.loss, self.activation = LOSSES[loss], activation
         self.layout = Layout((n_features, *hidden, self.loss.outputs))
-        self.clipping = clipping or Clipping(1.0, False)
+        self.max_norm = max_norm
         self.X = rng.normal(size=(n_rows, n_features))
         self.y = targets_for(self.loss, n_rows, rng)
         self.weights = rng.normal(size=self.layout.size)
@@ -51,7 +51,7 @@ class Problem:
         X, y = (self.X, self.y) if X is None else (X, y)
         rows, step = scaled_rows(X, 2.0)
         sums = kind(
-            rows, step, y, self.layout, self.activation, self.loss, self.clipping, lattice, block_rows=block_rows
+            rows, step, y, self.layout, self.activation, self.loss, self.max_norm, lattice, block_rows=block_rows
         )
         sums.at(self.weights if weights is None else weights)
         return sums

@@ -11,7 +11,7 @@ from sklearn.neural_network import MLPClassifier
 
 from skdp import DPMLPClassifier, DPMLPRegressor
 from skdp.neural_network._gradients import GradientSums, Layout
-from skdp.neural_network._network import Descent, initial_normals, initial_weights, scaled_rows, sgd_rate
+from skdp.neural_network._network import Adam, initial_normals, initial_weights, scaled_rows
 from skdp.release.session import ReleaseSession
 from skdp.solvers.calibration import LABEL, Calibration, Line
 from skdp.solvers.regularised import Scaling
@@ -121,28 +121,27 @@ def test_rows_are_multiples_of_a_step_and_short_enough():
     np.testing.assert_allclose(lengths, np.minimum(np.linalg.norm(X, axis=1) / 2, 1) * math.sqrt(7), atol=1e-4)
 
 
-@pytest.mark.parametrize(("solver", "decay_of_steps"), [("adam", False), ("adam", True), ("sgd", False)])
+def adam(layout, weights, n_steps, rate, alpha=0.0, average=0.0, decays=False):
+    return Adam(layout, weights, n_steps, learning_rate=rate, alpha=alpha, average=average, decays=decays)
+
+
+@pytest.mark.parametrize("decays", [False, True])
 @pytest.mark.parametrize("average", [0.0, 0.3, 1.0])
-def test_descent_is_the_textbooks(solver, decay_of_steps, average):
+def test_adam_is_the_textbooks(decays, average):
     rng = np.random.default_rng(0)
     layout = Layout((3, 2, 1))
     start = initial_weights(layout, rng.normal(size=layout.size))
-    descent = Descent(solver, 0.1, 0.8, 0.3, average, decay_of_steps).start(layout, start.copy(), 10)
+    descent = adam(layout, start.copy(), 10, 0.1, 0.3, average, decays)
     w, first, second, path = start.copy(), 0.0, 0.0, []
     decay = np.concatenate([np.r_[np.ones(6), 0, 0], [1, 1, 0]])
     width = np.concatenate([np.full(8, 3.0), np.full(3, 2.0)])
     for t in range(1, 11):
         gradient = rng.normal(size=layout.size)
         descent.step(gradient.copy())
-        if solver == "adam":
-            g = gradient + 0.3 * decay * w
-            first, second = 0.9 * first + 0.1 * g, 0.999 * second + 0.001 * g * g
-            rate = 0.1 * (1 - (t - 1) / 10) ** 2 if decay_of_steps else 0.1
-            w = w - rate / np.sqrt(width) * (first / (1 - 0.9**t)) / (np.sqrt(second / (1 - 0.999**t)) + 1e-8)
-        else:
-            # The proximal step of the penalty.
-            first = 0.8 * first + gradient
-            w = (w - 0.1 * first) / (1 + 0.1 / (1 - 0.8) * 0.3 * decay)
+        g = gradient + 0.3 * decay * w
+        first, second = 0.9 * first + 0.1 * g, 0.999 * second + 0.001 * g * g
+        rate = 0.1 * (1 - (t - 1) / 10) ** 2 if decays else 0.1
+        w = w - rate / np.sqrt(width) * (first / (1 - 0.9**t)) / (np.sqrt(second / (1 - 0.999**t)) + 1e-8)
         path.append(w)
         if t == 2 and average < 1:
             np.testing.assert_allclose(descent.result(), w, rtol=1e-10)
@@ -151,23 +150,21 @@ def test_descent_is_the_textbooks(solver, decay_of_steps, average):
     np.testing.assert_allclose(descent.result(), np.mean(path[-last:], axis=0), rtol=1e-10)
 
 
-@pytest.mark.parametrize("solver", ["adam", "sgd"])
-def test_the_penalty_is_that_of_the_loss(solver):
-    # The least point of b.w + alpha/2 |w|^2, intercepts apart, whatever the momentum.
+def test_the_penalty_is_that_of_the_loss():
+    # The least point of b.w + alpha/2 |w|^2, intercepts apart.
     layout = Layout((3, 1))
     b = np.array([1.0, -2.0, 0.5, 0.0])
-    descent = Descent(solver, 0.01, 0.9, 4.0, 0.0).start(layout, np.ones(4), 3000)
+    descent = adam(layout, np.ones(4), 3000, 0.01, 4.0)
     for _ in range(3000):
         descent.step(b.copy())
     np.testing.assert_allclose(descent.weights, [-0.25, 0.5, -0.125, 1.0], atol=1e-6)
 
 
-@pytest.mark.parametrize("solver", ["adam", "sgd"])
 @pytest.mark.parametrize("alpha", [0.0, 10.0, 1e3])
-def test_no_descent_diverges(solver, alpha):
+def test_no_descent_diverges(alpha):
     rng = np.random.default_rng(0)
     layout = Layout((3, 2, 1))
-    descent = Descent(solver, 1e6, 0.9, alpha, 0.5).start(layout, rng.normal(size=layout.size), 50)
+    descent = adam(layout, rng.normal(size=layout.size), 50, 1e6, alpha, 0.5)
     for _ in range(50):
         descent.step(1e9 * rng.normal(size=layout.size))
         assert np.abs(descent.weights).max() <= 2**20
@@ -179,13 +176,13 @@ def test_no_descent_diverges(solver, alpha):
 FIERCE = {
     "penalty": (
         (4, 4),
-        {"epsilon": 0.1, "momentum": 0, "alpha": 1e3, "learning_rate_init": 2e5, "max_grad_norm": 1e-6, "average": 0}
-        | {"solver": "sgd", "batch_size": 1.0, "expected_n": 1e10},
+        {"epsilon": 0.1, "alpha": 1e3, "learning_rate_init": 2e5, "max_grad_norm": 1e-6, "average": 0}
+        | {"batch_size": 1.0, "expected_n": 1e10},
     ),
-    "penalised": ((4, 4), {"solver": "sgd", "alpha": 10, "learning_rate_init": 0.5, "expected_n": 1e4, "n_steps": 60}),
+    "penalised": ((4, 4), {"alpha": 10, "learning_rate_init": 0.5, "expected_n": 1e4, "n_steps": 60}),
     "deep": ((8,) * 100, {"batch_size": 1.0, "expected_n": 10, "n_steps": 5}),
     "deep adam": ((8,) * 45, {"learning_rate_init": 1e6}),
-    "deep sgd": ((8,) * 24, {"solver": "sgd", "learning_rate_init": 1e6, "max_grad_norm": 1e6}),
+    "deep, long": ((8,) * 24, {"learning_rate_init": 1e6, "max_grad_norm": 1e6}),
     "deep relu": ((8,) * 45, {"activation": "relu", "learning_rate_init": 1e6}),
 }
 
@@ -231,12 +228,6 @@ def test_initial_weights_have_their_own_stream_and_are_new_without_a_seed():
     )
     assert weights[0][:-1].std() == pytest.approx(0.1, rel=0.05)
     assert not weights[0][-1].any()
-
-
-def test_more_noise_makes_shorter_steps_of_sgd():
-    assert sgd_rate(0.0, 100) == sgd_rate(1e-6, 100) == 0.5
-    assert sgd_rate(1.0, 100) == pytest.approx(0.005)
-    assert sgd_rate(1.0, 400) == pytest.approx(0.0025)
 
 
 # --- sampling -----------------------------------------------------------------------------------------------------
@@ -338,8 +329,6 @@ def test_course_is_public(parameters, rate, n_steps):
         ("hidden_layer_sizes", 2.5, TypeError),
         ("hidden_layer_sizes", "ab", TypeError),
         ("activation", "logistic", ValueError),
-        ("solver", "lbfgs", ValueError),
-        ("clipping", "none", ValueError),
         ("alpha", -1.0, ValueError),
         ("alpha", "x", TypeError),
         ("max_grad_norm", 0, ValueError),
@@ -350,7 +339,6 @@ def test_course_is_public(parameters, rate, n_steps):
         ("epochs", 3, ValueError),
         ("expected_n", 0, ValueError),
         ("learning_rate_init", -1, ValueError),
-        ("momentum", 1.0, ValueError),
         ("average", 2, ValueError),
         ("average", True, TypeError),
         ("bounds_y", None, ValueError),
@@ -383,8 +371,6 @@ def test_without_noise_it_learns_like_scikit_learns(digits):
     [
         ({}, 0.92),
         ({"activation": "relu"}, 0.9),
-        ({"solver": "sgd"}, 0.9),
-        ({"clipping": "automatic"}, 0.9),
         ({"hidden_layer_sizes": (32, 16)}, 0.85),
     ],
     ids=str,

@@ -11,7 +11,8 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from skdp import DPMLPClassifier, DPMLPRegressor, DPSGDClassifier, DPSGDRegressor
 from skdp.audit._bounds import proportion_limits
 from skdp.mechanisms import PoissonSampler, SampledGaussianMechanism
-from skdp.neural_network._gradients import Clipping, GradientSums
+from skdp.neural_network import _gradients
+from skdp.neural_network._gradients import GradientSums
 from skdp.solvers import calibration, target_range
 from skdp.solvers import linear_descent as _descent
 from skdp.solvers.clipped_gradients import ClippedGradients
@@ -166,7 +167,7 @@ def norms_of_one_layer():
 
 
 def network_without_clip():
-    return patch.object(Clipping, "factors", lambda self, squares: np.ones_like(squares))
+    return patch.object(_gradients, "clipping_factors", lambda squares, max_norm: np.ones_like(squares))
 
 
 NETWORK = {**COURSE, "no clip": network_without_clip, "a layer forgotten": norms_of_one_layer}
@@ -301,7 +302,7 @@ SUBJECTS = [
     ),
     Subject(
         "DPMLPRegressor",
-        partial(network, DPMLPRegressor, clipping="automatic"),
+        partial(network, DPMLPRegressor),
         nobody_and([[0.6, 0.8]], [[1.0, 1.0]]),
         mutants={**NETWORK, **REGRESSION, "weights of ten": long_weights},
         **{**FULL, "floor": 0.85},
