@@ -539,7 +539,7 @@ LATER = {
     "schema": (None, "census.toml", {"age": (0, 1)}),
     "scale": ("linear", "symlog"),
     "scoring": ("accuracy", "neg_log_loss"),
-    "solver": ("auto", "matrix", "bingham", "ridge", "adassp", "gradient"),
+    "solver": ("auto", "matrix", "bingham", "gradient"),
     "strategy": ("auto", "holdout"),
     "structure_seed": (3,),
     "student": (None, "none"),

@@ -75,7 +75,7 @@ OWN = {
     "DPSGDClassifier": {"batch_size": [None, 1.0, 0.1], "n_steps": [None, 5]},
     "DPSGDRegressor": {"batch_size": [None, 1.0, 0.1], "n_steps": [None, 5]},
     "ExpMechERM": {"classes": [None, [0, 1]], "loss": ["log_loss"], "bounds_y": [None], "fit_intercept": [True, False]},
-    "FunctionalMechLinReg": _MOMENTS | {"solver": ["ridge", "adassp"], "fit_intercept": [True, False]},
+    "FunctionalMechLinReg": _MOMENTS | {"fit_intercept": [True, False]},
     "FunctionalMechLogReg": _MOMENTS | {"calibration": ["lda", "taylor"]},
     "ObjPertLogReg": _WEIGHTS | {"loss": ["log_loss", "huber"]},
     "ObjPertSVC": _WEIGHTS,

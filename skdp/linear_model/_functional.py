@@ -2,32 +2,30 @@ r"""Linear regression by the functional mechanism (Zhang et al. 2012), which is 
 
 The squared loss is a polynomial of the coefficients, and the coefficients of this polynomial are the second moments
 :math:`(X^\top X, X^\top y)`. These moments are released once, with noise (see ``moments_l2`` and ``moments_l1`` for
-their sensitivity). Regression coefficients are computed from the release. ``solver="adassp"`` also releases the
-smallest eigenvalue of :math:`X^\top X`, and uses it to choose the ridge penalty (Wang 2018).
+their sensitivity). Regression coefficients are computed from the release.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import PrivacyEvent, PureEvent
 from ..checks.data import validate_quietly
-from ..checks.params import Checked, OneOf, Or, Real, Rules, check_boolean
-from ..mechanisms import BitStream, Mechanism, NoNoise, coordinate_variance, l2_mechanism
+from ..checks.params import Checked, Or, Real, Rules, check_boolean
+from ..mechanisms import BitStream
 from ..release.estimator import GroupsMixin, ManyTargetsMixin, Records, Shape
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
-from ..release.units import ONE_RECORD, Unit
-from ..sensitivity import group_sensitivity, moments_l2, row_products, short_blocks, with_data
+from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..release.units import Unit
+from ..sensitivity import row_products, short_blocks, with_data
 from ..solvers.moments import (
+    MOMENTS,
     REGRESSION_WEIGHTS,
     RIDGE,
     Array,
@@ -38,21 +36,11 @@ from ..solvers.moments import (
     Spectrum,
     noise_of,
     plan,
-    released_moments,
     trimmed,
     warn_of_columns,
 )
 from ..solvers.regularised import Scaling
 from ..solvers.target_range import Located, TargetRange
-
-_EIGENVALUE = "smallest eigenvalue"
-_GRAM = "second moments of X"
-_CROSS = "cross moments of X and y"
-_ADASSP_THEOREM = Theorem("Functional mechanism", 2)
-
-# The smallest eigenvalue is computed in doubles. Its error is p units in the last place of the largest one, which is
-# less than this part of the sensitivity for up to 2**30 rows of 2**7 columns.
-_EIGENVALUE_ROUNDING = 2.0**-14
 
 # Multiples of the ridge: for an almost unpenalised intercept, and for the coefficients of features with it. With the
 # last one, these coefficients are zeros.
@@ -64,45 +52,6 @@ _SURE_BY = 1.0
 
 # The solution is shrunk towards the mean of the targets as if the gain were larger, by this part of its noise.
 _SPARED_NOISE = 0.25
-
-# Probability with which AdaSSP's ridge may fail to cover the noise.
-_ADASSP_FAILURE = 0.05
-
-
-def adassp_plan(
-    epsilon: float, delta: float, geometry: Geometry, unit: Unit = ONE_RECORD, share: float = 1.0
-) -> tuple[PrivacyGuarantee, tuple[Block, Block]]:
-    """Return the three releases of AdaSSP, each with a third of a share of the budget."""
-    blocks = Block(_GRAM, math.sqrt(2), 0.0), Block(_CROSS, 0.0, 1.0)
-    p, k, r = geometry.n_columns, geometry.n_targets, geometry.row_norm
-    queries = (
-        # By Weyl's inequality, z z' moves no eigenvalue by more than its norm.
-        (_EIGENVALUE, r**2 * (1 + _EIGENVALUE_ROUNDING), 1),
-        (_GRAM, moments_l2(r, geometry.target_norm, 0.0), p * (p + 1) // 2),
-        (_CROSS, r * geometry.target_norm, p * k),
-    )
-    third = share / 3
-    releases: list[Release] = []
-    events: list[PrivacyEvent] = []
-    mechanism: Mechanism
-    event: PrivacyEvent
-    for label, of_record, size in queries:
-        sensitivity = group_sensitivity(of_record, unit.rows)
-        if epsilon < math.inf:
-            mechanism, event = l2_mechanism(epsilon, delta, third, sensitivity, size)
-        else:
-            mechanism, event = NoNoise(sensitivity), PureEvent(epsilon)
-        events.append(event)
-        releases.append(Release(label, mechanism, third, _ADASSP_THEOREM))
-    return unit.stated(PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))), blocks
-
-
-def adassp_ridge(eigenvalue: float, eigenvalue_noise: float, noise: Noise) -> float:
-    """Return the ridge of AdaSSP (Wang 2018, algorithm 2), from released numbers and the size of the noise."""
-    # The ridge is the amount by which a lower bound on the eigenvalue falls short of a bound on the noise.
-    p = noise.size
-    surely = max(0.0, eigenvalue - eigenvalue_noise * float(stats.norm.isf(_ADASSP_FAILURE)))
-    return max(0.0, noise.scale * math.sqrt(p * math.log(2 * p**2 / _ADASSP_FAILURE)) - surely)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +162,7 @@ class Units:
 
     features: Scaling
     constant: float
-    blocks: tuple[Block, ...]
+    block: Block
 
     def coefficients(
         self, moments: Array, penalty: Array, targets: Scaling, start: Array, share: float
@@ -238,7 +187,7 @@ class Design:
     geometry: Geometry
     features: Scaling
     targets: Scaling
-    blocks: tuple[Block, ...]
+    block: Block
     first: TargetRange
 
 
@@ -274,9 +223,6 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         of the noise, which is a public number, also for the intercept, and 0 with ``epsilon=inf``. If the released
         moments show that another penalty has less error, it is used: 1, 8 or 64 times as large for the coefficients,
         and almost none for the intercept; or so large that the model predicts the noisy mean of the targets.
-    solver : {"ridge", "adassp"}, default="ridge"
-        ``"adassp"`` spends a third of the budget on the smallest eigenvalue of the second moments of the features, and
-        uses it to choose the penalty, as published. It is there for comparison, and ignores `alpha`.
     fit_intercept : bool, default=True
         Whether to fit an intercept. If False, features and targets are not centred.
     rows_per_group : int, default=None
@@ -329,9 +275,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     ----------
     .. [1] J. Zhang, Z. Zhang, X. Xiao, Y. Yang and M. Winslett, "Functional Mechanism: Regression Analysis under
        Differential Privacy", PVLDB 5, 2012.
-    .. [2] Y.-X. Wang, "Revisiting Differentially Private Linear Regression: Optimal and Adaptive Prediction and
-       Estimation in Unbounded Domain", UAI 2018.
-    .. [3] D. Vu and A. Slavković, "Differential Privacy for Clinical Trial Data: Preliminary Evaluations", ICDM
+    .. [2] D. Vu and A. Slavković, "Differential Privacy for Clinical Trial Data: Preliminary Evaluations", ICDM
        Workshops 2009.
 
     Examples
@@ -348,7 +292,6 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     _parameter_rules: ClassVar[Rules] = {
         "data_norm": Or(None, Real(1e-6)),
         "alpha": Or(None, Real(zero=True)),
-        "solver": OneOf(("ridge", "adassp")),
         "fit_intercept": check_boolean,
     }
     _takes_parts = True
@@ -366,7 +309,6 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         bounds_y: Any = None,
         data_norm: float | None = None,
         alpha: float | None = None,
-        solver: str = "ridge",
         fit_intercept: bool = True,
         rows_per_group: int | None = None,
         max_weight: float | None = None,
@@ -380,7 +322,6 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         self.bounds_y = bounds_y
         self.data_norm = data_norm
         self.alpha = alpha
-        self.solver = solver
         self.fit_intercept = fit_intercept
         self.rows_per_group = rows_per_group
         self.max_weight = max_weight
@@ -401,46 +342,34 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         )
         features = Scaling.of(parameters.bounds, "bounds", n_features, centred)
         targets = Scaling.of(parameters.bounds_y, "bounds_y", n_targets, centred)
-        blocks: tuple[Block, ...]
         unit = Unit(parameters.rows_per_group)
         first = TargetRange.of(parameters.epsilon, parameters.delta, n_targets, unit.rows)
-        budget = parameters.epsilon, parameters.delta, geometry, unit, 1 - first.share
-        if parameters.solver == "adassp":
-            guarantee, blocks = adassp_plan(*budget)
-        else:
-            guarantee, block = plan(*budget)
-            blocks = (block,)
-        return first.and_then(guarantee), Design(geometry, features, targets, blocks, first)
+        guarantee, block = plan(parameters.epsilon, parameters.delta, geometry, unit, 1 - first.share)
+        return first.and_then(guarantee), Design(geometry, features, targets, block, first)
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Checked, design: Design
     ) -> dict[str, Any]:
-        geometry, blocks = design.geometry, design.blocks
+        geometry = design.geometry
         located = design.first.located(session, records.y, design.targets, parameters.fit_intercept)
         targets = located.targets
         start, share = np.zeros((geometry.n_columns, design.first.n_targets)), 1.0
         moments = Moments(records.X, records.y, design.features, targets.columns, geometry, parameters.private)
-        mechanism = session.mechanism(blocks[0].label)
-        noise = noise_of(mechanism, blocks[0], geometry)
-        if parameters.solver == "adassp":
-            noise = replace(noise, cross=math.sqrt(coordinate_variance(session.mechanism(_CROSS))))
-            gram, cross, alpha = _adassp_release(session, blocks, moments, noise)
-        else:
-            gram, cross = released_moments(session, blocks[0], moments)
-            warn_of_columns(self._undeclared(), gram, geometry.constant, noise, mechanism)
-            alpha = RIDGE * noise.largest_eigenvalue if parameters.alpha is None else parameters.alpha
+        mechanism = session.mechanism(MOMENTS)
+        noise = noise_of(mechanism, design.block, geometry)
+        gram, cross = moments.release(session, design.block)
+        warn_of_columns(self._undeclared(), gram, geometry.constant, noise, mechanism)
+        alpha = RIDGE * noise.largest_eigenvalue if parameters.alpha is None else parameters.alpha
         penalty = np.full(geometry.n_columns, alpha)
-        automatic = parameters.alpha is None or parameters.solver == "adassp"
-        if geometry.constant and not automatic:
+        if geometry.constant and parameters.alpha is not None:
             penalty[-1] = 0.0
         elif geometry.constant and parameters.private:
-            if parameters.solver == "ridge":
-                penalty = chosen_penalty(gram, cross, alpha, noise)
+            penalty = chosen_penalty(gram, cross, alpha, noise)
             start = mean_solution(gram, cross, noise, geometry.constant, located)
             share = shrunk_share(gram, cross, np.maximum(penalty, noise.scale), noise, start)
 
         released = np.hstack([gram, cross])
-        units = Units(design.features, geometry.constant, blocks)
+        units = Units(design.features, geometry.constant, design.block)
         coef, intercept = units.coefficients(released, penalty, targets, start, share)
         is_flat = records.shape.n_targets is None
         return {
@@ -457,11 +386,8 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
 
     def _coef_with_other_noise(self, stream: BitStream) -> Array:
         """Return the coefficients for released moments with further noise of the same size."""
-        blocks = self._units.blocks
-        noise = np.zeros_like(self._moments)
-        # The first release of AdaSSP is the eigenvalue, not the moments.
-        for release, block in zip(self.privacy_.releases[-len(blocks) :], blocks, strict=True):
-            block.unpack(release.mechanism.release(np.zeros_like(block.pack(noise)), stream), noise)
+        block, zeros = self._units.block, np.zeros_like(self._moments)
+        noise = block.unpack(self.privacy_.releases[-1].mechanism.release(block.pack(zeros), stream), len(zeros))
         rule = self._units.coefficients(self._moments + noise, self._penalty, self._range, self._start, self._share)
         return rule[0].reshape(self.coef_.shape)
 
@@ -500,18 +426,3 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
             rows = X[block].toarray() if issparse(X) else X[block]
             out[block] = row_products(np.clip(rows, lower, upper, out=clipped[: len(rows)]), coef)
         return out
-
-
-def _adassp_release(
-    session: ReleaseSession, blocks: tuple[Block, ...], moments: Moments, noise: Noise
-) -> tuple[Array, Array, float]:
-    """Carry out the three releases of AdaSSP, and return the moments and the ridge penalty."""
-    spread = math.sqrt(coordinate_variance(session.mechanism(_EIGENVALUE)))
-    p = noise.size
-    least = np.linalg.eigvalsh(moments.totals[:, :p])[:1]
-    eigenvalue = float(session.release(_EIGENVALUE, least)[0])
-    out = np.empty_like(moments.totals)
-    for block in blocks:
-        moments.release(session, block, out)
-    alpha = adassp_ridge(eigenvalue, spread, noise)
-    return out[:, :p], out[:, p:], alpha

@@ -23,6 +23,7 @@ from ..release.units import Unit
 from ..solvers.linear_descent import LinearRule, LogOdds
 from ..solvers.moments import (
     CLASS_WEIGHTS,
+    MOMENTS,
     RIDGE,
     Array,
     Block,
@@ -32,7 +33,6 @@ from ..solvers.moments import (
     Spectrum,
     noise_of,
     plan,
-    released_moments,
     trimmed,
     warn_of_columns,
 )
@@ -289,10 +289,10 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         geometry, block = design
         n_classes = records.shape.n_classes
         features = Scaling.of(parameters.bounds, "bounds", records.shape.n_features, centred=True)
-        mechanism = session.mechanism(block.label)
+        mechanism = session.mechanism(MOMENTS)
         encoded = partial(encoded_labels, n_classes=n_classes)
         moments = Moments(records.X, records.y, features, encoded, geometry, parameters.private)
-        gram, cross = released_moments(session, block, moments)
+        gram, cross = moments.release(session, block)
 
         noise = noise_of(mechanism, block, geometry)
         warn_of_columns(self._undeclared(), gram, geometry.constant, noise, mechanism)

@@ -180,24 +180,23 @@ class Geometry:
     def by_norm(self) -> Block:
         """Layout of the moments for L2 sensitivity."""
         cross = self.weights.cross * self.row_norm / self.target_norm
-        return Block(MOMENTS, math.sqrt(2), cross, self.weights.count, self.weights.total)
+        return Block(math.sqrt(2), cross, self.weights.count, self.weights.total)
 
     @property
     def by_sum(self) -> Block:
         """Layout of the moments for L1 sensitivity."""
         gram = (self.row_sum**2 + self.row_norm**2) / 2
         cross = self.weights.cross**2 * gram / (self.row_sum * self.target_sum)
-        return Block(MOMENTS, 1.0, cross, self.weights.count, self.weights.total)
+        return Block(1.0, cross, self.weights.count, self.weights.total)
 
 
 @dataclass(frozen=True)
 class Block:
-    """Hold a part of the moments, which is listed as one vector and released at once."""
+    """The layout of the moments as one vector, which is released at once."""
 
-    # The weights apply to entries above the diagonal of the Gram matrix, and to the cross moments. 0 omits a part. The
-    # square of the last column and its cross moments have further weights.
+    # The weights apply to entries above the diagonal of the Gram matrix, and to the cross moments. The square of the
+    # last column and its cross moments have further weights.
 
-    label: str
     gram: float
     cross: float
     count: float = 1.0
@@ -208,23 +207,15 @@ class Block:
         moments = moments.copy()
         moments[-1, p - 1] *= self.count
         moments[-1, p:] *= self.total
-        parts = []
-        if self.gram:
-            parts.append(pack_symmetric(moments[:, :p], self.gram))
-        if self.cross:
-            parts.append(self.cross * moments[:, p:].ravel())
-        return np.concatenate(parts)
+        return np.concatenate([pack_symmetric(moments[:, :p], self.gram), self.cross * moments[:, p:].ravel()])
 
-    def unpack(self, released: Array, moments: Array) -> None:
-        """Write the released numbers into `moments`."""
-        p = len(moments)
-        if self.gram:
-            gram, released = np.split(released, [p * (p + 1) // 2])
-            moments[:, :p] = unpack_symmetric(gram, p, self.gram)
-            moments[-1, p - 1] /= self.count
-        if self.cross:
-            moments[:, p:] = released.reshape(p, -1) / self.cross
-            moments[-1, p:] /= self.total
+    def unpack(self, released: Array, p: int) -> Array:
+        """Return the Gram matrix of `p` columns, followed by the cross moments."""
+        gram, cross = np.split(released, [p * (p + 1) // 2])
+        moments = np.hstack([unpack_symmetric(gram, p, self.gram), cross.reshape(p, -1) / self.cross])
+        moments[-1, p - 1] /= self.count
+        moments[-1, p:] /= self.total
+        return moments
 
 
 @dataclass(frozen=True)
@@ -236,7 +227,7 @@ class Noise:
 
     scale: float
     size: int
-    cross: float = 0.0
+    cross: float
     count: float = 1.0
     total: float = 1.0
 
@@ -295,8 +286,8 @@ def noise_of(mechanism: Mechanism, block: Block, geometry: Geometry) -> Noise:
     """Return the size of the noise in the moments."""
     # With Laplace noise, the entries above the diagonal determine the largest eigenvalue, and their weight is 1.
     variance = coordinate_variance(mechanism)
-    cross = math.sqrt(variance) / block.cross if block.cross else 0.0
-    return Noise(math.sqrt(2 * variance) / block.gram, geometry.n_columns, cross, block.count, block.total)
+    scale, cross = math.sqrt(2 * variance) / block.gram, math.sqrt(variance) / block.cross
+    return Noise(scale, geometry.n_columns, cross, block.count, block.total)
 
 
 class Moments:
@@ -342,18 +333,12 @@ class Moments:
             totals = plain_moments(scaled, X, y, block_rows=block_rows)
         self.totals = totals
 
-    def release(self, session: ReleaseSession, block: Block, out: Array) -> None:
-        """Release the part of the moments that `block` lists, and write it into `out`."""
-        values = within_reach(session.mechanism(block.label), block.pack(self.totals))
-        block.unpack(session.release(block.label, values), out)
-
-
-def released_moments(session: ReleaseSession, block: Block, moments: Moments) -> tuple[Array, Array]:
-    """Carry out the joint release, and return the Gram matrix and the cross moments."""
-    out = np.empty_like(moments.totals)
-    moments.release(session, block, out)
-    p = len(out)
-    return out[:, :p], out[:, p:]
+    def release(self, session: ReleaseSession, block: Block) -> tuple[Array, Array]:
+        """Carry out the joint release, and return the Gram matrix and the cross moments."""
+        values = within_reach(session.mechanism(MOMENTS), block.pack(self.totals))
+        p = len(self.totals)
+        moments = block.unpack(session.release(MOMENTS, values), p)
+        return moments[:, :p], moments[:, p:]
 
 
 def warn_of_columns(

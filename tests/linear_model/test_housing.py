@@ -59,12 +59,6 @@ def test_pure_r2(housing):
     assert score(*housing, draws=2, epsilon=1.0) >= 0.57
 
 
-def test_adassp_is_weaker(housing):
-    # That is why it is not the default.
-    ours = score(*housing, draws=2, epsilon=0.5, delta=1e-5)
-    assert 0.4 <= score(*housing, draws=2, epsilon=0.5, delta=1e-5, solver="adassp") < ours - 0.03
-
-
 @pytest.mark.parametrize(("epsilon", "least"), [(0.1, 0.55), (1.0, 0.58)])
 def test_r2_of_gradient_descent(housing, epsilon, least):
     # On logarithmic totals and incomes, by public bounds.

@@ -223,7 +223,6 @@ def linear(kind, bounds, bounds_y, n_columns, **options):
 
 REGRESSORS = {
     "moments": lambda b, by, d, **o: FunctionalMechLinReg(bounds=b, bounds_y=by, **o),
-    "adassp": lambda b, by, d, **o: FunctionalMechLinReg(bounds=b, bounds_y=by, solver="adassp", **o),
     "descent": lambda b, by, d, **o: linear(DPSGDRegressor, b, by, d, **o),
     "huber": lambda b, by, d, **o: linear(DPSGDRegressor, b, by, d, loss="huber", **o),
     "network": lambda b, by, d, **o: linear(DPMLPRegressor, b, by, d, n_steps=200, **o),
@@ -296,7 +295,7 @@ KINDS = ("all_constant", "heavy_tailed_corner", "heavy_tailed_sides", "heavy_tai
 
 @pytest.mark.sample(by=lambda name: name, every=5)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["moments", "adassp", "descent", "trees"])
+@pytest.mark.parametrize("name", ["moments", "descent", "trees"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_no_signal_is_no_worse_than_the_mean(name, kind, delta):
     if delta == 0 and name in APPROXIMATE:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from skdp import ExpMechERM, FunctionalMechLinReg, FunctionalMechLogReg
-from skdp.linear_model import _exponential_mechanism, _functional
+from skdp.linear_model import _exponential_mechanism
 from skdp.mechanisms import tangent_planes
 from skdp.sensitivity import rounded_norm
 from skdp.solvers import moments, target_range
@@ -28,8 +28,8 @@ _COLUMNS = 8
 ROW = np.full((1, _COLUMNS), math.sqrt(0.5))
 
 
-def regression(solver, epsilon, delta):
-    return FunctionalMechLinReg(epsilon=epsilon, delta=delta, bounds=(-1, 1), bounds_y=(-1, 1), solver=solver)
+def regression(epsilon, delta):
+    return FunctionalMechLinReg(epsilon=epsilon, delta=delta, bounds=(-1, 1), bounds_y=(-1, 1))
 
 
 def classification(epsilon, delta):
@@ -40,17 +40,6 @@ def record(model, size=1.0, target=1.0):
     """Nobody, and one record with two targets, or a label."""
     y = np.full((1, 2), target) if isinstance(model, FunctionalMechLinReg) else np.zeros(1, dtype=int)
     return (np.zeros((0, _COLUMNS)), y[:0]), (size * ROW, y)
-
-
-def across(model, **options):
-    """The record's row is at right angles to all others, so that it moves the smallest eigenvalue as far as one can."""
-    # Each has the constant feature, a quarter of a row's norm; so they lean against the row.
-    directions = np.linalg.svd(ROW)[2][1:]
-    others = np.vstack([sign * 1.9 * directions - ROW / 16 for sign in (-1, 1)])
-    _, (row, target) = record(model, **options)
-    X = np.repeat(others, 20, axis=0)
-    y = np.zeros((len(X), 2))
-    return (X, y), (np.vstack([X, row]), np.vstack([y, target]))
 
 
 def without_clip(apply):
@@ -85,22 +74,7 @@ def without_cross_moments():
 
 def half_sensitivity():
     """As if a record counted half: constants for means of a public number of records, or of replaced ones."""
-    stack = ExitStack()
-    for module in (moments, _functional):
-        stack.enter_context(replaced(module, "group_sensitivity", lambda true: lambda s, rows: true(s, rows) / 2))
-    return stack
-
-
-def undivided():
-    """Each release takes the whole budget, and says that it took its share."""
-
-    def whole(true):
-        def mechanism(epsilon, delta, share, *rest):
-            return true(epsilon, delta, 1.0, *rest)[0], true(epsilon, delta, share, *rest)[1]
-
-        return mechanism
-
-    return replaced(_functional, "l2_mechanism", whole)
+    return replaced(moments, "group_sensitivity", lambda true: lambda s, rows: true(s, rows) / 2)
 
 
 def moments_mutants(pair):
@@ -121,25 +95,13 @@ GROSS = {(1.0, 0.0): RUNS_AT_1}
 MOMENTS = [
     Subject(
         "FunctionalMechLinReg",
-        partial(regression, "ridge"),
+        regression,
         record,
         floor=0.95,
         reading=measure_the_rest,
         fits=80,
         runs=GROSS,
         mutants={**REGRESSION, "cross moments forgotten": without_cross_moments},
-    ),
-    Subject(
-        "FunctionalMechLinReg-adassp",
-        partial(regression, "adassp"),
-        across,
-        floor=0.88,
-        reading=measure_the_rest,
-        fits=120,
-        runs={},
-        # The two that are left out change little of three releases; they are those of the geometry, and seen above.
-        mutants={name: mutant for name, mutant in moments_mutants(across).items() if not name.endswith("forgotten")}
-        | {"budget not divided": undivided},
     ),
     Subject(
         "FunctionalMechLogReg",

@@ -18,7 +18,7 @@ from skdp.linear_model import _functional
 from skdp.release import counts as _counts
 from skdp.release import units as _groups
 from skdp.solvers import moments, target_range
-from tests.trust.subjects import PURE, Subject
+from tests.trust.subjects import Subject
 from tests.trust.targets import measure_the_rest
 
 #: How many rows of a group count.
@@ -98,21 +98,5 @@ SUBJECTS = [
     grouped("HistogramClassifier", HistogramClassifier, **BOX, **LABELS, n_bins=6, fits=20),
     grouped("HistogramRegressor", HistogramRegressor, **BOX, n_bins=6, bounds_y=(-1, 1), fits=10),
     grouped("FunctionalMechLinReg", FunctionalMechLinReg, **BOX, bounds_y=(-1, 1)),
-    # A record moves the least eigenvalue by all of its norm where there is one column.
-    grouped(
-        "FunctionalMechLinReg-adassp",
-        FunctionalMechLinReg,
-        **BOX,
-        bounds_y=(-1, 1),
-        solver="adassp",
-        n_columns=1,
-        fits=200,
-        survives={
-            ("one row more counts", claim): "a third more, which 200 draws of a single number do not tell"
-            for claim in PURE
-        },
-        fit_intercept=False,
-        data_norm=1.0,
-    ),
     grouped("FunctionalMechLogReg", FunctionalMechLogReg, **BOX, **LABELS),
 ]
