@@ -3,8 +3,7 @@
 from ._exponential_mechanism import ExpMechERM
 from ._functional import FunctionalMechLinReg
 from ._functional_logistic import FunctionalMechLogReg
-from ._objective_perturbation import ObjPertLogReg
-from ._output_perturbation import OutputPertLogReg
+from ._perturbation import ObjPertLogReg, OutputPertLogReg
 from ._sgd import DPSGDClassifier
 from ._sgd_regressor import DPSGDRegressor
 from ._svm import ObjPertSVC, OutputPertSVC

@@ -9,9 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..checks.params import Checked
-from ._logistic import PrivateLinearModel
-from ._objective_perturbation import ObjectivePerturbation
-from ._output_perturbation import OutputPerturbation
+from ._perturbation import ObjectivePerturbation, OutputPerturbation, PrivateLinearModel
 
 
 class PrivateLinearSVC(PrivateLinearModel):

@@ -24,8 +24,7 @@ from skdp.accounting import (
 from skdp.mechanisms import DiscreteLaplaceMechanism
 from skdp.sensitivity import clip_rows
 from skdp.solvers.losses import MultinomialLogLoss
-from skdp.solvers.objective_perturbation import largest_kappa, pure_price, shrunk
-from skdp.solvers.regularised import INTERCEPT_CONSTANT, Geometry, solve
+from skdp.solvers.regularised import INTERCEPT_CONSTANT, Geometry, largest_kappa, pure_price, shrunk, solve
 from tests.estimators import PERTURBATION, declared, name_of
 from tests.linear_model.data import blobs, saturating_pair
 

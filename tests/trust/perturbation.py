@@ -16,10 +16,10 @@ from scipy.optimize import brentq
 
 from skdp import ObjPertLogReg, ObjPertSVC, OutputPertLogReg, OutputPertSVC
 from skdp.accounting import binary_log_loss, gaussian_epsilon, huber_hinge, multinomial_log_loss
-from skdp.linear_model import _output_perturbation
-from skdp.linear_model._objective_perturbation import ObjectivePerturbation
+from skdp.linear_model import _perturbation
+from skdp.linear_model._perturbation import ObjectivePerturbation
 from skdp.mechanisms import GammaMechanism
-from skdp.solvers import objective_perturbation, regularised
+from skdp.solvers import regularised
 from skdp.solvers.losses import LogLoss, MultinomialLogLoss
 from skdp.solvers.regularised import Geometry
 from tests.trust.measured import gamma_scale, gaussian_scale, loss_of
@@ -95,7 +95,7 @@ def one_problem():
     with (
         patch.object(Geometry, "joint_lipschitz", property(lambda geometry: geometry.lipschitz)),
         patch.object(
-            objective_perturbation, "huber_hinge", lambda kappa, curvature, n: huber_hinge(kappa, curvature, 1)
+            regularised, "huber_hinge", lambda kappa, curvature, n: huber_hinge(kappa, curvature, 1)
         ),
     ):
         yield
@@ -110,7 +110,7 @@ def gradient_of_one():
 
 
 def sensitivity_as(change):
-    return lambda: replaced(_output_perturbation, "minimizer_sensitivity", change)
+    return lambda: replaced(_perturbation, "minimizer_sensitivity", change)
 
 
 def on_the_edge(model):
@@ -316,8 +316,8 @@ def price_forgotten():
         return huber_hinge(0.0, geometry.loss.curvature, geometry.n_problems)
 
     with (
-        patch.object(objective_perturbation, "pure_price", lambda geometry, C, epsilon: 0.0),
-        patch.object(objective_perturbation, "gaussian_curve", flat),
+        patch.object(regularised, "pure_price", lambda geometry, C, epsilon: 0.0),
+        patch.object(regularised, "gaussian_curve", flat),
     ):
         yield
 
@@ -326,7 +326,7 @@ def price_forgotten():
 def any_weight():
     """Take the weight that is asked for, and forget its price."""
     with (
-        patch.object(objective_perturbation, "largest_kappa", lambda *args: math.inf),
+        patch.object(_perturbation, "largest_kappa", lambda *args: math.inf),
         price_forgotten(),
     ):
         yield

@@ -13,8 +13,8 @@ from scipy.special import ndtr
 
 from skdp import ObjPertLogReg
 from skdp.accounting import GaussianEvent, _objective, gaussian_mu
-from skdp.linear_model import _objective_perturbation
-from skdp.solvers import objective_perturbation
+from skdp.linear_model import _perturbation
+from skdp.solvers import regularised
 from tests.trust.perturbation import MULTINOMIAL, Along, alone, classifier, plan_of, problems, pure_ratio, pushed
 
 pytestmark = pytest.mark.audit
@@ -57,7 +57,7 @@ def test_a_ratio_of_6_is_refuted():
     model = classifier(ObjPertLogReg, 1.0, 1e-5, C=1e6)
     with (
         patch.object(_objective, "GAUSSIAN_RATIO", 6.0),
-        patch.object(objective_perturbation, "GAUSSIAN_RATIO", 6.0),
+        patch.object(regularised, "GAUSSIAN_RATIO", 6.0),
     ):
         booked, reached = recorded_and_reached(model, opposed(model))
     assert reached > 1.005 * booked
@@ -78,7 +78,7 @@ def test_logits_from_counts_and_a_strong_penalty_give_away_no_more(added, streng
         model = MULTINOMIAL(1.0, 0.0, fit_intercept=True)
         pair = alone(model, n_columns=1)
         found = np.array(added), factor * strength if holds else factor
-        with patch.object(_objective_perturbation, "shrunk", lambda *args, found=found: found):
+        with patch.object(_perturbation, "shrunk", lambda *args, found=found: found):
             solved = [problems(model, data) for data in pair]
         row = solved[1][0].dense(slice(-1, None))[0]
         lines = [[Along(own[0], row / np.linalg.norm(row))] for own in solved]

@@ -1,0 +1,455 @@
+r"""Linear classifiers by objective and by output perturbation (Chaudhuri, Monteleoni and Sarwate 2011).
+
+*Objective perturbation* adds a random linear term to the objective (see :mod:`skdp.solvers.regularised`).
+
+*Output perturbation* releases the minimiser of :math:`C \sum_i \ell(\theta x_i; y_i) + \|\theta\|^2/2`, certified to a
+residual :math:`\tau`, plus noise. Its sensitivity is :math:`CL + 2\tau` (see ``minimizer_sensitivity``). The noise is
+Gaussian, or that of the L2 mechanism if delta is 0.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from ..accounting import GaussianEvent, PrivacyCost, PrivacyEvent, PureEvent, gaussian_mu
+from ..checks.params import Checked, Integer, OneOf, Or, Real, Rules, check_boolean
+from ..mechanisms import BitStream, GammaMechanism, GaussianMechanism, Mechanism, NoNoise
+from ..release.counts import class_sums_mechanism
+from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
+from ..release.units import label_counts
+from ..sensitivity import minimizer_sensitivity
+from ..solvers.linear_descent import LinearRule, LogOdds
+from ..solvers.losses import MultinomialLogLoss
+from ..solvers.regularised import (
+    LARGEST_KAPPA,
+    OBJECTIVE,
+    SOLUTION,
+    Array,
+    Geometry,
+    Rows,
+    automatic_weight,
+    checked_weight,
+    clipped,
+    largest_kappa,
+    linear_rule,
+    objective_plan,
+    shrunk,
+    solve,
+)
+
+
+class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator):
+    """Base of output and objective perturbation: parameter checks, and the rule of a released vector."""
+
+    _counts_outside = ("entries", "target")
+    _takes_parts = True
+    _released = frozenset({"coef_", "intercept_"})
+    _public = frozenset({"C_", "_loss", "_geometry"})
+    _takes_sparse = True
+
+    _parameter_rules: ClassVar[Rules] = {
+        "C": Or("auto", Real()),
+        "fit_intercept": check_boolean,
+        "tol": Real(1e-9, 1e-2),
+        "max_iter": Integer(1),
+    }
+
+    @staticmethod
+    @abstractmethod
+    def _weight(parameters: Checked, geometry: Geometry) -> float:
+        """Return the effective C, a public number."""
+
+    @staticmethod
+    @abstractmethod
+    def _plan_of(parameters: Checked, geometry: Geometry, C: float) -> PrivacyGuarantee:
+        """Return the planned releases."""
+
+    @staticmethod
+    @abstractmethod
+    def _release(
+        session: ReleaseSession, rows: Rows, codes: NDArray[np.intp], parameters: Checked, geometry: Geometry, C: float
+    ) -> Array:
+        """Carry out the plan, and return the private minimiser."""
+
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Geometry, float]]:
+        geometry = Geometry.of(parameters, shape.n_features, shape.n_classes)
+        C = checked_weight(self._weight(parameters, geometry), parameters, geometry)
+        return self._plan_of(parameters, geometry, C), (geometry, C)
+
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Checked, design: tuple[Geometry, float]
+    ) -> dict[str, Any]:
+        geometry, C = design
+        rows = clipped(records.X, records.y, parameters.data_norm, geometry.constant)
+        coef, intercept = linear_rule(self._release(session, rows, records.y, parameters, geometry, C), geometry)
+        return {"coef_": coef, "intercept_": intercept, "C_": C, "_loss": parameters.loss, "_geometry": geometry}
+
+    def _cost_of(self, parameters: Checked) -> PrivacyCost | None:
+        # With a declared label set, the events depend only on declared parameters, and not on the number of columns.
+        if parameters.classes is None and parameters.delta > 0:
+            return None
+        return self._plan(parameters, self._expected_shape(parameters, 1, 2))[0].cost
+
+
+class PrivateLinearClassifier(LogOdds, PrivateLinearModel):
+    """Base of the classifiers that have a parameter `loss`."""
+
+    _parameter_rules: ClassVar[Rules] = {"loss": OneOf(("log_loss", "huber"))}
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        data_norm: float | None = None,
+        C: float | str = "auto",
+        loss: str = "log_loss",
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        classes: Any = None,
+        class_weight: Any = None,
+        max_weight: float | None = None,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.C = C
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.classes = classes
+        self.class_weight = class_weight
+        self.max_weight = max_weight
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
+
+
+_COUNTS = "counts of labels"
+
+# Share of the budget for the counts of three labels or more.
+_COUNTS_SHARE = 0.06
+
+# C R_a^2 under C="auto" is this number over the noise multiplier, within limits.
+_KAPPA = 3.0
+
+
+def _share_of_counts(parameters: Checked, geometry: Geometry) -> float:
+    """Return the share of the budget for the counts of labels."""
+    shrinks = parameters.C == "auto" and geometry.constant > 0 and isinstance(geometry.loss, MultinomialLogLoss)
+    return _COUNTS_SHARE if shrinks else 0.0
+
+
+class ObjectivePerturbation(PrivateLinearModel):
+    """A linear classifier whose objective is perturbed."""
+
+    @staticmethod
+    def _weight(parameters: Checked, geometry: Geometry) -> float:
+        most = largest_kappa(parameters, geometry, _share_of_counts(parameters, geometry)) / geometry.norm**2
+        if parameters.C != "auto":
+            return min(parameters.C, most)
+        return automatic_weight(parameters, geometry, _KAPPA, min(most, LARGEST_KAPPA / geometry.norm**2))
+
+    @staticmethod
+    def _plan_of(parameters: Checked, geometry: Geometry, C: float) -> PrivacyGuarantee:
+        epsilon, delta, share = parameters.epsilon, parameters.delta, _share_of_counts(parameters, geometry)
+        others = objective_plan(parameters, geometry, C, share)
+        if not share:
+            return others
+        mechanism, event = class_sums_mechanism(epsilon, delta, 1, 0, geometry.loss.outputs + 1, share=share)
+        # Pure releases have one event together.
+        events = (event, *others.events) if delta > 0 and parameters.private else (PureEvent(epsilon),)
+        counts = Release(_COUNTS, mechanism, share, Theorem("Statistics", 2))
+        return replace(others, events=events, releases=(counts, *others.releases))
+
+    @staticmethod
+    def _release(
+        session: ReleaseSession, rows: Rows, codes: NDArray[np.intp], parameters: Checked, geometry: Geometry, C: float
+    ) -> Array:
+        strong_convexity, added, shifted = 1.0, np.zeros(geometry.shape), geometry
+        if _share_of_counts(parameters, geometry):
+            n_classes = geometry.loss.outputs + 1
+            mechanism = session.mechanism(_COUNTS)
+            counts = session.release(_COUNTS, label_counts(codes, n_classes))
+            logits, strong_convexity = shrunk(counts, mechanism, parameters, geometry, C)
+            loss = MultinomialLogLoss(n_classes, logits)
+            added[0, :, -1] = loss.basis.T @ logits / geometry.constant
+            shifted = replace(geometry, loss=loss)
+
+        tau = parameters.tol * C * geometry.lipschitz
+        noise = session.release(OBJECTIVE, np.zeros(geometry.size))
+        theta = solve(rows, codes, shifted, C, noise, tau, parameters.max_iter, strong_convexity)
+        return session.release(SOLUTION, theta.ravel()) + added.ravel()
+
+
+class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
+    r"""Differentially private logistic regression by objective perturbation.
+
+    Logistic regression with an L2 penalty is fitted to an objective with a random linear term, and its minimiser is
+    released. This is the default classifier of the library, because it is accurate, quick, and needs no tuning.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Otherwise, the noise is Gaussian, and
+        much smaller for many features. Choose a value far below one over the expected number of records.
+    data_norm : float
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. A smaller norm means less noise and more clipping.
+    C : float or "auto", default="auto"
+        Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. If
+        ``"auto"``, the weight is a formula of public parameters, at most 100 over the squared norm of rows. For three
+        classes or more, 6 % of the budget is then spent on the counts of labels. Logits are shrunk to half of their
+        log-odds, and more strongly if there are few records. A number that is larger than the proof admits is reduced.
+        ``C_`` is the result.
+    loss : {"log_loss", "huber"}, default="log_loss"
+        ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"huber"`` is the hinge loss with
+        a rounded kink (a support vector machine), one-vs-rest for three classes or more, without probabilities.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature of 0.3 `data_norm`. Its coefficient is regularised, because an intercept
+        without a penalty has an unbounded sensitivity.
+    tol : float, default=1e-6
+        Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
+        noise that hides the residual of the solver is proportional to `tol`. The residual is certified to be smaller.
+    max_iter : int, default=100
+        Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
+    classes : array-like, default=None
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
+    class_weight : dict or "balanced", default=None
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
+        to these counts, with a ratio of at most 100.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
+        precedence over the schema. X is then the table, with text and missing values.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Private coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Private intercepts. Zeros if `fit_intercept` is False.
+    classes_ : ndarray of shape (n_classes,)
+        Label set, sorted.
+    class_weight_ : ndarray of shape (n_classes,)
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
+    C_ : float
+        The weight that was used. For three classes or more and few records, ``"auto"`` means a smaller one.
+    privacy_ : PrivacyGuarantee
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, if X has names that are all strings.
+
+    See Also
+    --------
+    OutputPertLogReg : Adds noise to the solution. It is simpler and less accurate.
+
+    Notes
+    -----
+    **Privacy.** The release is the minimiser of the perturbed objective, with a little noise for the residual of the
+    solver. With ``C="auto"`` and three classes or more, the counts of labels are released before (:ref:`statistics,
+    theorem 2 <statistics-theorem-2>`). Let the norm of rows be at most :math:`R_a` (`data_norm`, and the constant
+    feature). The noise of the objective is calibrated to an L2 sensitivity of :math:`C L`, where :math:`L` is
+    :math:`R_a` for two classes and :math:`\sqrt{2} R_a` for the multinomial loss. The Huber hinge has one problem for
+    each class. The density of the minimiser also has a determinant, which adds to the privacy loss [1]_, [2]_. For the
+    binary log loss and ``delta=0``, the determinant adds nothing as long as :math:`C R_a^2` is at most epsilon
+    (:ref:`theorem 1 <objective-perturbation-proof-theorem-1>`). With a positive `delta`, and :math:`C R_a^2` of at most
+    3.7 times the GDP parameter of the noise, objective perturbation is exactly as private as the Gaussian mechanism,
+    also in composition (:ref:`theorem 6 <objective-perturbation-proof-theorem-6>`).
+    :doc:`/user_guide/objective_perturbation_proof` proves the bounds for the other losses (theorems 2 to 4) and for the
+    residual (theorem 5) [3]_. The guarantee covers neither an error for values that are not finite nor the time that
+    `fit` takes.
+
+    References
+    ----------
+    .. [1] K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially Private Empirical Risk Minimization",
+       JMLR 12, 2011.
+    .. [2] D. Kifer, A. Smith and A. Thakurta, "Private Convex Empirical Risk Minimization and High-dimensional
+       Regression", COLT 2012.
+    .. [3] R. Iyengar, J. P. Near, D. Song, O. Thakkar, A. Thakurta and L. Wang, "Towards Practical Differentially
+       Private Convex Optimization", IEEE S&P 2019.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from skdp.linear_model import ObjPertLogReg
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> public_upper = [40, 50, 250, 3000] + [1] * 6 + [4, 6, 30, 600] + [1] * 6 + [50, 60, 300, 5000] + [1] * 6
+    >>> model = ObjPertLogReg(epsilon=1.0, delta=1e-5, data_norm=2.0, classes=[0, 1], random_state=0)
+    >>> bool(model.fit(X / public_upper, y).score(X / public_upper, y) > 0.8)
+    True
+    """
+
+
+#: Standard deviation of the noise in the score of a row of the largest norm, if C is "auto".
+_SCORE_NOISE = 0.25
+
+_COEFFICIENTS = "coefficients"
+_THEOREM = Theorem("Output perturbation", 1)
+
+
+class OutputPerturbation(PrivateLinearModel):
+    """A linear classifier whose solution is perturbed."""
+
+    @staticmethod
+    def _weight(parameters: Checked, geometry: Geometry) -> float:
+        if parameters.C != "auto":
+            return float(parameters.C)
+        return automatic_weight(parameters, geometry, _SCORE_NOISE, LARGEST_KAPPA / geometry.norm**2)
+
+    @staticmethod
+    def _plan_of(parameters: Checked, geometry: Geometry, C: float) -> PrivacyGuarantee:
+        tau = parameters.tol * C * geometry.lipschitz
+        sensitivity = minimizer_sensitivity(C, geometry.joint_lipschitz, 1.0, geometry.joint(tau))
+        epsilon, delta = parameters.epsilon, parameters.delta
+        mechanism: Mechanism
+        event: PrivacyEvent = PureEvent(epsilon)
+        if not parameters.private:
+            mechanism = NoNoise(sensitivity)
+        elif delta > 0:
+            mu = gaussian_mu(epsilon, delta)
+            event = GaussianEvent(mu)
+            mechanism = GaussianMechanism(mu, sensitivity, geometry.size)
+        else:
+            mechanism = GammaMechanism(epsilon, sensitivity, geometry.size)
+        return PrivacyGuarantee(epsilon, delta, (event,), (Release(_COEFFICIENTS, mechanism, 1.0, _THEOREM),))
+
+    @staticmethod
+    def _release(
+        session: ReleaseSession, rows: Rows, codes: NDArray[np.intp], parameters: Checked, geometry: Geometry, C: float
+    ) -> Array:
+        tau = parameters.tol * C * geometry.lipschitz
+        theta = solve(rows, codes, geometry, C, np.zeros(geometry.size), tau, parameters.max_iter)
+        return session.release(_COEFFICIENTS, theta.ravel())
+
+    def _coef_with_other_noise(self, stream: BitStream) -> Array:
+        """Return the coefficients with further noise of the same size."""
+        # The counts of labels may be an earlier release.
+        mechanism = next(r.mechanism for r in self.privacy_.releases if r.label == _COEFFICIENTS)
+        noise = mechanism.release(np.zeros(self._geometry.size), stream)
+        return self.coef_ + linear_rule(noise, self._geometry)[0]
+
+
+class OutputPertLogReg(OutputPerturbation, PrivateLinearClassifier):
+    r"""Differentially private logistic regression by output perturbation.
+
+    A regularised model is fitted, and noise is added to its coefficients. This is the simplest private classifier, and
+    the least accurate one of the library, because the noise does not become smaller in directions that the data
+    determine well. `ObjPertLogReg` is better at every budget. Use this one to learn and to compare.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, by the L2 mechanism. Otherwise, the
+        noise is Gaussian, and much smaller for many features. Choose a value far below one over the expected number of
+        records.
+    data_norm : float
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. A smaller norm means less noise and more clipping.
+    C : float or "auto", default="auto"
+        Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. The noise is
+        proportional to it. If ``"auto"``, a formula of public parameters gives the weight at which the score of a row
+        of norm `data_norm` has noise of standard deviation 1/4, at most 100 over the squared norm of rows.
+    loss : {"log_loss", "huber"}, default="log_loss"
+        ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"huber"`` is the hinge loss with
+        a rounded kink (a support vector machine), one-vs-rest for three classes or more, without probabilities.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature of 0.3 `data_norm`. Its coefficient is regularised, because an intercept
+        without a penalty has an unbounded sensitivity.
+    tol : float, default=1e-6
+        Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
+        residual of the solver is added to the sensitivity twice. The residual is certified to be smaller.
+    max_iter : int, default=100
+        Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
+    classes : array-like, default=None
+        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
+        declared public, with a `PrivacyAssumptionWarning`.
+    class_weight : dict or "balanced", default=None
+        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
+        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
+        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
+        to these counts, with a ratio of at most 100.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
+        precedence over the schema. X is then the table, with text and missing values.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Private coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Private intercepts. Zeros if `fit_intercept` is False.
+    classes_ : ndarray of shape (n_classes,)
+        Label set, sorted.
+    class_weight_ : ndarray of shape (n_classes,)
+        Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
+    C_ : float
+        The weight that was used.
+    privacy_ : PrivacyGuarantee
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns, if X has names that are all strings.
+
+    See Also
+    --------
+    ObjPertLogReg : Adds noise to the objective. It is more accurate.
+
+    Notes
+    -----
+    **Privacy.** The coefficients are released once. Let the norm of rows be at most :math:`R_a` (`data_norm`, and the
+    constant feature). Adding or removing one record moves the minimiser by at most :math:`C L + 2\tau` in L2 norm,
+    where :math:`L` is :math:`R_a` (two classes), :math:`\sqrt{2} R_a` (multinomial) or :math:`\sqrt{K} R_a` (Huber, K >
+    2 classes) [1]_ (:ref:`output perturbation, theorem 1 <output-perturbation-theorem-1>`). The guarantee covers
+    neither an error for values that are not finite nor the time that `fit` takes.
+
+    References
+    ----------
+    .. [1] K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially Private Empirical Risk Minimization",
+       JMLR 12, 2011.
+    .. [2] B. Balle and Y.-X. Wang, "Improving the Gaussian Mechanism for Differential Privacy", ICML 2018.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import FunctionTransformer
+    >>> from skdp.linear_model import OutputPertLogReg
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> public_upper = [40, 50, 250, 3000] + [1] * 6 + [4, 6, 30, 600] + [1] * 6 + [50, 60, 300, 5000] + [1] * 6
+    >>> model = OutputPertLogReg(epsilon=1.0, delta=1e-5, data_norm=2.0, classes=[0, 1], random_state=0)
+    >>> model.fit(X / public_upper, y).coef_.shape
+    (1, 30)
+    """
