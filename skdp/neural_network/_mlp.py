@@ -225,7 +225,7 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         return outputs.codes(X)
 
     def _logits(self, X: Any) -> Array:
-        return self._power * self._label_scores(X)
+        return self._label_scores(X) * self._power
 
 
 class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, PrivateNetwork):

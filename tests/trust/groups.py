@@ -14,7 +14,6 @@ from skdp import (
     HistogramRegressor,
     NoisyHistogram,
 )
-from skdp.linear_model import _functional
 from skdp.release import counts as _counts
 from skdp.release import units as _groups
 from skdp.solvers import moments, target_range
@@ -61,7 +60,7 @@ class NoiseForOneRow:
     def __enter__(self):
         self.patches = [
             patch.object(module, "group_sensitivity", lambda sensitivity, rows: sensitivity)
-            for module in (_counts, _functional, moments, target_range)
+            for module in (_counts, moments, target_range)
         ]
         for one in self.patches:
             one.start()

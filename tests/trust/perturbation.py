@@ -94,9 +94,7 @@ def norm_without_intercept():
 def one_problem():
     with (
         patch.object(Geometry, "joint_lipschitz", property(lambda geometry: geometry.lipschitz)),
-        patch.object(
-            regularised, "huber_hinge", lambda kappa, curvature, n: huber_hinge(kappa, curvature, 1)
-        ),
+        patch.object(regularised, "huber_hinge", lambda kappa, curvature, n: huber_hinge(kappa, curvature, 1)),
     ):
         yield
 
