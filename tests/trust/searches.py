@@ -375,7 +375,7 @@ def score_told():
     def make(fit):
         def telling(self, X, y):
             fit(self, X, y)
-            self.best_score_ = float(np.mean(self.predict(X) == y))
+            self.told_score_ = float(np.mean(self.predict(X) == y))
             return self
 
         return telling
@@ -598,7 +598,13 @@ SUBJECTS = [
         "DPRandomizedSearchCV",
         partial(drawn, "holdout", refit=False),
         pair=partial(records, every=3),
-        mutants={**everywhere, **compared},
+        mutants={
+            **everywhere,
+            **compared,
+            # Every second record is marked, so that the parts exchange all marked records.
+            "parts by position": (parts_by_position, {"pair": records}),
+            "compared on the records that train": (one_part, {"pair": records}),
+        },
         survives={("half the sensitivity of the score", (1.0, 1e-5)): SLACK},
     ),
     search(
