@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from copy import copy
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
 from fractions import Fraction
@@ -411,11 +410,9 @@ def _pairs(private: list[CountedStep], budgets: list[Budget]) -> CountedCosts:
 
 def _costs(private: list[CountedStep], budgets: list[Budget]) -> CountedCosts | None:
     """Return the charges of the steps, or None if they are not known in advance."""
-    costs = []
+    costs: CountedCosts = []
     for step, budget in zip(private, budgets, strict=True):
-        if not hasattr(step.estimator, "_fixed_cost"):
-            return None
-        cost = set_own(copy(step.estimator), epsilon=budget.epsilon, delta=budget.delta)._fixed_cost()
+        cost = step.known_cost(budget)
         if cost is None:
             return None
         costs.append((cost, step.n_fits))
@@ -489,22 +486,16 @@ _BUDGET = frozenset({"epsilon", "delta", "accountant", "random_state"})
 
 
 @dataclass(frozen=True)
-class PrivateStep:
-    """A private step of a candidate, the number of its fits in one fit of the candidate, and their part of a budget."""
+class PrivateStep(CountedStep):
+    """A private step of a candidate, with the part of a budget for all of its fits."""
 
-    name: str  # As in `get_params`. Empty for the estimator itself.
-    estimator: Any
-    n_fits: int
     part: Fraction
 
     def cost(self, budget: Budget) -> PrivacyCost:
         """Return the cost of one fit with this budget, as a bare pair if the events depend on the shape of the data."""
-        if budget.epsilon == float("inf"):
+        if budget.epsilon == math.inf:
             return PrivacyCost(budget.epsilon, budget.delta, (PureEvent(budget.epsilon),))
-        known = None
-        if hasattr(self.estimator, "_fixed_cost"):
-            known = copy(self.estimator).set_params(epsilon=budget.epsilon, delta=budget.delta)._fixed_cost()
-        return known or PrivacyCost.of_pair(*budget)
+        return self.known_cost(budget) or PrivacyCost.of_pair(*budget)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ sum is exact.
 
 Records apart. An evaluation also counts records whose label is not declared or whose target is beyond its bounds, and
 other records which the model refuses. Each such record adds :math:`G/16` to one of two further sums, so that a record
-changes all sums by at most :math:`17G/16` in L1 norm. In a table, a record outside of all cells adds 1 to one of two
-further counts, so that a record still changes one count by 1.
+changes all sums by at most :math:`17G/16` in L1 norm. The two parts of its largest gain are not negative, so that their
+L2 norm is at most :math:`G`, and that of all changes at most :math:`G\sqrt{1+1/256}`. In a table, a record outside of
+all cells adds 1 to one of two further counts, so that a record still changes one count by 1.
 
 Scores without such a form are refused. The area under the ROC curve compares pairs of records, R^2 divides by the
 variance of the others' targets, and a function from the user may do anything. Areas and F1 are computed from tables of
@@ -97,10 +98,9 @@ class Score:
         """What a record apart adds to a further sum."""
         return self.most // _APART
 
-    @property
-    def moved(self) -> int:
-        """What one record adds to all sums, at most."""
-        return self.most + self.apart
+    def moved(self, norm: int) -> float:
+        """Return what one record adds to all sums, at most, in L1 or L2 norm."""
+        return float(self.most + self.apart) if norm == 1 else math.hypot(self.most, self.apart) * (1 + 2.0**-50)
 
     @property
     def shape(self) -> tuple[int]:
@@ -234,11 +234,15 @@ class Table:
     classes: NDArray
     edges: NDArray | None  # Edges of the bins of a histogram, or None for a confusion matrix.
 
-    #: What one record adds to a cell, or to a number of records apart, and what it changes at most.
-    most = moved = least = apart = 1
+    #: What one record adds to a cell, or to a number of records apart.
+    most = least = apart = 1
 
     #: Records of each kind apart are in no cell.
     elsewhere = True, True
+
+    def moved(self, norm: int) -> float:
+        """Return what one record changes, in L1 or L2 norm."""
+        return 1.0
 
     @property
     def is_area(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +38,7 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder, OrdinalEncoder, Pol
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 from sklearn.utils import get_tags
 
-from ..accounting import GROUP_SUPPORT_HINT, BudgetAccountant, check_same_unit
+from ..accounting import GROUP_SUPPORT_HINT, Budget, BudgetAccountant, PrivacyCost, check_same_unit
 from ..checks.data import is_sparse, labels_of, refuse_lazy
 from ..schema import Schema
 from ..schema.encoding import declared_target, known_classes
@@ -306,6 +307,15 @@ class CountedStep:
     def title(self) -> str:
         """Name of the step, or else of its class."""
         return self.name or type(self.estimator).__name__
+
+    def known_cost(self, budget: Budget) -> PrivacyCost | None:
+        """Return the cost of one fit with this budget, or None if it depends on the shape of the data."""
+        if not hasattr(self.estimator, "_fixed_cost"):
+            return None
+        cost: PrivacyCost | None = set_own(
+            copy(self.estimator), epsilon=budget.epsilon, delta=budget.delta
+        )._fixed_cost()
+        return cost
 
 
 #: Meta-estimators that fit each of their parts once, and learn nothing from the data.

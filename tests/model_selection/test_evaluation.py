@@ -446,7 +446,8 @@ def test_gains_of_regression(regressor):
     assert np.all((score.gains(regressor, X[:3], y) >= 0) & (score.gains(regressor, X[:3], y) <= score.most))
     # Each record moves the released sums by the claim at most, and one beyond the bounds attains it.
     moved = [score.tally(regressor, X[[k]], y[[k]]) for k in range(3)]
-    assert [int(np.abs(own).sum()) for own in moved] == [score.moved, score.moved, score.most]
+    assert [np.abs(own).sum() for own in moved] == [score.moved(1), score.moved(1), score.most]
+    assert max(np.linalg.norm(own) for own in moved) <= score.moved(2)
     np.testing.assert_array_equal(np.sum(moved, axis=0), score.tally(regressor, X[:3], y))
 
 
@@ -554,10 +555,14 @@ def test_a_record_apart_moves_the_released_sums_by_the_claim(model, metric):
     for judge in (model, Refusing()):
         for code in (-1, 0, 1):
             tally = measure.tally(judge, REFUSED[:1], np.array([code]))
-            moves.append(int(np.abs(tally).sum()))
+            moves.append([np.linalg.norm(tally, norm) for norm in (1, 2)])
             assert (tally[-2] > 0) == (code < 0)
             assert not tally[-2:].all()
-    assert max(moves) == measure.moved == {1: 1, 16: 17, LEVELS: LEVELS + LEVELS // 16}[measure.most]
+    largest = np.max(moves, axis=0)
+    apart = 0 if measure.most == 1 else measure.most / 16
+    np.testing.assert_allclose(largest, [measure.most + apart, np.hypot(measure.most, apart)], rtol=1e-12)
+    assert largest[0] <= measure.moved(1)
+    assert largest[1] <= measure.moved(2) <= largest[1] * (1 + 1e-12)
     both = measure.tally(model, X[:2], np.array([0, -1]))
     np.testing.assert_array_equal(
         both, measure.tally(model, X[:1], np.array([0])) + measure.tally(model, X[1:2], np.array([-1]))
