@@ -164,7 +164,7 @@ def in_real_units(total: NDArray, n_counts: int, n_moments: int, mechanism: Mech
 FALSE_ALARM = 5e-3
 
 #: A declared label, or the declared values of a column, with at least this share of the records count as present.
-LEAST_SHARE_OF_LABEL, LEAST_SHARE = 0.02, 0.05
+LEAST_SHARE_OF_LABEL, LEAST_SHARE = 0.02, 1 / 9
 
 #: Entries in no category, records without a declared label, and targets beyond their bounds may have this share.
 LARGEST_SHARE = 0.1
