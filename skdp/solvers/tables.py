@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft, special
+from scipy import fft
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import NUMBERS, validate_quietly
 from ..checks.params import real_numbers
-from ..checks.silence import DiscreetMethods
 from ..schema.columns import Columns, Encoder, SparseEncoder
 from ..schema.encoding import TakesSchema
 from ..sensitivity import with_data
+from .linear_descent import LogOdds
 
 Array = NDArray[np.float64]
 
@@ -119,10 +119,9 @@ def exponent(information: Array, dependence: float) -> float:
     return 1 / (1 + dependence * max(carriers - 1, 0.0))
 
 
-class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
+class NaiveBayesPrediction(TakesSchema, LogOdds):
     """Predict by the fitted tables of categorical or binned columns."""
 
-    classes_: NDArray
     class_prior_: Array
     feature_log_prob_: list[Any]
     bin_edges_: list[Any]
@@ -147,7 +146,7 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
             information[j] = table_information(probabilities[None], self.class_prior_)[0]
         return self._importances(np.maximum(information, 0.0))
 
-    def _joint_log_scores(self, X: Any) -> Array:
+    def _label_scores(self, X: Any) -> Array:
         """Return logarithms of probabilities of classes given rows, each row up to a constant."""
         check_is_fitted(self, "privacy_")
         X = validate_quietly(self, X, dtype=list(NUMBERS), reset=False)
@@ -179,52 +178,6 @@ class NaiveBayesPrediction(TakesSchema, DiscreetMethods):
                     evidence_of_class += table.take(cells).sum(axis=1)
             out[rows] = prior + self.exponent_ * evidence
         return out
-
-    def predict(self, X: Any) -> NDArray:
-        """Return the most likely label of each row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Elements of ``classes_``.
-        """
-        scores = self._joint_log_scores(X)
-        return self.classes_[scores.argmax(axis=1)]
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        return special.softmax(self._joint_log_scores(X), axis=1)
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return logarithms of class probabilities.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        return special.log_softmax(self._joint_log_scores(X), axis=1)
 
 
 def _sparse_evidence(X: Any, encoder: SparseEncoder, by_class: Array, firsts: NDArray[np.intp]) -> Array:

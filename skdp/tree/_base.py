@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..checks.data import validate_quietly
 from ..checks.params import check_integer, shown
 from ..checks.silence import DiscreetMethods
+from ..solvers.linear_descent import LogOdds
 from ._structure import ROUTED
 
 Array = NDArray[np.float64]
@@ -54,62 +55,27 @@ class TreeModel(DiscreetMethods):
         return np.concatenate([np.stack(list(route(rows)), axis=1) for rows in blocks])
 
 
-class TreeClassifier(TreeModel):
-    """Methods of classifiers that have ``structure_``, ``classes_`` and `predict_proba`."""
+class TreeClassifier(TreeModel, LogOdds):
+    """Methods of classifiers that have ``structure_`` and ``classes_``."""
 
     classes: Any
-    classes_: NDArray
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
-        return self._proba(self._rows(X))
 
     @abstractmethod
     def _proba(self, X: NDArray) -> Array:
         """Return class probabilities of validated rows."""
 
+    def predict_proba(self, X: Any) -> Array:
+        return self._proba(self._rows(X))
+
     def predict_log_proba(self, X: Any) -> Array:
-        """Return logarithms of class probabilities.
+        return self._label_scores(X)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
+    def _label_scores(self, X: Any) -> Array:
         return np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny))
 
-    def predict(self, X: Any) -> NDArray:
-        """Return the most likely labels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            From ``classes_``.
-        """
+    def _label_codes(self, X: Any) -> NDArray:
         proba = self.predict_proba(X)
-        codes = proba[:, 1] > proba[:, 0] if proba.shape[1] == 2 else proba.argmax(axis=1)
-        return self.classes_.take(codes)
+        return (proba[:, 1] > proba[:, 0]).astype(np.intp) if proba.shape[1] == 2 else proba.argmax(axis=1)
 
 
 def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, tree: int = 0, decimals: int = 2) -> str:
