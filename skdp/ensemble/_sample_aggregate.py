@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,7 @@ from ..release.blocks import (
     over_blocks,
     tried,
 )
-from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
+from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, OutcomesMixin, TargetsMixin
 from ..release.session import CallbackSupportMixin, Phases, PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import SUM_BITS
 from ._results import (
@@ -113,7 +113,7 @@ def check_names(value: Any, name: str) -> tuple[str, ...]:
     raise ValueError(f"{name} must be different names of fitted attributes, got {shown(value)}")
 
 
-class SampleAggregate(InnerScores, CallbackSupportMixin, PrivateEstimator, BaseEstimator):
+class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEstimator):
     r"""Differentially private average of an estimator or statistic over blocks of the records.
 
     The results of an estimator without privacy on disjoint blocks of the records, such as its coefficients, are clipped
@@ -306,43 +306,12 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, PrivateEstimator, BaseE
             tags.target_tags = deepcopy(inner.target_tags)
         return tags
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Fit the estimator to the blocks, and spend epsilon and delta.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Labels of a classifier, or finite targets of a regressor. Ignored otherwise.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        return self._fit(X, y, sample_weight=sample_weight)
-
-    def _kind(self) -> type[PrivateEstimator]:
+    def _kind(self, parameters: Any) -> type[PrivateEstimator]:
         if self._is_statistic():
             return RowsMixin
         if is_classifier(self.estimator):
             return LabelsMixin
         return TargetsMixin if is_regressor(self.estimator) else RowsMixin
-
-    def _read(self, X: Any, y: Any, parameters: Checked) -> Any:
-        return self._kind()._read(self, X, y, parameters)
-
-    def _declared_shape(self, parameters: Checked, n_features: int, n_classes: int | None) -> Shape:
-        return self._kind()._declared_shape(self, parameters, n_features, n_classes)
 
     def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Template, Region]]:
         classes = np.arange(shape.n_classes) if shape.n_classes and shape.classes is None else shape.classes
@@ -491,7 +460,7 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, PrivateEstimator, BaseE
         targets = None
         if classes is not None:
             targets = classes[np.where(np.arange(n) < least, np.arange(n) % len(classes), 0)]
-        elif self._kind() is TargetsMixin:
+        elif self._kind(None) is TargetsMixin:
             targets = made_up_rows(n, 1 + math.prod(n_targets))[:, 1:].reshape(n, *n_targets)
             targets = (1 + targets) / 2 if more else targets
         return (1 + rows) / 2 if more else rows, targets

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from ..accounting import BoundedRangeEvent, PrivacyEvent, PureEvent
 from ..checks.params import Checked, OneOf, Or, Real, Rules, anything, check_boolean
 from ..checks.silence import available_if
 from ..mechanisms import MOST_PARAMETERS, Mechanism, NoNoise, TangentPlaneMechanism, pure_share
-from ..release.estimator import LabelsMixin, PrivateEstimator, Records, Shape, TargetsMixin
+from ..release.estimator import LabelsMixin, PrivateEstimator, Records, Shape, OutcomesMixin, TargetsMixin
 from ..release.session import CallbackSupportMixin, PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import augmented_norm, clip_rows
 from ..solvers.linear_descent import LinearRule, LogOdds, linear_scores
@@ -130,7 +130,7 @@ def _classifies(estimator: Any) -> bool:
     return True
 
 
-class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, BaseEstimator):
+class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseEstimator):
     r"""Differentially private linear models of up to four parameters by the exponential mechanism.
 
     The coefficients are drawn from a ball, with a probability that decreases exponentially with the sum of losses. The
@@ -298,39 +298,8 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, PrivateEstimator, Ba
             tags.regressor_tags = RegressorTags()
         return tags
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
-        """Fit the model to private data, and spend epsilon.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite features. Rows longer than `data_norm` are scaled down to this norm.
-        y : array-like of shape (n_samples,), default=None
-            Two labels, or finite targets that are clipped to `bounds_y`. With declared `classes`, rows with other
-            labels are left out. If None, they are the column of X that `schema` declares as the target.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
-        """
-        return self._fit(X, y, sample_weight=sample_weight)
-
-    def _read(self, X: Any, y: Any, parameters: Checked) -> Any:
-        kind = LabelsMixin if parameters.loss in CLASSIFICATION else TargetsMixin
-        return kind._read(self, X, y, parameters)
-
-    def _declared_shape(self, parameters: Checked, n_features: int, n_classes: int | None) -> Shape:
-        kind = LabelsMixin if parameters.loss in CLASSIFICATION else TargetsMixin
-        return kind._declared_shape(self, parameters, n_features, n_classes)
+    def _kind(self, parameters: Checked) -> type[PrivateEstimator]:
+        return LabelsMixin if parameters.loss in CLASSIFICATION else TargetsMixin
 
     def _check_together(self, parameters: Checked) -> None:
         Problem.of(parameters)

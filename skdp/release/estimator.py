@@ -364,7 +364,17 @@ class RowsMixin(PrivateEstimator):
 
 
 class OutcomesMixin(PrivateEstimator):
-    """Fits of rows with labels or targets."""
+    """Fits of rows with labels or targets, which `_kind` decides if it depends on parameters."""
+
+    def _kind(self, parameters: Any) -> type[PrivateEstimator]:
+        """Return the mixin that reads the rows."""
+        raise NotImplementedError
+
+    def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
+        return self._kind(parameters)._read(self, X, y, parameters)
+
+    def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
+        return self._kind(parameters)._declared_shape(self, parameters, n_features, n_classes)
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
         """Fit the model to private data, and spend epsilon and delta.

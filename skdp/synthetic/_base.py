@@ -23,7 +23,16 @@ from ..checks.data import NUMBERS
 from ..checks.params import Bounds, Checked, Integer, Or, Rules, anything, check_integer
 from ..mechanisms import BitStream, DiscreteLaplaceMechanism, Mechanism, NoiseSource, is_gaussian
 from ..release.counts import class_sums_mechanism, label_parts, noise_scale, table_parts, warn_of_mismatch
-from ..release.estimator import GroupsMixin, LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
+from ..release.estimator import (
+    GroupsMixin,
+    LabelsMixin,
+    PrivateEstimator,
+    Records,
+    RowsMixin,
+    Shape,
+    OutcomesMixin,
+    TargetsMixin,
+)
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..release.units import Unit
 from ..schema.columns import COLUMN_RULES, Columns, Encoder, check_columns
@@ -230,7 +239,7 @@ def threshold(n_cells: int, mechanism: Mechanism) -> float:
     return float(stats.norm.isf(0.5 * n_cells**-KEPT_POWER)) * mechanism.scale
 
 
-class HistogramBase(GroupsMixin, BaseEstimator):
+class HistogramBase(GroupsMixin, OutcomesMixin, BaseEstimator):
     """Count records in the cells of a public grid, with noise, and make data from the counts."""
 
     _takes_parts = True
@@ -269,10 +278,7 @@ class HistogramBase(GroupsMixin, BaseEstimator):
     def _read(self, X: Any, y: Any, parameters: Checked) -> Any:
         if y is None and parameters.target != NONE and not get_tags(self).target_tags.required:
             raise ValueError("y must be given to fit, because classes or bounds_y is set")
-        return self._kind(parameters)._read(self, X, y, parameters)
-
-    def _declared_shape(self, parameters: Checked, n_features: int, n_classes: int | None) -> Shape:
-        return self._kind(parameters)._declared_shape(self, parameters, n_features, n_classes)
+        return super()._read(X, y, parameters)
 
     def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Axes]:
         axes, epsilon, delta = axes_for(parameters, shape), parameters.epsilon, parameters.delta
