@@ -23,16 +23,7 @@ from ..checks.data import NUMBERS
 from ..checks.params import Bounds, Checked, Integer, Or, Rules, anything, check_integer
 from ..mechanisms import BitStream, DiscreteLaplaceMechanism, Mechanism, NoiseSource, is_gaussian
 from ..release.counts import class_sums_mechanism, label_parts, noise_scale, table_parts, warn_of_mismatch
-from ..release.estimator import (
-    GroupsMixin,
-    LabelsMixin,
-    PrivateEstimator,
-    Records,
-    RowsMixin,
-    Shape,
-    OutcomesMixin,
-    TargetsMixin,
-)
+from ..release.estimator import GroupsMixin, LabelsMixin, Records, RowsMixin, Shape, OutcomesMixin, TargetsMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..release.units import Unit
 from ..schema.columns import COLUMN_RULES, Columns, Encoder, check_columns
@@ -191,8 +182,6 @@ EXPECTED_N = 10_000
 #: The probability that an empty cell counts as occupied is half the number of cells to minus this power.
 KEPT_POWER = 0.7
 
-NONE, LABELS, NUMBER = "none", "labels", "number"
-
 
 def mechanism_for(parameters: Checked, size: int) -> tuple[Mechanism, PrivacyEvent, float]:
     """Return the mechanism for counts of cells, its event, and its share of the budget."""
@@ -205,7 +194,7 @@ def mechanism_for(parameters: Checked, size: int) -> tuple[Mechanism, PrivacyEve
 def axes_for(parameters: Checked, shape: Shape) -> Axes:
     """Return the axes for a number of columns and labels."""
     columns = parameters.columns.resolve(shape.n_features, shape.names, named=shape.is_read)
-    number, n_classes = parameters.target == NUMBER, shape.n_classes
+    number, n_classes = parameters.kind is TargetsMixin, shape.n_classes
     n_bins, n_bins_y = parameters.n_bins, parameters.n_bins_y or parameters.n_bins
     if not n_bins or (number and not n_bins_y):
         n_axes = (not n_bins) * len(columns.numeric) + (number and not n_bins_y)
@@ -264,7 +253,7 @@ class HistogramBase(GroupsMixin, OutcomesMixin, BaseEstimator):
             raise ValueError("bounds_y must be a pair of numbers: y has one column")
         if classes is not None and bounds_y is not None:
             raise ValueError("y has labels or is a number: only one of classes and bounds_y may be given")
-        parameters.target = NUMBER if bounds_y is not None else NONE if classes is None else LABELS
+        parameters.kind = TargetsMixin if bounds_y is not None else RowsMixin if classes is None else LabelsMixin
         parameters.columns = check_columns(self, n_bins=parameters.n_bins or 2)
         parameters.n_bins_y = getattr(parameters, "n_bins_y", None)
         parameters.first = None
@@ -272,11 +261,11 @@ class HistogramBase(GroupsMixin, OutcomesMixin, BaseEstimator):
             rows = Unit(parameters.rows_per_group).rows
             parameters.first = TargetRange.of(parameters.epsilon, parameters.delta, rows=rows)
 
-    def _kind(self, parameters: Checked) -> type[PrivateEstimator]:
-        return {LABELS: LabelsMixin, NUMBER: TargetsMixin, NONE: RowsMixin}[parameters.target]
+    def _kind(self, parameters: Checked) -> Any:
+        return parameters.kind
 
     def _read(self, X: Any, y: Any, parameters: Checked) -> Any:
-        if y is None and parameters.target != NONE and not get_tags(self).target_tags.required:
+        if y is None and parameters.kind is not RowsMixin and not get_tags(self).target_tags.required:
             raise ValueError("y must be given to fit, because classes or bounds_y is set")
         return super()._read(X, y, parameters)
 

@@ -19,8 +19,8 @@ from ..checks.params import Bounds, Checked, Integer, Or, Rules, anything
 from ..checks.silence import quieten, silence
 from ..mechanisms import NoiseSource
 from ..release.blocks import InnerScores, check_inner
-from ..release.estimator import Shape
-from ._base import LABELS, Array, Axes, HistogramBase, made_up_rows
+from ..release.estimator import LabelsMixin, Shape
+from ._base import Array, Axes, HistogramBase, made_up_rows
 
 
 def weight_parameter(estimator: Any) -> str | None:
@@ -249,7 +249,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
 
     def _check_together(self, parameters: Checked) -> None:
         super()._check_together(parameters)
-        parameters.target = LABELS
+        parameters.kind = LabelsMixin
 
     def __init__(
         self,
