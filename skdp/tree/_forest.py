@@ -186,10 +186,12 @@ class RandomTrees(TreeModel, PrivateEstimator):
         forest = grow(columns, n_seen, trees.depth, stream, warps)
         reachable = forest.reachable()
         counter = trees.mechanisms[COUNTS]
-        route: Router = forest.router(many_rows(X))
+        route: Router
         if in_memory(X) and forest.n_trees * forest.leaf_type.itemsize <= X.shape[1] * X.itemsize:
             # The leaves are found once. They take no more memory than the rows.
             X, route = forest.leaves_of(X), read_stored
+        else:
+            route = forest.router(many_rows(X))
         released = session.release(COUNTS, outcome.sums(counter, forest, X, y, route))
         counts = released[: reachable.size * n_classes].reshape(*reachable.shape, n_classes) * reachable[:, :, None]
         _warn_of_counts(forest, counts, trees.noise, records.shape, first, columns.declared, is_gaussian(counter))

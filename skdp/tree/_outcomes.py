@@ -1,9 +1,7 @@
 """The outcomes that leaves count, their sensitivity and their mechanisms: labels, or shares of two ends for targets.
 
-In both cases, each leaf has the numbers of two or more classes. For targets, let :math:`v` be the target mapped from
-its bounds to [0, 1]. A record is a share :math:`1 - v` of one class and a share :math:`v` of another. The number of
-records in a leaf is the sum of its two numbers. The sum of their targets, relative to the middle, is half of the
-difference.
+Each leaf has the numbers of two or more classes. A record whose target, mapped from its bounds to [0, 1], is :math:`v`
+counts as a share :math:`1 - v` of one class and as a share :math:`v` of another.
 """
 
 from __future__ import annotations

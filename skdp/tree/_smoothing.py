@@ -15,16 +15,8 @@ bounds it everywhere:
 
 .. math:: \ell_i(w + d) \ge \ell_i(w) + g_i^\top d - \tfrac12 d^\top H_i d \quad\text{for all } d .
 
-Proof (Jaakkola and Jordan 2000; Jebara and Choromanska 2012). For two terms,
-:math:`\log(e^u + e^v) = (u+v)/2 + \log 2\cosh((u-v)/2)`, whose last part is a concave function of :math:`(u-v)^2`, and
-lies below its tangent, of slope :math:`a(u-v)/2`. For more, add one class at a time. If
-:math:`\log Z_{k-1}(w+d) \le \log Z_{k-1} + \mu^\top d + \tfrac12 d^\top H d` with :math:`H` positive semi-definite,
-then :math:`Z_k(w+d) \le e^{d^\top H d/2}(Z_{k-1}e^{\mu^\top d} + e^{u_k + z_k^\top d})`, and the bound for two terms
-applies to the bracket, whose difference of exponents moves by :math:`(z_k - \mu)^\top d`.
-
-Hence, for any :math:`\lambda \ge 0` and :math:`0\le t\le2`, the step :math:`d = t(H+\lambda I)^{-1}g` gains at least
-:math:`t(1-t/2)\,g^\top(H+\lambda I)^{-1}g` of log-likelihood. The curvature itself has no such property. If trees
-repeat each other, probabilities are near 0 and 1, the curvature vanishes, and its step is arbitrary.
+The user guide ("Weights" of the trees) has the proof. Hence, for any :math:`\lambda \ge 0` and :math:`0\le t\le2`, the
+step :math:`d = t(H+\lambda I)^{-1}g` does not lower the log-likelihood.
 
 The pair :math:`(H_i, g_i)` of a record is scaled down to a public norm as a whole, which gives the record less weight.
 It is computed by operations on single elements, in a fixed order. Therefore it has the same bits at every position of

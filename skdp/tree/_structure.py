@@ -1,11 +1,9 @@
 """The structure of random trees, their random growth, and routing of rows.
 
-Trees are drawn from public numbers only: bounds, numbers of categories, and a public seed. A leaf depends only on the
-bins of the features of a tree.
-
-All trees of a forest have one depth and are stored as one set of arrays. Node ``i`` of a level has the children ``2 i``
-and ``2 i + 1`` in the next level. A tree uses a few of the features. A categorical feature is put into a random order
-in each tree, and is then split like a number. Therefore the left side is a random subset of the remaining categories.
+Trees are drawn from public numbers only: bounds, numbers of categories, and a public seed. All trees of a forest have
+one depth and are stored as one set of arrays. Node ``i`` of a level has the children ``2 i`` and ``2 i + 1`` in the
+next level. A tree uses a few of the features. A categorical feature is put into a random order in each tree, and is
+then split like a number. Therefore the left side is a random subset of the remaining categories.
 """
 
 from __future__ import annotations
