@@ -50,7 +50,7 @@ from ..release.blocks import (
     over_blocks,
     tried,
 )
-from ..release.estimator import LabelsMixin, PrivateEstimator, Records, RowsMixin, Shape, OutcomesMixin, TargetsMixin
+from ..release.estimator import LabelsMixin, OutcomesMixin, PrivateEstimator, Records, RowsMixin, Shape, TargetsMixin
 from ..release.session import CallbackSupportMixin, Phases, PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import SUM_BITS
 from ._results import (

@@ -22,7 +22,7 @@ from ..accounting import BoundedRangeEvent, PrivacyEvent, PureEvent
 from ..checks.params import Checked, OneOf, Or, Real, Rules, anything, check_boolean
 from ..checks.silence import available_if
 from ..mechanisms import MOST_PARAMETERS, Mechanism, NoNoise, TangentPlaneMechanism, pure_share
-from ..release.estimator import LabelsMixin, PrivateEstimator, Records, Shape, OutcomesMixin, TargetsMixin
+from ..release.estimator import LabelsMixin, OutcomesMixin, PrivateEstimator, Records, Shape, TargetsMixin
 from ..release.session import CallbackSupportMixin, PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import augmented_norm, clip_rows
 from ..solvers.linear_descent import LinearRule, LogOdds, linear_scores

@@ -23,7 +23,7 @@ from ..checks.data import NUMBERS
 from ..checks.params import Bounds, Checked, Integer, Or, Rules, anything, check_integer
 from ..mechanisms import BitStream, DiscreteLaplaceMechanism, Mechanism, NoiseSource, is_gaussian
 from ..release.counts import class_sums_mechanism, label_parts, noise_scale, table_parts, warn_of_mismatch
-from ..release.estimator import GroupsMixin, LabelsMixin, Records, RowsMixin, Shape, OutcomesMixin, TargetsMixin
+from ..release.estimator import GroupsMixin, LabelsMixin, OutcomesMixin, Records, RowsMixin, Shape, TargetsMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..release.units import Unit
 from ..schema.columns import COLUMN_RULES, Columns, Encoder, check_columns
