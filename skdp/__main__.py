@@ -18,8 +18,7 @@ from . import __version__
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, and return 0, or 1 if a file cannot be read."""
     options = _parser().parse_args(arguments)
-    run: Any = options.run
-    return int(run(options))
+    return int(options.run(options))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -316,6 +316,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
     def __sklearn_tags__(self) -> Any:
         tags = copy.deepcopy(get_tags(self.estimator))
         tags.target_tags.required = True
+        tags.target_tags.multi_output = False
         return tags
 
     predict = _delegated(
