@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,6 +41,7 @@ from ._plans import (
     TREES,
     Plan,
     Shares,
+    Trees,
     features_of_trees,
     make_plan,
     plan_trees,
@@ -123,6 +125,41 @@ def _warn_of_counts(
     messages = label_parts(shape.classes, *by_class) if of_labels and by_class is not None else []
     messages += [column_part(j if names is None else str(names[j]), known, total) for j, known in totals.items()]
     warn_of_mismatch(messages, labels=total if of_labels else None, n_totals=n_totals, gaussian=gaussian)
+
+
+def _release_weights(
+    session: ReleaseSession,
+    trees: Trees,
+    step: Step,
+    weights: Array,
+    base: Array,
+    looked_up: Callable[[NDArray], Iterator[Array]],
+    losses: Callable[[Array, NDArray], Array],
+    X: NDArray,
+    y: NDArray,
+) -> Array:
+    """Choose the scale of public weights, and if it is planned, release a step from there, and choose its length."""
+
+    def choose(label: str, line: Line) -> Array:
+        # Without noise, the odds decide between equal scores.
+        unit = max(trees.mechanisms[label].scale, _LEAST_UNIT)
+        values = line_scores(line, unit, base, looked_up, losses, X, y)
+        return line.at(int(session.release(label, values)[0]))
+
+    start = choose(SCALE, Line(np.zeros_like(weights), weights, *SCALES))
+    mechanism = trees.mechanisms.get(STEP)
+    if mechanism is None:
+        return start
+
+    def terms(rows: NDArray, outcomes: NDArray) -> tuple[Array, Array]:
+        return record_terms(step, np.stack(list(looked_up(rows))), base, start, outcomes)
+
+    released = session.release(STEP, within_reach(mechanism, newton_sums(step, terms, X, y)))
+    noise = math.sqrt(coordinate_variance(mechanism))
+    # The largest eigenvalue of a symmetric Gaussian matrix of this size.
+    largest = noise * math.sqrt(2 * step.n_weights) * step.curvature
+    change = newton_step(step, released, _RIDGE * largest, noise * step.gradient)
+    return choose(LENGTH, Line(start, change, *LENGTHS))
 
 
 class RandomTrees(TreeModel, PrivateEstimator):
@@ -209,31 +246,9 @@ class RandomTrees(TreeModel, PrivateEstimator):
         weights = step.first_weights(sum(n_seen) / n_features)
         if SCALE in trees.mechanisms:
             base, table = log_odds(np.log(prior)), node_scores(distributions, inner, prior)
+            looked_up = partial(leaf_scores, route, table)
             losses = outcome.losses(prior, most)
-
-            def looked_up(rows: NDArray) -> Iterator[Array]:
-                return leaf_scores(route, table, rows)
-
-            def choose(label: str, line: Line) -> Array:
-                # Without noise, the odds decide between equal scores.
-                unit = max(trees.mechanisms[label].scale, _LEAST_UNIT)
-                values = line_scores(line, unit, base, looked_up, losses, X, y)
-                return line.at(int(session.release(label, values)[0]))
-
-            weights = choose(SCALE, Line(np.zeros_like(weights), weights, *SCALES))
-            mechanism = trees.mechanisms.get(STEP)
-            if mechanism is not None:
-                start = weights
-
-                def terms(rows: NDArray, outcomes: NDArray) -> tuple[Array, Array]:
-                    return record_terms(step, np.stack(list(looked_up(rows))), base, start, outcomes)
-
-                summed = session.release(STEP, within_reach(mechanism, newton_sums(step, terms, X, y)))
-                noise = math.sqrt(coordinate_variance(mechanism))
-                # The largest eigenvalue of a symmetric Gaussian matrix of this size.
-                largest = noise * math.sqrt(2 * step.n_weights) * step.curvature
-                change = newton_step(step, summed, _RIDGE * largest, noise * step.gradient)
-                weights = choose(LENGTH, Line(start, change, *LENGTHS))
+            weights = _release_weights(session, trees, step, weights, base, looked_up, losses, X, y)
         return {
             "structure_": forest,
             "tree_weights_": weights[: trees.n_trees],
