@@ -134,7 +134,7 @@ def _canonical(rows: Any) -> Any:
 
 def reads_table(estimator: Any, reset: bool) -> bool:
     """Tell whether an estimator encodes its rows by a schema."""
-    return hasattr(estimator, "_reads_table") and estimator._reads_table(reset)
+    return hasattr(estimator, "_used") and estimator._used(reset) is not None
 
 
 def _in_parts(validate: Callable[..., Any], estimator: Any, *data: PartedArray, **options: Any) -> Any:

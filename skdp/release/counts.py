@@ -371,8 +371,7 @@ def warn_of_mismatch(
 
 def warn_of_few(names: Sequence[str], counts: NDArray, variance: float) -> None:
     """Warn of columns in which hardly any record has a number, if there is no count of all records."""
-    few = _are_few(counts, variance)
-    warn_of_parts([(NO_NUMBERS, repr(name)) for name, is_few in zip(names, few.tolist(), strict=True) if is_few])
+    warn_of_columns(NO_NUMBERS, names, _are_few(counts, variance))
 
 
 def _are_few(counts: NDArray, variance: float) -> NDArray[np.bool_]:
@@ -401,7 +400,7 @@ def warn_at_bounds(names: Sequence[Any], bounds: Any, n: Any, sums: NDArray, dev
     # Many columns are mostly 0. Therefore a bound of 0 is not named.
     limits = [margin(float(deviation), FALSE_ALARM / (2 * len(names))) for deviation in deviations]
     off = np.any((excess > np.array(limits)[:, None]) & (np.array(bounds) != 0), axis=0)
-    warn_of_parts([(AT_BOUND, repr(name)) for name, is_off in zip(names, off.tolist(), strict=True) if is_off])
+    warn_of_columns(AT_BOUND, names, off)
 
 
 def warn_of_outer_cells(
@@ -417,9 +416,13 @@ def warn_of_outer_cells(
     low = np.any((positions <= 1) & (levels >= 0.5), axis=1) & (bounds[0] != 0)
     high = np.any((positions >= n_cells - 1) & (levels <= 0.5), axis=1) & (bounds[1] != 0)
     off: NDArray[np.bool_] = low | high
-    named = [repr(name) for name, is_off in zip(names, off.tolist(), strict=True) if is_off]
-    warn_of_parts([(AT_BOUND, name) for name in named], "quantiles")
+    warn_of_columns(AT_BOUND, names, off, "quantiles")
     return off
+
+
+def warn_of_columns(what: str, names: Sequence[Any], off: NDArray[np.bool_], released: str = "counts") -> None:
+    """Warn of the columns that are `off`."""
+    warn_of_parts([(what, repr(name)) for name, is_off in zip(names, off.tolist(), strict=True) if is_off], released)
 
 
 def warn_of_parts(off: Sequence[tuple[str, str]], released: str = "counts") -> None:

@@ -143,6 +143,7 @@ class Encoding:
         """
         cells: dict[str, int] = {}
         values: dict[str, int] = {}
+        names = [name for name, _ in self.layout]
         for name, column, positions in self._blocks():
             n_cells, n_possible = 0, None
             if isinstance(column, Category):
@@ -150,7 +151,7 @@ class Encoding:
                 n_possible = len(cells_of(column))
             elif self.form == "cells":
                 n_cells, n_possible = (len(self.edges[name]) - 1) * (column.missing == "cell"), n_values(column)
-            cells |= {self.layout[j][0]: n_cells for j in positions if n_cells}
+            cells |= {names[j]: n_cells for j in positions if n_cells}
             if self.form == "cells" and n_possible is not None:
                 values[name] = n_possible
         return cells, values
@@ -262,27 +263,26 @@ class Encoding:
         table = read_table(self.schema, X)
         shape, stored = (len(table[0]), len(self.layout)), (len(table[0]), len(table))
         rows, out = np.arange(shape[0]), np.zeros((0, 0) if sparse_output else shape)
-        places, values = (np.empty(stored if sparse_output else (0, 0), dtype) for dtype in (np.int64, np.float64))
+        # One encoded column of each column of the schema is not 0 in sparse rows.
+        places, values = (np.ones(stored if sparse_output else (0, 0), dtype) for dtype in (np.int64, np.float64))
         for j, ((name, column, positions), entries) in enumerate(zip(self._blocks(), table, strict=True)):
             start = positions[0]
-            if self.form == "linear":
-                # One encoded column of each column of the schema is not 0.
-                if isinstance(column, Category):
-                    place, value = start + read_cells(column, entries), np.ones(len(rows))
-                else:
-                    numbers, missing = scaled_numbers(column, entries)
-                    numbers = marked_beyond(column, entries, numbers) if marked else numbers
-                    place, value = start + missing, np.where(missing, 1.0, numbers)
+            if isinstance(column, Category):
+                codes = read_cells(column, entries)
                 if sparse_output:
-                    places[:, j], values[:, j] = place, value
+                    places[:, j] = start + codes
+                elif self.form == "linear":
+                    out[rows, start + codes] = 1.0
                 else:
-                    out[rows, place] = value
-            elif isinstance(column, Category):
-                out[:, start] = read_cells(column, entries)
+                    out[:, start] = codes
+                continue
+            numbers, missing = self._read_numbers(name, column, entries, marked)
+            if sparse_output:
+                places[:, j], values[:, j] = start + missing, np.where(missing, 1.0, numbers)
             else:
-                numbers, missing = self._read_numbers(name, column, entries, marked)
                 out[:, start] = numbers
-                out[:, start + 1 : positions.stop] = missing[:, None]
+                if len(positions) == 2:
+                    out[:, start + 1] = missing
         if not sparse_output:
             return out
         ends = np.arange(shape[0] + 1) * len(table)
@@ -292,7 +292,10 @@ class Encoding:
         self, name: str, column: Number, entries: Entries, marked: bool
     ) -> tuple[Array, NDArray[np.bool_]]:
         """Return numbers on the scale of the form, and which are missing."""
-        numbers, missing = read_numbers(column, entries, warped=self.form in ("codes", "ends"))
+        if self.form == "linear":
+            numbers, missing = scaled_numbers(column, entries)
+        else:
+            numbers, missing = read_numbers(column, entries, warped=self.form in ("codes", "ends"))
         if self.form == "cells":
             # Values beyond the edges belong to the outer bins. The last edge itself is in the bin for missing values.
             edges = self.edges[name]
@@ -479,17 +482,14 @@ class TakesSchema:
             classes = check_classes(self._declared("classes"))
         return rowwise(partial(labels_by, known_classes(classes)), y)
 
-    def _used(self) -> Encoding | None:
-        """Return the encoding of the fit, or before a fit that of the parameters."""
-        return getattr(self, "_table", None) if hasattr(self, "n_features_in_") else self._encoding()
-
-    def _reads_table(self, reset: bool) -> bool:
-        """Tell whether rows must be encoded."""
-        return (self._encoding() if reset else self._used()) is not None
+    def _used(self, reset: bool = False) -> Encoding | None:
+        """Return the encoding of the fit, or before a fit, or for a fit (`reset`), that of the parameters."""
+        fitted = not reset and hasattr(self, "n_features_in_")
+        return getattr(self, "_table", None) if fitted else self._encoding()
 
     def _encoded(self, X: Any, *, reset: bool) -> Any:
         """Return the rows as numbers, if there is a schema. Otherwise, return them as they are."""
-        encoding = self._encoding() if reset else self._used()
+        encoding = self._used(reset)
         if encoding is not None:
             # The number of encoded columns is public.
             wide = encoding.form == "linear" and len(encoding.layout) > _MOST_DENSE
