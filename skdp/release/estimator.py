@@ -175,9 +175,9 @@ class PrivateEstimator(DPEstimatorMixin):
     def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
         """Return validated rows and targets, which of them count, and their shape."""
 
-    @abstractmethod
     def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
         """Return the shape of data that have not been read yet."""
+        return Shape(n_features, is_read=False)
 
     def _stated(self, guarantee: PrivacyGuarantee, parameters: Any) -> PrivacyGuarantee:
         """Return the value of ``privacy_``: the guarantee of this fit together with the fits that it continues."""
@@ -337,9 +337,6 @@ class RowsMixin(PrivateEstimator):
         X = validate_quietly(self, X, dtype=list(self._dtypes), ensure_min_samples=0)
         return X, None, None, Shape(X.shape[1], names=self._names())
 
-    def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
-        return Shape(n_features, is_read=False)
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the estimator to private data, and spend epsilon and delta.
 
@@ -466,9 +463,6 @@ class TargetsMixin(OutcomesMixin):
         y = y if self._many_targets else single_target(y)
         n_targets = None if y.ndim == 1 else y.shape[1]
         return X, y, None, Shape(X.shape[1], n_targets=n_targets, names=self._names())
-
-    def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
-        return Shape(n_features, is_read=False)
 
 
 class ManyTargetsMixin(TargetsMixin):
