@@ -264,13 +264,13 @@ class Encoding:
         shape, stored = (len(table[0]), len(self.layout)), (len(table[0]), len(table))
         rows, out = np.arange(shape[0]), np.zeros((0, 0) if sparse_output else shape)
         # One encoded column of each column of the schema is not 0 in sparse rows.
-        places, values = (np.ones(stored if sparse_output else (0, 0), dtype) for dtype in (np.int64, np.float64))
+        columns, values = (np.ones(stored if sparse_output else (0, 0), dtype) for dtype in (np.int64, np.float64))
         for j, ((name, column, positions), entries) in enumerate(zip(self._blocks(), table, strict=True)):
             start = positions[0]
             if isinstance(column, Category):
                 codes = read_cells(column, entries)
                 if sparse_output:
-                    places[:, j] = start + codes
+                    columns[:, j] = start + codes
                 elif self.form == "linear":
                     out[rows, start + codes] = 1.0
                 else:
@@ -278,7 +278,7 @@ class Encoding:
                 continue
             numbers, missing = self._read_numbers(name, column, entries, marked)
             if sparse_output:
-                places[:, j], values[:, j] = start + missing, np.where(missing, 1.0, numbers)
+                columns[:, j], values[:, j] = start + missing, np.where(missing, 1.0, numbers)
             else:
                 out[:, start] = numbers
                 if len(positions) == 2:
@@ -286,7 +286,7 @@ class Encoding:
         if not sparse_output:
             return out
         ends = np.arange(shape[0] + 1) * len(table)
-        return sparse.csr_array((values.ravel(), places.ravel(), ends), shape=shape)
+        return sparse.csr_array((values.ravel(), columns.ravel(), ends), shape=shape)
 
     def _read_numbers(
         self, name: str, column: Number, entries: Entries, marked: bool

@@ -92,13 +92,13 @@ class Categories:
 
     def holds_other_types(self, column: NDArray) -> bool:
         """Tell whether an entry is text where the categories are numbers, or a number where they are text."""
-        own, kind = (LABEL_KINDS.get(array.dtype.kind) for array in (self.values, column))
+        declared, kind = (LABEL_KINDS.get(array.dtype.kind) for array in (self.values, column))
         if column.dtype.kind in "mM" or len(column) == 0:
             return False
-        if kind == "number" and own != "number":
+        if kind == "number" and declared != "number":
             return not bool(np.all(np.isnan(column)))
         kinds = {kind} if kind is not None else {label_key(entry)[0] for entry in column.tolist()}
-        return not kinds.isdisjoint({*LABEL_KINDS.values()} - {own})
+        return not kinds.isdisjoint({*LABEL_KINDS.values()} - {declared})
 
 
 def cells_of_codes(values: NDArray, sizes: NDArray[np.intp] | np.intp) -> NDArray[np.intp]:

@@ -73,9 +73,9 @@ def field_of(name: str | None, column: Column) -> dict[str, Any]:
     return content | ({} if column.missing == "cell" else {"missing": column.missing})
 
 
-def column_of(field: Any, place: str) -> Column:
+def column_of(field: Any, where: str) -> Column:
     if not isinstance(field, dict):
-        raise ValueError(f"{place} must be a table of keys and values")
+        raise ValueError(f"{where} must be a table of keys and values")
     facts = {key: value for key, value in field.items() if key not in ("name", "type")}
     try:
         if "enum" in facts:
@@ -83,13 +83,13 @@ def column_of(field: Any, place: str) -> Column:
         else:
             column = Number(facts.pop("minimum"), facts.pop("maximum"), **facts)
     except KeyError as error:
-        raise ValueError(f"{place} must have minimum and maximum, or enum; {error.args[0]} is not there") from None
+        raise ValueError(f"{where} must have minimum and maximum, or enum; {error.args[0]} is not there") from None
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{place}: {error}") from None
+        raise ValueError(f"{where}: {error}") from None
     kind = field_of(None, column)["type"]
     stated = field.get("type", kind)
     if stated != kind and not ({stated, kind} == {"integer", "number"}):
-        raise ValueError(f"{place} has the type {shown(stated)}, and its values are of the type {kind!r}")
+        raise ValueError(f"{where} has the type {shown(stated)}, and its values are of the type {kind!r}")
     return column
 
 
