@@ -10,12 +10,7 @@ import pytest
 from skdp.checks.params import Bounds, By, Integer, OneOf, Or, Real, check_boolean, rules_of
 from tests.bad_input import SUBJECTS
 
-# Additive models check their parameters by a method.
-CLASSES = [
-    cls
-    for cls in {type(subject): None for subject in SUBJECTS if rules_of(type(subject))}
-    if not cls.__module__.startswith("skdp.additive")
-]
+CLASSES = [cls for cls in {type(subject): None for subject in SUBJECTS} if rules_of(cls)]
 
 # Words in the docstring for a value that a rule allows.
 TYPES = {Real: "float", Integer: "int", Bounds: "tuple"}

@@ -1,36 +1,40 @@
-"""Base class of additive models: reading of tables, and attributes from released coefficients."""
+"""Base class of additive models: reading of tables, attributes from releases, explanations, edits and exports.
+
+Importances, explanations, edits and exports are post-processing.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.isotonic import IsotonicRegression
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import PrivacyCost, check_delta, check_epsilon
+from ..accounting import PrivacyCost
 from ..checks.data import FLOATS, validate_quietly
-from ..checks.params import check_bounds
+from ..checks.params import Checked, Integer, Rules, anything, check_bounds, real_numbers
 from ..mechanisms import coordinate_variance
 from ..parts.arrays import rowwise
-from ..release.estimator import PrivateEstimator
+from ..release.estimator import PrivateEstimator, Shape
 from ..release.session import CallbackSupportMixin, PrivacyGuarantee
-from ..schema.columns import Codes, Columns, ColumnSpec, check_columns
-from ..schema.declared import Grid, check_n_bins
+from ..schema.columns import Codes, Columns, check_columns
+from ..schema.declared import MISSING_CELL, Grid
 from ..schema.entries import read_entries
 from ..solvers.regularised import noise_multiplier
-from ._cells import CELLS_PER_BIN, ROUGHNESS, bins_of
-from ._engines import mechanism_of
-from ._explanations import AdditiveExplanations
+from ._cells import CELLS_PER_BIN, ROUGHNESS, Term, bins_of
+from ._curves import Moved, mechanism_of, pseudo_records
 from ._features import Centred, GroupedLayout
-from ._plans import COUNTS, Before, Cells, ReservedPart
-from ._shrinkage import Moved, pseudo_records
+from ._plans import COUNTS, Cells, Design
 from ._stages import Curves
 
 Array = NDArray[np.float64]
@@ -43,44 +47,18 @@ _ROWS = 2**12
 MOST_BINS = 4096
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """The checked, public parameters that all additive models have."""
+def columns_of(parameters: Checked, shape: Shape) -> Columns:
+    """Return the columns, with all edges of cells."""
+    columns = parameters.columns.resolve(shape.n_features, shape.names, shape.is_read)
+    return columns.with_edges(zip(columns.numeric, columns.grid.every_edge(), strict=True))
 
-    epsilon: float
-    delta: float
-    columns: ColumnSpec
-    n_bins: int
-    chooses: bool  # Whether the fit chooses tables of several columns.
 
-    @property
-    def private(self) -> bool:
-        return self.epsilon < math.inf
-
-    @property
-    def pure(self) -> bool:
-        """Whether there are tables only, and no gradient steps."""
-        return self.delta == 0 and self.private
-
-    @property
-    def smoothness(self) -> float:
-        """The part of steps in the features of ordered columns; the rest is that of single bins."""
-        return 1 - ROUGHNESS / (1 + noise_multiplier(self.epsilon, self.delta, 0))
-
-    def reserved(self, before: Before, after: float = 0.0) -> ReservedPart:
-        """Return the part of the budget for curves and tables."""
-        return ReservedPart(self.epsilon, self.delta, 1 - before.share - after)
-
-    def table(self, n_features: int, names: NDArray | None, named: bool = True) -> Columns:
-        """Return the columns, with all edges of cells."""
-        columns = self.columns.resolve(n_features, names, named)
-        return columns.with_edges(zip(columns.numeric, columns.grid.every_edge(), strict=True))
-
-    def layout(self, cells: Cells) -> tuple[GroupedLayout, Centred]:
-        """Return the bins and features of gradient steps, from released counts."""
-        bins = bins_of(cells.columns, self.n_bins, cells.counts, cells.total, cells.noise)
-        layout = GroupedLayout.of(cells.columns, bins, self.smoothness)
-        return layout, Centred.of(layout, layout.probabilities(cells.counts, cells.noise))
+def features_of(parameters: Checked, cells: Cells) -> tuple[GroupedLayout, Centred]:
+    """Return the bins and features of gradient steps, from released counts."""
+    bins = bins_of(cells.columns, parameters.n_bins, cells.counts, cells.total, cells.noise)
+    smoothness = 1 - ROUGHNESS / (1 + noise_multiplier(parameters.epsilon, parameters.delta, 0))
+    layout = GroupedLayout.of(cells.columns, bins, smoothness)
+    return layout, Centred.of(layout, layout.probabilities(cells.counts, cells.noise))
 
 
 def _by_column(columns: Columns, names: NDArray | None, rows: NDArray) -> list[NDArray]:
@@ -98,9 +76,226 @@ def _zeros(X: list[NDArray]) -> Array:
     return np.zeros((len(X[0]), 1))
 
 
+def term_importances(terms: Sequence[Term], tables: list[Array], counts: list[Array]) -> Array:
+    """Return the mean absolute value that each term adds, for records with independent columns."""
+    importances = []
+    for term, values in zip(terms, tables, strict=True):
+        weights = np.ones(1)
+        for j, places in zip(term.columns, term.maps, strict=True):
+            records: Any = np.bincount(places[:-1], np.maximum(counts[j], 0.0), int(places[-1]))
+            records = records if records.sum() > 0 else np.ones(len(records))
+            weights = np.outer(weights, records / records.sum()).ravel()
+        importances.append(float(weights @ np.abs(values).reshape(len(weights), -1).mean(axis=1)))
+    return np.array(importances)
+
+
+_FORMAT = "skdp.AdditiveModel"
+
+
+class AdditiveExplanations:
+    """Explanations, edits and exports of a fitted additive model."""
+
+    terms_: list[Array]
+    term_columns_: list[tuple[int, ...]]
+    cell_counts_: list[Array]
+    bin_edges_: list[Array | None]
+    intercept_: Any
+    privacy_: Any
+    _all_terms: tuple[Term, ...]
+
+    def explain_local(self, X: Any) -> list[dict[str, Any]]:
+        """Return the contributions of terms to the score of each row, in order of decreasing size.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        explanations : list of dict
+            For each row, a dict from names of terms, and ``"intercept"`` at the end, to contributions. They add up to
+            the score. A contribution is a number, or for three classes or more a dict from labels to numbers. For two
+            classes, the score is that of ``decision_function``, and positive contributions are in favour of
+            ``classes_[1]``.
+        """
+        intercept = np.asarray(self.intercept_)
+        intercept = intercept.ravel()[0] if intercept.size == 1 else intercept
+        labels = getattr(self, "classes_", np.array([])).tolist()
+
+        def named(value: Any) -> Any:
+            return dict(zip(labels, value.tolist(), strict=True)) if np.ndim(value) else float(value)
+
+        explanations = []
+        for row in self.contributions(X):  # type: ignore[attr-defined]
+            order = np.argsort(-np.abs(row).reshape(len(row), -1).max(axis=1), kind="stable")
+            by_name = {self.term_names_[i]: named(row[i]) for i in order}
+            explanations.append({**by_name, "intercept": named(intercept)})
+        return explanations
+
+    @property
+    def term_importances_(self) -> Array:
+        """Mean absolute value that each term adds to the score, by the released counts, of shape (n_terms,)."""
+        check_is_fitted(self, "terms_")
+        return term_importances(self._all_terms, self.terms_, self.cell_counts_)
+
+    @property
+    def feature_importances_(self) -> Array:
+        """Importances of the columns, with the sum 1, of shape (n_features,).
+
+        The importance of a table of several columns is divided evenly among them.
+        """
+        check_is_fitted(self, "terms_")
+        sizes = np.zeros(len(self.cell_counts_))
+        for columns, importance in zip(self.term_columns_, self.term_importances_, strict=True):
+            for j in columns:
+                sizes[j] += importance / len(columns)
+        return self._importances(sizes)  # type: ignore[attr-defined]
+
+    def with_term(self, name: str, values: Any) -> Self:
+        """Return a copy of the model in which a term has other values.
+
+        Parameters
+        ----------
+        name : str
+            Name of the term, from ``term_names_``.
+        values : array-like
+            Values of the cells, of the shape of the term in ``terms_``.
+
+        Returns
+        -------
+        model : object
+            A fitted copy.
+
+        Notes
+        -----
+        **Privacy.** The guarantee is unchanged if the values are public, or computed from released numbers. It does not
+        cover values that depend on private records in another way.
+        """
+        position = self._position(name)
+        given = real_numbers(values)
+        if given is None or given.shape != self.terms_[position].shape or not np.all(np.isfinite(given)):
+            raise ValueError(f"values must be finite numbers of shape {self.terms_[position].shape}")
+        edited = copy(self)
+        edited.terms_ = [*self.terms_[:position], given, *self.terms_[position + 1 :]]
+        return edited
+
+    def monotone(self, directions: Mapping[str, int]) -> Self:
+        """Return a copy of the model with monotone curves.
+
+        Each curve is replaced by the nearest monotone curve, with the released counts as weights of the cells. The cell
+        of missing values keeps its value.
+
+        Parameters
+        ----------
+        directions : dict of str to int
+            1 for an increasing curve and -1 for a decreasing curve, by the name of the term. Terms must have one column
+            with bins, or with ordered categories.
+
+        Returns
+        -------
+        model : object
+            A fitted copy.
+
+        Notes
+        -----
+        **Privacy.** This is post-processing of released numbers and does not use any budget.
+        """
+        if not isinstance(directions, Mapping):
+            raise TypeError(f"directions must map names of terms to 1 or -1, got {type(directions).__name__}")
+        edited = copy(self)
+        for name, direction in directions.items():
+            position = self._position(name)
+            if direction not in (1, -1):
+                raise ValueError(f"directions must be 1 or -1, got {direction!r} for {name!r}")
+            values, columns = self.terms_[position], self.term_columns_[position]
+            if len(columns) > 1 or self.bin_edges_[columns[0]] is None or values.ndim > 1:
+                raise ValueError(f"the term {name!r} is not a single curve over the bins of one column")
+            n_steps = len(values) - (self.cell_names_[columns[0]][-1] == MISSING_CELL)
+            weights = np.maximum(self.cell_counts_[columns[0]][:n_steps], 1.0)
+            curve = IsotonicRegression(increasing=direction == 1).fit_transform(
+                np.arange(n_steps), values[:n_steps], sample_weight=weights
+            )
+            edited = edited.with_term(name, np.append(curve, values[n_steps:]))
+        return edited
+
+    def to_json(self, path: Any = None) -> str:
+        """Return the model as JSON, for other programs and for archives.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path, default=None
+            File to write the text to. If None, nothing is written.
+
+        Returns
+        -------
+        text : str
+            An object with the keys ``format``, ``version``, ``classes`` (None for regression), ``link`` (None for
+            labels), ``offset``, ``intercept``, ``terms`` and ``privacy``. Each term has a ``name``, its ``columns``
+            (each with ``name``, and ``edges`` of bins or ``cells``) and the ``values`` of its cells. In terms of
+            several columns, ``merged`` has the position of each cell of a column in ``values``. The score of a row is
+            the sum of the values of its cells and the intercept. Entries in no cell add 0. With the link ``"sqrt"``,
+            the prediction is the square of a positive score, plus the offset.
+        """
+        check_is_fitted(self, "terms_")
+        classes = getattr(self, "classes_", None)
+        names = self.term_names_[: len(self.cell_counts_)]
+        content = {
+            "format": _FORMAT,
+            "version": 1,
+            "classes": None if classes is None else classes.tolist(),
+            "link": getattr(self, "link_", None),
+            "offset": getattr(self, "offset_", 0.0),
+            "intercept": np.asarray(self.intercept_).tolist(),
+            "terms": [
+                {
+                    "name": name,
+                    "columns": [
+                        self._described(j, names[j], cells) for j, cells in zip(term.columns, term.maps, strict=True)
+                    ],
+                    "values": values.tolist(),
+                }
+                for name, term, values in zip(self.term_names_, self._all_terms, self.terms_, strict=True)
+            ],
+            "privacy": str(self.privacy_),
+        }
+        text = json.dumps(content, indent=1)
+        if path is not None:
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        return text
+
+    def _described(self, j: int, name: str, cells: NDArray) -> dict[str, Any]:
+        edges = self.bin_edges_[j]
+        bins = {} if edges is None else {"edges": edges.tolist()}
+        every = np.arange(len(cells))
+        merged = {} if np.array_equal(cells, every) else {"merged": cells[:-1].tolist()}
+        return {"name": name, **bins, "cells": self.cell_names_[j], **merged}
+
+    @property
+    @abstractmethod
+    def term_names_(self) -> list[str]:
+        """Names of the terms."""
+
+    @property
+    @abstractmethod
+    def cell_names_(self) -> list[list[str]]:
+        """Names of the cells of each column."""
+
+    def _position(self, name: Any) -> int:
+        check_is_fitted(self, "terms_")
+        if name not in self.term_names_:
+            raise ValueError(f"there is no term {name!r}; the terms are {', '.join(map(repr, self.term_names_))}")
+        return self.term_names_.index(name)
+
+
 class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator, BaseEstimator):
     """Base class of additive models: everything except the fit of the coefficients."""
 
+    _parameter_rules: ClassVar[Rules] = {
+        # Parameters that describe columns are checked together.
+        **dict.fromkeys(("bounds", "categories", "bin_edges", "interactions"), anything),
+        "n_bins": Integer(2, MOST_BINS),
+    }
     _counts_outside = ("numbers",)
     _takes_parts = True
     _released = frozenset(
@@ -137,18 +332,17 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         tags.input_tags.string = tags.input_tags.categorical = self.categories is not None or self.schema is not None
         return tags
 
-    def _check_parameters(self, epsilon: float | None = None, share_before: float = 0.0) -> Parameters:
-        n_bins = check_n_bins(self.n_bins, MOST_BINS)
-        columns = check_columns(self, n_bins=self._n_cells(), most=MOST_BINS)
-        if not columns.named:
+    def _check_together(self, parameters: Checked) -> None:
+        # Whether the fit chooses tables, and whether there are tables only, and no gradient steps.
+        parameters.chooses = self._chooses_tables()
+        parameters.pure = parameters.delta == 0 and parameters.private
+        parameters.columns = check_columns(self, n_bins=self._n_cells(), most=MOST_BINS)
+        if not parameters.columns.named:
             # If all columns have categories or edges, bounds are not needed.
             check_bounds(self._declared("bounds"), "bounds", "the numeric features")
-        epsilon = check_epsilon(self.epsilon if epsilon is None else epsilon)
-        return Parameters(epsilon, check_delta(self.delta), columns, n_bins, self._chooses_tables())
 
     def _n_cells(self) -> int:
-        n_bins = check_n_bins(self.n_bins, MOST_BINS)
-        return max(n_bins, min(CELLS_PER_BIN * n_bins, MOST_BINS))
+        return max(self.n_bins, min(CELLS_PER_BIN * self.n_bins, MOST_BINS))
 
     def _chooses_tables(self) -> bool:
         return isinstance(self.interactions, str) and self.interactions == "auto"
@@ -157,11 +351,11 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         # Tables that the fit chooses are not declared.
         return None if name == "interactions" and self._chooses_tables() else super()._declared(name)
 
-    def _entries(self, X: Any, parameters: Parameters) -> Any:
+    def _entries(self, X: Any, parameters: Checked) -> Any:
         """Validate rows, and return their entries by column, in one place or in parts."""
         rows = self._rows(X, bool(parameters.columns.categories), reset=True)
         names = self._names()
-        return rowwise(partial(_by_column, parameters.table(rows.shape[1], names), names), rows)
+        return rowwise(partial(_by_column, columns_of(parameters, Shape(rows.shape[1], names=names)), names), rows)
 
     def _rows(self, X: Any, has_categories: bool, *, reset: bool) -> NDArray:
         if has_categories:
@@ -182,7 +376,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
 
     def _fitted_columns(self) -> Columns:
         check_is_fitted(self, "terms_")
-        return self._columns.with_edges((j, own) for j, own in enumerate(self.bin_edges_) if own is not None)
+        return self._columns.with_edges((j, edges) for j, edges in enumerate(self.bin_edges_) if edges is not None)
 
     def _codes(self, X: Any) -> list[Codes]:
         """Return the cells of rows in the terms."""
@@ -219,8 +413,8 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         """Return the linear predictors of rows, of shape (n_rows, outputs)."""
         codes = self._codes(X)
         out = np.tile(np.ravel(self.intercept_), (len(codes[0]), 1))
-        for own, values in zip(codes, self._tables(), strict=True):
-            out += values.take(own, axis=0)
+        for cells, values in zip(codes, self._tables(), strict=True):
+            out += values.take(cells, axis=0)
         return out
 
     def _tables(self) -> list[Array]:
@@ -244,7 +438,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
             Contributions in the order of ``terms_``. The last axis is for three classes or more.
         """
         codes = self._codes(X)
-        out = np.stack([values[own] for own, values in zip(codes, self._tables(), strict=True)], axis=1)
+        out = np.stack([values[cells] for cells, values in zip(codes, self._tables(), strict=True)], axis=1)
         return out[..., 0] if out.shape[2] == 1 else out
 
     @property
@@ -264,13 +458,13 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
             raise ValueError(
                 "X must have at least one row, which stands for the records. Pass None to use pseudo-records"
             )
-        found = self._noise_in_cells(cells)
+        of_curves = self._noise_in_cells(cells)
         return tuple(
             [
                 np.sqrt(variances + (one[t] ** 2 if t < len(one) else 0.0)).reshape(self.terms_[t].shape)
                 for t, variances in enumerate(self._stage_variances)
             ]
-            for one in found
+            for one in of_curves
         )
 
     def _cells(self, X: Any) -> Codes:
@@ -284,7 +478,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
             return [], []
         codes, outputs = self._layout.codes(cells), np.size(self.intercept_)
         bent, flat = (
-            [np.tile(own[:, None], outputs) for own in self._noise_of_steps(codes, bends).in_cells()]
+            [np.tile(deviations[:, None], outputs) for deviations in self._noise_of_steps(codes, bends).in_cells()]
             for bends in (True, False)
         )
         return bent, flat
@@ -328,10 +522,14 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
                 codes = self._layout.codes(cells[:, start : start + _ROWS])
                 variance[start : start + _ROWS] = moved.in_scores(codes)[:, None] ** 2
         # The noise of a table of a stage is independent of all other noise.
-        for term, own in zip(self._all_terms, self._stage_variances, strict=True):
-            variance += np.vstack([own, np.zeros((1, own.shape[1]))])[term.codes(cells)]
-        found = np.sqrt(variance)
-        return found[:, 0] if found.shape[1] == 1 else found
+        for term, variances in zip(self._all_terms, self._stage_variances, strict=True):
+            variance += np.vstack([variances, np.zeros((1, variances.shape[1]))])[term.codes(cells)]
+        deviations = self._slopes(X) * np.sqrt(variance)
+        return deviations[:, 0] if deviations.shape[1] == 1 else deviations
+
+    def _slopes(self, X: Any) -> Any:
+        """Return derivatives of predictions by the sums of terms."""
+        return 1.0
 
     @property
     def term_names_(self) -> list[str]:
@@ -341,11 +539,15 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         names = [f"x{j}" for j in range(self.n_features_in_)] if known is None else list(known)
         return [" x ".join(str(names[j]) for j in columns) for columns in self.term_columns_]
 
-    def _cost_of(self, parameters: Parameters) -> PrivacyCost | None:
+    def _cost_of(self, parameters: Checked) -> PrivacyCost | None:
         # The cost does not depend on the number of columns.
         columns = Columns((np.array([0.0, 1.0, 2.0]),), Grid(np.zeros(1), np.ones(1), 2), parameters.columns.n_bins)
-        return self._guarantee(parameters, columns, 2).cost
+        return self._design(parameters, columns, 2).guarantee.cost
+
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
+        design = self._design(parameters, columns_of(parameters, shape), shape.n_classes)
+        return design.guarantee, design
 
     @abstractmethod
-    def _guarantee(self, parameters: Parameters, columns: Columns, n_classes: int) -> PrivacyGuarantee:
-        """Return the guarantee of a fit."""
+    def _design(self, parameters: Checked, columns: Columns, n_classes: int) -> Design:
+        """Return the public plan of a fit."""

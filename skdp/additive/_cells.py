@@ -1,10 +1,12 @@
-"""Terms of an additive model, their cells, and how released counts merge cells to bins of about equal counts."""
+"""Terms of an additive model, their cells, how released counts merge cells, and the candidates of stages."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -40,7 +42,7 @@ class Term:
     @property
     def shape(self) -> tuple[int, ...]:
         """Number of cells along each column."""
-        return tuple(int(own[-1]) for own in self.maps)
+        return tuple(int(cells[-1]) for cells in self.maps)
 
     def codes(self, codes: Codes) -> Codes:
         """Return the cell of each record."""
@@ -52,8 +54,8 @@ class Term:
 def joint_cells(maps: Sequence[NDArray[np.int32]], codes: Sequence[NDArray]) -> NDArray:
     """Return the joint cell of each record, or the number of joint cells if a column has no cell."""
     joint, inside, size = np.int32(0), True, 1
-    for own, cells in zip(maps, codes, strict=True):
-        n, merged_cells = int(own[-1]), own[cells]
+    for mapping, cells in zip(maps, codes, strict=True):
+        n, merged_cells = int(mapping[-1]), mapping[cells]
         joint, inside, size = joint * np.int32(n) + merged_cells, inside & (merged_cells < n), size * n
     return np.where(inside, joint, np.int32(size)).astype(code_type(size))
 
@@ -72,11 +74,22 @@ def sums_of_values(tables: Sequence[Array], start: float, codes: Codes) -> Array
     """Return a start plus the values of each record's cells, from a value for each cell and for none of a term."""
     out = np.full(codes.shape[1], start)
     for first in range(0, len(out), _ROWS):
-        part = slice(first, first + _ROWS)
-        for own, values in zip(codes, tables, strict=True):
-            out[part] += values.take(own[part])
+        rows = slice(first, first + _ROWS)
+        for cells, values in zip(codes, tables, strict=True):
+            out[rows] += values.take(cells[rows])
     return out
 
+
+#: Numbers of cells of an ordered column in candidates with one column, and with several.
+SINGLE_LEVELS, LEVELS = (16, 64, 256), (4, 8, 16)
+PURE_SINGLE_LEVELS, PURE_LEVELS = (4, 8, 16, 32), (2, 4, 8)
+
+#: Largest numbers of cells of a candidate with two columns, and with three.
+MOST_PAIR_CELLS, MOST_TRIPLE_CELLS = 700, 400
+
+#: Largest numbers of columns in pairs, and in triples. Those with the largest curves are taken. With many records,
+#: there are fewer, so that tables of residuals in all candidates have about so many records.
+PAIRED, TRIPLED, WORK = 24, 12, 8e7
 
 Places = NDArray[np.intp]
 
@@ -93,17 +106,17 @@ _EVIDENT = 3.0
 def bins_of(columns: Columns, n_bins: int, counts: list[Array], total: float, noise: float) -> tuple[Places, ...]:
     """Return the bin of each cell of each column, from released counts with noise of this size."""
     evident = noise * n_bins * _EVIDENT <= total
-    found = []
-    for j, (own, ordered) in enumerate(zip(counts, columns.ordered, strict=True)):
-        n_declared = columns.declared.get(j, len(own))
+    bins_of_columns = []
+    for j, (numbers, ordered) in enumerate(zip(counts, columns.ordered, strict=True)):
+        n_declared = columns.declared.get(j, len(numbers))
         if not ordered or n_declared <= n_bins:
-            found.append(np.arange(len(own)))
+            bins_of_columns.append(np.arange(len(numbers)))
             continue
         # Cells of other entries stay apart.
-        declared = own[:n_declared]
+        declared = numbers[:n_declared]
         bins = merged_evenly(smoothed_shares(declared, True, noise), n_bins) if evident else merged(n_declared, n_bins)
-        found.append(np.append(bins, bins[-1] + 1 + np.arange(len(own) - n_declared)))
-    return tuple(found)
+        bins_of_columns.append(np.append(bins, bins[-1] + 1 + np.arange(len(numbers) - n_declared)))
+    return tuple(bins_of_columns)
 
 
 def merged_evenly(shares: Array, most: int) -> Places:
@@ -119,20 +132,20 @@ def merged_evenly(shares: Array, most: int) -> Places:
         left -= int(more.sum())
     rest = np.where(alone, 0.0, shares)
     middles = (np.cumsum(rest) - rest / 2) / rest.sum()
-    part = np.minimum((middles * left).astype(np.intp), left - 1)
-    starts = alone[1:] | alone[:-1] | (part[1:] != part[:-1])
-    found: Places = np.concatenate([[0], np.cumsum(starts)])
-    return found[: len(shares)]
+    intervals = np.minimum((middles * left).astype(np.intp), left - 1)
+    starts = alone[1:] | alone[:-1] | (intervals[1:] != intervals[:-1])
+    merged_cells: Places = np.concatenate([[0], np.cumsum(starts)])
+    return merged_cells[: len(shares)]
 
 
 def smoothed_shares(counts: Array, ordered: bool, noise: float) -> Array:
     """Return positive shares of records in cells from noisy counts."""
     if not ordered:
-        kept = np.maximum(counts, 0.0)
-        if len(kept) > _MANY:
+        positive = np.maximum(counts, 0.0)
+        if len(positive) > _MANY:
             # Most of many cells may be empty, and positive noise in all of them would add up.
-            kept = np.maximum(kept - 2 * noise, 0.0)
-        shares: Any = kept + max(noise, 1.0) / len(counts)
+            positive = np.maximum(positive - 2 * noise, 0.0)
+        shares: Any = positive + max(noise, 1.0) / len(counts)
         return np.asarray(shares / shares.sum())
     # Starting with all cells, each interval is halved in proportion to the counts of its halves that exceed their
     # noise. Where noise is all there is, the halves are equal. So neighbouring empty cells do not add up their noise.
@@ -148,3 +161,175 @@ def smoothed_shares(counts: Array, ordered: bool, noise: float) -> Array:
         halves = (np.maximum(total - sd, 0.0) + 0.1 * sd).reshape(-1, 2)
         out = (out[:, None] * halves / np.maximum(halves.sum(axis=1, keepdims=True), 1e-30)).ravel()
     return out[: len(counts)] / out[: len(counts)].sum()
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Merged cells of a column, with the released shares of records."""
+
+    cells: Places  # The merged cell of each cell, and the number of merged cells for no cell.
+    shares: Array
+
+    @property
+    def size(self) -> int:
+        return len(self.shares)
+
+
+def levels_of(shares: Array, ordered: bool, sizes: tuple[int, ...]) -> list[Level]:
+    """Merge the cells of a column to about equal shares, for several numbers of merged cells, in increasing order."""
+    # A cell with a large share is a merged cell of its own. The cells of unordered columns are not merged.
+    finest = Level(np.arange(len(shares) + 1), shares)
+    if not ordered:
+        return [finest]
+    levels: list[Level] = []
+    for size in sorted(sizes, reverse=True):
+        cells = merged_evenly(finest.shares, size)
+        n = int(cells[-1]) + 1
+        if levels and n == finest.size:
+            continue
+        # Merged cells are nested, because they are merged from finer ones.
+        shares_of_merged: Any = np.bincount(cells, finest.shares)
+        finest = Level(np.append(cells, n)[finest.cells], shares_of_merged)
+        levels.insert(0, finest)
+    return levels
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A table over some columns, each merged to a level."""
+
+    columns: tuple[int, ...]
+    levels: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The candidates of all stages, from public numbers and released counts."""
+
+    single: tuple[tuple[Level, ...], ...]
+    joint: tuple[tuple[Level, ...], ...]
+    every: tuple[Candidate, ...]
+
+    @classmethod
+    def of(
+        cls,
+        shares: list[Array],
+        ordered: tuple[bool, ...],
+        sizes: Array,
+        count: float,
+        pure: bool = False,
+        several_columns: bool = True,
+    ) -> Candidates:
+        """Return the candidates, from shares of records in cells, sizes of released curves, and the released number."""
+        single, joint = (
+            tuple(tuple(levels_of(column, kind, most)) for column, kind in zip(shares, ordered, strict=True))
+            for most in ((PURE_SINGLE_LEVELS, PURE_LEVELS) if pure else (SINGLE_LEVELS, LEVELS))
+        )
+        several = [j for j in range(len(shares)) if len(shares[j]) > 1]
+        first = sorted(several, key=lambda j: (-sizes[j], j)) if several_columns else []
+        most = WORK / count
+        paired, tripled = min(PAIRED, int((1.25 * most) ** (1 / 2))), min(TRIPLED, int((2.5 * most) ** (1 / 3)))
+        every = [Candidate((j,), (k,)) for j in several for k in range(len(single[j]))]
+        for pair in combinations(sorted(first[:paired]), 2):
+            for which in product(*(range(len(joint[j])) for j in pair)):
+                if math.prod(joint[j][k].size for j, k in zip(pair, which, strict=True)) <= MOST_PAIR_CELLS:
+                    every.append(Candidate(pair, which))
+        for triple in combinations(sorted(first[:tripled]), 3):
+            if math.prod(joint[j][0].size for j in triple) <= MOST_TRIPLE_CELLS:
+                every.append(Candidate(triple, (0, 0, 0)))
+        return cls(single, joint, tuple(every))
+
+    def largest(self, pair: tuple[int, int]) -> Candidate:
+        """Return the finest table over a pair of columns that is a candidate, or else the coarsest table."""
+        every = [Candidate(pair, which) for which in product(*(range(len(self.joint[j])) for j in pair))]
+        size = {candidate: math.prod(level.size for level in self.levels(candidate)) for candidate in every}
+        few = [candidate for candidate in every if size[candidate] <= MOST_PAIR_CELLS]
+        return max(few, key=size.__getitem__) if few else min(every, key=size.__getitem__)
+
+    def levels(self, candidate: Candidate) -> list[Level]:
+        of_columns = self.single if len(candidate.columns) == 1 else self.joint
+        return [of_columns[j][k] for j, k in zip(candidate.columns, candidate.levels, strict=True)]
+
+    def term(self, candidate: Candidate) -> Term:
+        """Return the candidate as a term of the model."""
+        maps = tuple(level.cells.astype(np.int32) for level in self.levels(candidate))
+        return Term(candidate.columns, maps)
+
+    @cached_property
+    def shares(self) -> list[Array]:
+        """Shares of records in the cells of each candidate, for independent columns."""
+        return [_outer([level.shares for level in self.levels(candidate)]) for candidate in self.every]
+
+    @cached_property
+    def groups(self) -> list[tuple[tuple[int, ...], list[int]]]:
+        """The columns of joint tables, each with its candidates."""
+        by_columns: dict[tuple[int, ...], list[int]] = {}
+        for k, candidate in enumerate(self.every):
+            by_columns.setdefault(candidate.columns, []).append(k)
+        return list(by_columns.items())
+
+    def sizes(self, sums: Iterator[tuple[tuple[int, ...], Array]]) -> Array:
+        """Return the sum of the absolute sums of residuals of each candidate, from sums in the finest levels."""
+        out = np.empty(len(self.every))
+        for (columns, which), (_, table) in zip(self.groups, sums, strict=True):
+            finest = self._finest(columns)
+            for k in which:
+                merged = table
+                for axis, (level, fine) in enumerate(zip(self.levels(self.every[k]), finest, strict=True)):
+                    if level is not fine:
+                        merged = _merged(merged, axis, level, fine)
+                out[k] = np.abs(merged).sum()
+        return out
+
+    def _finest(self, columns: tuple[int, ...]) -> list[Level]:
+        if len(columns) == 3:
+            return [self.joint[j][0] for j in columns]
+        return [(self.single if len(columns) == 1 else self.joint)[j][-1] for j in columns]
+
+    def sums(self, codes: Codes, residuals: Array) -> Array:
+        """Return the exact sums of residuals in the finest cells of each group of candidates, one after the other."""
+        tables = []
+        cache: dict[int, Places] = {}
+
+        def placed(j: int, level: Level) -> Places:
+            if id(level) not in cache:
+                cache[id(level)] = level.cells[codes[j]].astype(np.int32)
+            return cache[id(level)]
+
+        for columns, _ in self.groups:
+            levels = self._finest(columns)
+            joint: Any = 0
+            for j, level in zip(columns, levels, strict=True):
+                joint = joint * (level.size + 1) + placed(j, level)
+            size = math.prod(level.size + 1 for level in levels)
+            inside = tuple(slice(0, -1) for _ in levels)
+            for output in residuals.T:
+                table = np.bincount(joint, output, size).reshape([level.size + 1 for level in levels])
+                tables.append(table[inside].ravel())
+        return np.concatenate(tables) if tables else np.empty(0)
+
+    def split(self, sums: Array, n_outputs: int) -> Iterator[tuple[tuple[int, ...], Array]]:
+        """Yield the table of each group from `sums`, with a last axis for outputs."""
+        start = 0
+        for columns, _ in self.groups:
+            shape = [level.size for level in self._finest(columns)]
+            size = math.prod(shape)
+            tables = sums[start : start + size * n_outputs].reshape(n_outputs, *shape)
+            start += size * n_outputs
+            yield columns, np.moveaxis(tables, 0, -1)
+
+
+def _outer(parts: list[Array]) -> Array:
+    out = np.ones(1)
+    for shares in parts:
+        out = np.outer(out, shares).ravel()
+    return out
+
+
+def _merged(table: Array, axis: int, level: Level, fine: Level) -> Array:
+    """Merge the cells of a table along an axis, from a fine level to a coarse one."""
+    coarse = np.zeros(fine.size, dtype=np.intp)
+    coarse[fine.cells[:-1]] = level.cells[:-1]
+    merged = np.zeros((level.size, *np.delete(table.shape, axis)))
+    np.add.at(merged, coarse, np.moveaxis(table, axis, 0))
+    return np.moveaxis(merged, 0, axis)

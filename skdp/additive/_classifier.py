@@ -15,18 +15,17 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from ..checks.data import known_labels, labelled_data
-from ..checks.params import check_classes
+from ..checks.params import Checked, check_classes
 from ..parts.arrays import rowwise
 from ..release.estimator import LabelsMixin, Records, Shape
-from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..release.session import ReleaseSession
 from ..schema.columns import Codes, Columns
 from ..solvers.linear_descent import GRADIENTS, LogOdds
 from ..solvers.losses import LogLoss, SoftmaxLogLoss
-from ._base import AdditiveModel, Parameters, positions
-from ._engines import AGAIN, Averaged, GradientEngine
-from ._plans import LEAST_REST, Before, Cells, Reserve, ReservedPart, release_cells
-from ._shrinkage import POWER_SHARE, Link, PowerChoice, shrunk
-from ._stages import Curves, LabelLoss, Stage, StagePlan, planned, scores_of_stages
+from ._base import AdditiveModel, features_of, positions
+from ._curves import AGAIN, Averaged, GradientEngine, Link, PowerChoice, shrunk
+from ._plans import LEAST_REST, Cells, Design, Reserve, release_cells
+from ._stages import Curves, LabelLoss, StagePlan, planned, scores_of_stages
 
 Array = NDArray[np.float64]
 
@@ -47,9 +46,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and less accurate. Its curves are sums
-        of tables over single columns. Otherwise, the noise is Gaussian, and much smaller. Choose a value far below one
-        over the expected number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and less accurate. Otherwise, choose a
+        value far below one over the expected number of records.
     bounds : tuple (lower, upper)
         Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column, or
         one for each numeric column without `bin_edges`. Values beyond count in the outer bins.
@@ -63,14 +61,11 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         Values beyond count in the outer bins.
     interactions : "auto", list of tuple or None, default="auto"
         Tables over several columns that are added to the curves. If ``"auto"``, a fit with enough records, by their
-        released number, adds tables over one, two or three columns in stages, and spends 60 % of its budget on them
-        with a positive `delta`, and all of it otherwise (see :ref:`additive-pairs`). A list names pairs of columns, by
-        position or name. Each named pair uses up to 15 % of the budget with a positive `delta`, and otherwise as much
-        as a stage. If None, there are curves only.
+        released number, chooses tables over one, two or three columns in stages (see :ref:`additive-pairs`). A list
+        names pairs of columns, by position or name. If None, there are curves only.
     n_bins : int, default=32
-        Largest number of bins of the curve of a numeric column, with a positive `delta`. Each column has eight times as
-        many public cells between its bounds, which are merged to bins with about equal released numbers of records. A
-        value that many records share has a bin of its own.
+        Largest number of bins of the curve of a numeric column, with a positive `delta`. Eight times as many public
+        cells between its bounds are merged to bins with about equal released numbers of records.
     classes : array-like, default=None
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
@@ -90,9 +85,8 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
-        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
-        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
-        depends on the data, and the guarantee does not cover it.
+        Whether to print the progress of `fit`: 0 nothing, 1 a line for each phase and for about ten steps of it, and 2
+        or more up to a hundred steps. The guarantee does not cover the elapsed time in the lines.
 
     Attributes
     ----------
@@ -141,21 +135,19 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     -----
     **Privacy.** The guarantee is (`epsilon`, `delta`)-DP under addition or removal of one record. The numbers of
     records in the cells of each column are released for 4 % of the budget (8 to 20 % with ``delta=0``), together with
-    the numbers of records with each label. With a positive `delta`, 300 noisy sums of gradients follow. Features of
-    bins are centred by the released counts, and the gradient of each record is clipped. Then follow stages: the
-    exponential mechanism, or permute-and-flip with ``delta=0``, chooses a table from scores with a sensitivity of 1 (2
-    for three classes or more), and noisy sums of residuals in its cells are released. With a positive `delta`, what is
-    left of the budget repeats the sums of gradients, and a power of the probabilities is chosen for 2 % of the budget,
-    from errors with a sensitivity of 1. The rest is post-processing. The proofs are in :ref:`additive_models`. The
-    guarantee covers neither an error for values that are not finite nor the time that `fit` takes.
+    the numbers of records with each label. With a positive `delta`, 300 noisy sums of clipped gradients follow. Then
+    follow stages: the exponential mechanism, or permute-and-flip with ``delta=0``, chooses a table from scores with a
+    sensitivity of 1 (2 for three classes or more), and noisy sums of residuals in its cells are released. With a
+    positive `delta`, what is left of the budget repeats the sums of gradients, and a power of the probabilities is
+    chosen for 2 % of the budget, from errors with a sensitivity of 1. The rest is post-processing. The proofs are in
+    :ref:`additive_models`. The guarantee covers neither an error for values that are not finite nor the time that `fit`
+    takes.
 
     References
     ----------
     .. [1] H. Nori, R. Caruana, Z. Bu, J. H. Shen and J. Kulkarni, "Accuracy, Interpretability, and Differential Privacy
        via Explainable Boosting", ICML 2021.
     .. [2] T. Hastie and R. Tibshirani, "Generalized Additive Models", Statistical Science 1, 1986.
-    .. [3] D. Kifer, A. Smith and A. Thakurta, "Private Convex Empirical Risk Minimization and High-dimensional
-       Regression", COLT 2012.
 
     Examples
     --------
@@ -204,7 +196,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         self.random_state = random_state
         self.verbose = verbose
 
-    def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, NDArray[np.bool_], Shape]:
+    def _read(self, X: Any, y: Any, parameters: Checked) -> tuple[Any, Any, NDArray[np.bool_], Shape]:
         X = self._entries(X, parameters)
         _, labels, classes = labelled_data(
             self._without_columns(), positions(X), y, check_classes(self._declared("classes"))
@@ -212,43 +204,29 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         shape = Shape(self._n_columns, len(classes), names=self._names(), classes=classes)
         return X, labels, known_labels(labels), shape
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Columns]:
-        columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
-        return self._guarantee(parameters, columns, shape.n_classes), columns
-
-    def _guarantee(self, parameters: Parameters, columns: Columns, n_classes: int) -> PrivacyGuarantee:
-        before, reserved, last = self._parts(parameters, columns, n_classes)
-        return before.and_then(reserved.plan(), last)
-
-    @staticmethod
-    def _parts(
-        parameters: Parameters, columns: Columns, n_classes: int
-    ) -> tuple[Before, ReservedPart, PowerChoice | None]:
-        epsilon, delta = parameters.epsilon, parameters.delta
-        before = Before.of(epsilon, delta, columns, n_classes)
-        last = None if parameters.pure else PowerChoice.of(epsilon, delta)
-        return before, parameters.reserved(before, 0.0 if last is None else POWER_SHARE), last
+    def _design(self, parameters: Checked, columns: Columns, n_classes: int) -> Design:
+        last = None if parameters.pure else PowerChoice.of(parameters.epsilon, parameters.delta)
+        return Design.of(parameters, columns, n_classes, last)
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, columns: Columns
+        self, session: ReleaseSession, records: Records, parameters: Checked, design: Design
     ) -> dict[str, Any]:
         shape = records.shape
         outputs = 1 if shape.n_classes == 2 else shape.n_classes
-        before, reserved, last = self._parts(parameters, columns, shape.n_classes)
-        cells = release_cells(session, columns, records.X, shape.names, before, records.known, records.y)
+        cells = release_cells(session, design.columns, records.X, shape.names, design.before, records.known, records.y)
         shares = np.maximum(cells.labels, max(cells.label_noise, 1.0))
         log_shares = np.log(shares / shares.sum())
         log_shares = log_shares[1:] - log_shares[:1] if outputs == 1 else log_shares - log_shares.mean()
-        reserve = Reserve(session, reserved)
-        if last is None:
-            model, found = self._by_tables(reserve, cells, records.y, parameters, log_shares)
+        reserve = Reserve(session, design.reserved)
+        if parameters.pure:
+            model, described = self._by_tables(reserve, cells, records.y, parameters, log_shares)
         else:
-            model, found = self._by_steps(session, reserve, cells, records.y, parameters, log_shares, last)
-        return {**self._fitted_terms(model, cells, outputs == 1), "_target_unit": 1.0, **found}
+            model, described = self._by_steps(session, reserve, cells, records.y, parameters, log_shares, design.last)
+        return {**self._fitted_terms(model, cells, outputs == 1), "_target_unit": 1.0, **described}
 
     @staticmethod
     def _by_tables(
-        reserve: Reserve, cells: Cells, labels: Any, parameters: Parameters, log_shares: Array
+        reserve: Reserve, cells: Cells, labels: Any, parameters: Checked, log_shares: Array
     ) -> tuple[Curves, dict[str, Any]]:
         """Add tables to the logarithms of the shares of labels."""
         plan, link = StagePlan(parameters.chooses, cells.columns.pairs, len(log_shares)), Link()
@@ -263,13 +241,13 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         reserve: Reserve,
         cells: Cells,
         labels: Any,
-        parameters: Parameters,
+        parameters: Checked,
         log_shares: Array,
         last: PowerChoice,
     ) -> tuple[Curves, dict[str, Any]]:
         """Fit the curves by gradient steps, shrink them, and add tables."""
         outputs = len(log_shares)
-        layout, features = parameters.layout(cells)
+        layout, features = features_of(parameters, cells)
         loss = LogLoss() if outputs == 1 else SoftmaxLogLoss(outputs)
         clip = _CLIP * loss.lipschitz
 
@@ -284,28 +262,28 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
             return coef, intercept
 
         def shrunken(engine: Averaged, coef: Array, intercept: Array) -> tuple[Curves, dict[str, Any]]:
-            values, kept, bend = shrunk(engine, features, coef, intercept, cells.total, link)
-            tables = [own[bins] for own, bins in zip(values, layout.bins, strict=True)]
-            return Curves(layout.terms, tables, intercept), {"_engine": engine, "_kept": kept, "_bend": bend}
+            values, factors, bend = shrunk(engine, features, coef, intercept, cells.total, link)
+            tables = [of_bins[bins] for of_bins, bins in zip(values, layout.bins, strict=True)]
+            return Curves(layout.terms, tables, intercept), {"_engine": engine, "_kept": factors, "_bend": bend}
 
         plan = StagePlan(parameters.chooses, cells.columns.pairs, outputs)
         link = Link(most=clip if parameters.private else math.inf)
         codes, count = rowwise(layout.codes, cells.codes), cells.total
         first = plan.planned(reserve, partial(make, GRADIENTS), count).within(features, count)
         coef, intercept = fitted(first)
-        model, found = shrunken(Averaged((first,)), coef, intercept)
+        model, described = shrunken(Averaged((first,)), coef, intercept)
         stages = plan.stages(reserve, model, LabelLoss(outputs, link=link), cells, labels)
         if parameters.private and reserve.share > LEAST_REST:
             # What is left repeats the fit of the curves, given the tables.
             second = planned(reserve, partial(make, AGAIN)).within(features, count)
             start = rowwise(partial(scores_of_stages, stages), cells.codes) if stages else None
             other, other_intercept = fitted(second, start)
-            part = (1 - first.reserved) / (2 - first.reserved - second.reserved)
-            coef, intercept = part * coef + (1 - part) * other, part * intercept + (1 - part) * other_intercept
-            model, found = shrunken(Averaged((first, second), (part, 1 - part)), coef, intercept)
-        link = last.chosen(session, link, rowwise(partial(_logits, link, model, stages), cells.codes), labels, count)
+            weight = (1 - first.reserved) / (2 - first.reserved - second.reserved)
+            coef, intercept = weight * coef + (1 - weight) * other, weight * intercept + (1 - weight) * other_intercept
+            model, described = shrunken(Averaged((first, second), (weight, 1 - weight)), coef, intercept)
         model = model.with_stages(stages, cells.shares)
-        return model, {"_layout": layout, "_link": link, **found}
+        link = last.chosen(session, link, rowwise(partial(_logits, link, model), cells.codes), labels, count)
+        return model, {"_layout": layout, "_link": link, **described}
 
     def decision_function(self, X: Any) -> Array:
         """Return the sum of each row's terms and the intercept.
@@ -331,6 +309,6 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         return self._link.logits(scores)
 
 
-def _logits(link: Link, model: Curves, stages: list[Stage], codes: Codes) -> Array:
-    scores = model.scores(codes) + scores_of_stages(stages, codes)
+def _logits(link: Link, model: Curves, codes: Codes) -> Array:
+    scores = model.scores(codes)
     return link.logits(scores[:, 0] if scores.shape[1] == 1 else scores)

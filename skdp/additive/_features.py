@@ -86,7 +86,7 @@ class GroupedLayout:
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Number of bins of each column."""
-        return tuple(int(own.max(initial=-1)) + 1 for own in self.bins)
+        return tuple(int(column.max(initial=-1)) + 1 for column in self.bins)
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:
@@ -111,10 +111,10 @@ class GroupedLayout:
 
     def codes(self, codes: Codes) -> Codes:
         """Return the bin of each record in each column, from its cells. Other entries get the number after the last."""
-        found = np.empty(codes.shape, dtype=code_type(max(self.sizes)))
-        for out, own, bins, size in zip(found, codes, self.bins, self.sizes, strict=True):
-            np.take(np.append(bins, size).astype(found.dtype), own, out=out)
-        return found
+        bins_of_records = np.empty(codes.shape, dtype=code_type(max(self.sizes)))
+        for out, cells, bins, size in zip(bins_of_records, codes, self.bins, self.sizes, strict=True):
+            np.take(np.append(bins, size).astype(bins_of_records.dtype), cells, out=out)
+        return bins_of_records
 
     def probabilities(self, counts: list[Array], noise: float) -> list[Array]:
         """Return shares of records in the bins of columns, from released counts in cells with noise of this size."""
@@ -158,13 +158,13 @@ class Centred:
 
     def rows_of_bins(self, t: int) -> tuple[Array, float]:
         """Return the features of a column's bins, or no features and the length of its indicators if these are many."""
-        own = self.probabilities[t]
+        shares = self.probabilities[t]
         parts = []
         for group, rows, scale in zip(self.layout.groups, self.rows, self.scales, strict=True):
             if group.term == t and rows is None and group.size > MOST_TOGETHER:
                 return np.empty((group.size, 0)), scale
             if group.term == t:
-                parts.append(scale * (np.eye(group.size) - own) if rows is None else rows)
+                parts.append(scale * (np.eye(group.size) - shares) if rows is None else rows)
         return np.hstack(parts), 0.0
 
 
@@ -172,11 +172,11 @@ def _mean_squares(layout: GroupedLayout, probabilities: list[Array]) -> Array:
     """Return the mean squared norm of each group's centred rows, for a weight of 1."""
     out: list[float] = []
     for group in layout.groups:
-        own = probabilities[group.term]
+        shares = probabilities[group.term]
         if group.rows is None:
-            out.append(group.factor**2 * (1 - float(own @ own)))
+            out.append(group.factor**2 * (1 - float(shares @ shares)))
         else:
-            out.append(float(own @ ((group.rows - own @ group.rows) ** 2).sum(axis=1)))
+            out.append(float(shares @ ((group.rows - shares @ group.rows) ** 2).sum(axis=1)))
     return np.array(out)
 
 
@@ -203,21 +203,21 @@ class Bundles:
     def __init__(self, codes: Codes, sizes: list[int]) -> None:
         members: list[list[int]] = []
         for t in sorted(range(len(sizes)), key=lambda t: -sizes[t]):
-            fitting = (own for own in members if math.prod(sizes[k] for k in (t, *own)) <= _MOST_CELLS)
-            found = next(fitting, None)
-            if found is None:
+            fitting = (bundle for bundle in members if math.prod(sizes[k] for k in (t, *bundle)) <= _MOST_CELLS)
+            bundle = next(fitting, None)
+            if bundle is None:
                 members.append([t])
             else:
-                found.append(t)
-        self.sizes = [math.prod(sizes[t] for t in own) for own in members]
+                bundle.append(t)
+        self.sizes = [math.prod(sizes[t] for t in bundle) for bundle in members]
         starts = np.cumsum([0, *self.sizes]).astype(np.int32)
         firsts = np.cumsum([0, *sizes])
         # A row for each joint cell has ones for its cells of the terms.
         rows, columns = [], []
-        for own, start, size in zip(members, starts, self.sizes, strict=False):
-            cells = np.unravel_index(np.arange(size), [sizes[t] for t in own])
-            rows += [start + np.arange(size)] * len(own)
-            columns += [firsts[t] + of_term for t, of_term in zip(own, cells, strict=True)]
+        for bundle, start, size in zip(members, starts, self.sizes, strict=False):
+            cells = np.unravel_index(np.arange(size), [sizes[t] for t in bundle])
+            rows += [start + np.arange(size)] * len(bundle)
+            columns += [firsts[t] + of_term for t, of_term in zip(bundle, cells, strict=True)]
         places = np.concatenate(rows), np.concatenate(columns)
         self._cells = csr_array((np.ones(len(places[0])), places), shape=(starts[-1], firsts[-1]))
         self._joint = self._cells.T
@@ -229,8 +229,8 @@ class Bundles:
             own_codes = codes[:, first : first + BLOCK].astype(np.int32)
             count = own_codes.shape[1]
             joint = np.empty((count, len(members)), dtype=np.int32)
-            for k, own in enumerate(members):
-                joint[:, k] = starts[k] + reduce(lambda found, t: found * sizes[t] + own_codes[t], own, 0)
+            for k, bundle in enumerate(members):
+                joint[:, k] = starts[k] + reduce(lambda bundle, t: bundle * sizes[t] + own_codes[t], bundle, 0)
             block = csr_array((ones[: joint.size], joint.ravel(), ends[: count + 1]), shape=(count, starts[-1]))
             self.blocks.append((block, block.T))
 
@@ -288,8 +288,8 @@ class CellGradients(ClippedGradients):
         self._bins = csr_array((np.ones(len(places[0])), places), shape=(sum(sizes), ends[-1]))
         self._in_bins = self._bins.T
         in_bins = [
-            (rows**2).sum(axis=1) if own is None else (own - rows) ** 2 + ((rows**2).sum() - rows**2)
-            for own, rows in self._parts
+            (rows**2).sum(axis=1) if bundle is None else (bundle - rows) ** 2 + ((rows**2).sum() - rows**2)
+            for bundle, rows in self._parts
         ]
         lengths = self._bins @ np.concatenate(in_bins)
         squares = sums_of_values([lengths[where] for where in self._of_term], self._constant**2, codes)
@@ -310,17 +310,18 @@ class CellGradients(ClippedGradients):
 
     def _values(self, weights: Array) -> Array:
         by_bin = np.empty((self._bins.shape[1], len(weights)))
-        for own, where, (scale, rows) in zip(self._of_group, self._layout.slices, self._parts, strict=True):
+        for bins, where, (scale, rows) in zip(self._of_group, self._layout.slices, self._parts, strict=True):
             coef = weights[:, where].T
-            by_bin[own] = rows @ coef if scale is None else scale * coef - rows @ coef
+            by_bin[bins] = rows @ coef if scale is None else scale * coef - rows @ coef
         return self._bins @ by_bin
 
     def _of_cells(self, sums: Array) -> Array:
         by_bin = self._in_bins @ sums
         out = np.empty((sums.shape[1], self._n_columns - 1))
-        for own, where, (scale, rows) in zip(self._of_group, self._layout.slices, self._parts, strict=True):
-            found = by_bin[own].T
-            out[:, where] = found @ rows if scale is None else scale * found - found.sum(axis=1, keepdims=True) * rows
+        for bins, where, (scale, rows) in zip(self._of_group, self._layout.slices, self._parts, strict=True):
+            of_group = by_bin[bins].T
+            whole = of_group.sum(axis=1, keepdims=True)
+            out[:, where] = of_group @ rows if scale is None else scale * of_group - whole * rows
         return out
 
     def total(self, weights: Array, rows: NDArray[np.intp] | None = None, lattice: float | None = None) -> Array:
@@ -335,8 +336,8 @@ class CellGradients(ClippedGradients):
         exact = ExactTotal(self._loss.outputs * self._n_columns)
         for bits in range(0, int(self._most_derivative * max(self.n_rows, 1)).bit_length(), self._part_bits):
             above = np.trunc(left * 2.0**-self._part_bits)
-            found = self._in_features(left - above * 2.0**self._part_bits)
-            exact.add(found.ravel() * (1 / self._row_step), bits)
+            products = self._in_features(left - above * 2.0**self._part_bits)
+            exact.add(products.ravel() * (1 / self._row_step), bits)
             left = above
         return exact
 

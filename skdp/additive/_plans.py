@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
+from ..checks.params import Checked
 from ..mechanisms import (
     BestChoices,
     GaussianMechanism,
@@ -25,10 +26,11 @@ from ..mechanisms import (
     pure_share,
     within_reach,
 )
-from ..parts.arrays import PartedArray, folded, rowwise
+from ..parts.arrays import folded, rowwise
 from ..release.counts import declared_parts, left_out, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved, Theorem
 from ..schema.columns import Columns
+from ..solvers.target_range import TargetRange
 from ._cells import smoothed_shares
 
 Array = NDArray[np.float64]
@@ -63,16 +65,6 @@ _LEAST_SHARE = 2.0**-30
 LEAST_REST = 2.0**-20
 
 
-class Last(Protocol):
-    """The plan of a release after those of the model."""
-
-    @property
-    def release(self) -> Release: ...
-
-    @property
-    def event(self) -> PrivacyEvent: ...
-
-
 def cell_sensitivity(n_columns: int, with_labels: bool = False) -> int:
     """Bound what one record adds to the numbers of records in all cells, and to their total.
 
@@ -89,17 +81,8 @@ def cell_sensitivity(n_columns: int, with_labels: bool = False) -> int:
 
 def records_in_cells(sizes: tuple[int, ...], codes: Any) -> Array:
     """Return the number of records, followed by the numbers of records in the cells of each column."""
-    if isinstance(codes, PartedArray):
-        return folded(partial(records_in_cells, sizes), [codes])
-    counts = [np.bincount(own, minlength=size)[:size] for own, size in zip(codes, sizes, strict=True)]
+    counts = [np.bincount(cells, minlength=size)[:size] for cells, size in zip(codes, sizes, strict=True)]
     return np.concatenate([[codes.shape[1]], *counts]).astype(np.float64)
-
-
-def with_labels(n_labels: int, labels: Any) -> Array:
-    """Return the number of records with each label."""
-    if isinstance(labels, PartedArray):
-        return folded(partial(with_labels, n_labels), [labels])
-    return np.bincount(labels, minlength=n_labels).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,15 +118,6 @@ class Before:
             counts, event = l1_mechanism(part, 1 + len(columns.kinds) * weight, size), PureEvent(part)
         return cls((event,), (Release(COUNTS, counts, share, _COUNTS_THEOREM),), share, n_labels, weight)
 
-    def and_then(self, guarantee: PrivacyGuarantee, last: Last | None = None) -> PrivacyGuarantee:
-        """Return the guarantee of these releases, of the model's releases, and of the last release."""
-        events, releases = self.events + guarantee.events, self.releases + guarantee.releases
-        if last is not None:
-            events, releases = (*events, last.event), (*releases, last.release)
-        if guarantee.epsilon == math.inf:
-            events = (PureEvent(math.inf),)
-        return PrivacyGuarantee(guarantee.epsilon, guarantee.delta, events, releases)
-
 
 @dataclass(frozen=True)
 class ReservedPart:
@@ -170,6 +144,38 @@ class ReservedPart:
     def plan(self) -> PrivacyGuarantee:
         release = Release(CURVES_AND_TABLES, Reserved(self.event), self.share, Theorem("Additive models", 4))
         return PrivacyGuarantee(self.epsilon, self.delta, (self.event,), (release,))
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The public columns of a fit, its first and last releases, and the part of the budget between them."""
+
+    columns: Columns
+    before: Before
+    reserved: ReservedPart
+    last: Any = None  # The plan of a release after those of the model.
+    first: TargetRange | None = None
+
+    @classmethod
+    def of(
+        cls, parameters: Checked, columns: Columns, n_labels: int = 0, last: Any = None, first: Any = None
+    ) -> Design:
+        before = Before.of(parameters.epsilon, parameters.delta, columns, n_labels)
+        others = (0.0 if first is None else first.share) + (0.0 if last is None else last.release.share)
+        reserved = ReservedPart(parameters.epsilon, parameters.delta, 1 - before.share - others)
+        return cls(columns, before, reserved, last, first)
+
+    @property
+    def guarantee(self) -> PrivacyGuarantee:
+        """The guarantee of all releases."""
+        model = self.reserved.plan()
+        events, releases = self.before.events + model.events, self.before.releases + model.releases
+        if self.last is not None:
+            events, releases = (*events, self.last.event), (*releases, self.last.release)
+        if model.epsilon == math.inf:
+            events = (PureEvent(math.inf),)
+        guarantee = PrivacyGuarantee(model.epsilon, model.delta, events, releases)
+        return guarantee if self.first is None else self.first.and_then(guarantee)
 
 
 class Reserve:
@@ -238,7 +244,7 @@ class Cells:
     def shares(self) -> list[Array]:
         """Shares of records in the cells of each column."""
         ordered = self.columns.ordered
-        return [smoothed_shares(own, kind, self.noise) for own, kind in zip(self.counts, ordered, strict=True)]
+        return [smoothed_shares(numbers, kind, self.noise) for numbers, kind in zip(self.counts, ordered, strict=True)]
 
 
 def release_cells(
@@ -257,8 +263,8 @@ def release_cells(
     weight, n_labels = before.weight, before.n_labels
     # Without labels, the last number is 0.
     outside = 0.0 if known is None else left_out(known)
-    of_labels = with_labels(n_labels, labels) if n_labels else np.empty(0)
-    by_cell = records_in_cells(columns.sizes, codes)
+    of_labels = folded(partial(np.bincount, minlength=n_labels), [labels]) if n_labels else np.empty(0)
+    by_cell = folded(partial(records_in_cells, columns.sizes), [codes])
     summed = n_labels > 0 and not gaussian
     exact = [0.0 if summed else by_cell[0], *(weight * by_cell[1:]), *of_labels, outside]
     released = session.release(COUNTS, within_reach(mechanism, exact))
@@ -270,11 +276,11 @@ def release_cells(
         whole = (float(of_labels.sum()), variance * n_labels)
     counts = np.split(in_cells / weight, np.cumsum(columns.sizes)[:-1])
     parts = []
-    for j, (ordered, own) in enumerate(zip(columns.ordered, counts, strict=True)):
+    for j, (ordered, numbers) in enumerate(zip(columns.ordered, counts, strict=True)):
         if not ordered or j in columns.declared:
             name = j if names is None else str(names[j])
-            n_declared = columns.declared.get(j, len(own))
-            parts += declared_parts(name, own, n_declared, whole, variance / weight**2)
+            n_declared = columns.declared.get(j, len(numbers))
+            parts += declared_parts(name, numbers, n_declared, whole, variance / weight**2)
     warn_of_mismatch(
         parts, labels=None if known is None else whole, others=(float(others), variance), gaussian=gaussian
     )

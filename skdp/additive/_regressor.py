@@ -1,35 +1,36 @@
 r"""Additive regression: a curve for each column, and tables over several columns.
 
-The numbers of records in the cells of each column are released first. With ``delta > 0``, noisy sums of clipped
-gradients follow, and sums of products of predictions and targets, which correct the curves. Tables of residuals follow
-in stages. The model is computed from these releases.
+A range of the targets and the numbers of records in the cells of each column are released first. With ``delta > 0``,
+noisy sums of clipped gradients follow. Tables of residuals follow in stages. Sums of products of predictions and
+targets correct the predictions at the end. The model is computed from these releases.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import regression_data, single_target
+from ..checks.params import Checked
 from ..parts.arrays import rowwise
 from ..release.estimator import Records, Shape, TargetsMixin
-from ..release.session import PrivacyGuarantee, ReleaseSession
+from ..release.session import ReleaseSession
 from ..schema.columns import Codes, Columns
-from ..solvers.calibration import Calibration, Line, Window
+from ..solvers.calibration import Calibration, Window
 from ..solvers.linear_descent import GRADIENTS
 from ..solvers.losses import Huber
 from ..solvers.regularised import Scaling, noise_multiplier
 from ..solvers.target_range import TargetRange
-from ._base import AdditiveModel, Parameters, positions
-from ._cells import sums_of_values
-from ._engines import AGAIN, Averaged, GradientEngine
-from ._plans import LEAST_REST, Before, Cells, Reserve, ReservedPart, release_cells
-from ._shrinkage import without_noise
+from ._base import AdditiveModel, features_of, positions
+from ._curves import AGAIN, Averaged, GradientEngine, without_noise
+from ._plans import LEAST_REST, Cells, Design, Reserve, release_cells
 from ._stages import Curves, SquaredLoss, Stage, StagePlan, planned, scores_of_stages
 
 Array = NDArray[np.float64]
@@ -46,34 +47,44 @@ FIRST_CLIP = 0.3
 #: The mean of the targets is well known if its noise is at most so large, in units of half the range of the targets.
 WELL_KNOWN = 0.05
 
+# The last release corrects predictions if that is better by so many deviations of its noise.
+_SURE_BY = 2.0
+
 # The clipping norm, divided by the norm of rows, for much noise, and its increase without noise.
 _CLIP, _MORE_CLIP = 0.2, 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
-    """The public columns of a fit, its first and last releases, and the part of the budget between them."""
+class Targets:
+    """The released range of the targets. The curves add up to targets, or to their square roots."""
 
-    columns: Columns
-    first: TargetRange
-    before: Before
-    last: Calibration | None
-    reserved: ReservedPart
+    range: Scaling
+    roots: bool
 
-    @classmethod
-    def of(cls, parameters: Parameters, columns: Columns) -> Design:
-        epsilon, delta = parameters.epsilon, parameters.delta
-        first, before = TargetRange.of(epsilon, delta), Before.of(epsilon, delta, columns)
-        last = Calibration.of(epsilon, delta) if parameters.private and not parameters.pure else None
-        others = first.share + (0.0 if last is None else last.release.share)
-        return cls(columns, first, before, last, parameters.reserved(before, others))
+    @cached_property
+    def units(self) -> Scaling:
+        """The map of what the curves add up to."""
+        ends = np.array([self.range.lower, self.range.upper])
+        return Scaling.of_target(np.sqrt(ends), True) if self.roots else self.range
+
+    def scaled(self, y: Array) -> Array:
+        """Return what the curves are fitted to, in scaled units."""
+        return self.units.scaled(np.sqrt(np.clip(y, self.range.lower, self.range.upper)) if self.roots else y)
+
+    def inverse(self, scores: Array) -> Array:
+        """Return predictions from sums of curves."""
+        return np.maximum(scores, 0.0) ** 2 if self.roots else scores
+
+    def in_range(self, scores: Array) -> Array:
+        """Return predictions in scaled units of the range."""
+        return self.range.scaled(self.inverse(scores))
 
 
 class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     r"""Differentially private additive regression: one curve for each column.
 
-    A prediction is the sum of one number for each column. This number is the value of the column's curve at the row's
-    bin or category. The curves are the complete model, and
+    A prediction, or the square root of a skewed amount, is the sum of one number for each column. This number is the
+    value of the column's curve at the row's bin or category. The curves are the complete model, and
     :class:`~skdp.inspection.AdditiveTermsDisplay` draws them. The estimator takes tables of texts and numbers.
 
     Parameters
@@ -81,9 +92,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and less accurate. Its curves are sums
-        of tables over single columns. Otherwise, the noise is Gaussian, and much smaller. Choose a value far below one
-        over the expected number of records.
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and less accurate. Otherwise, choose a
+        value far below one over the expected number of records.
     bounds : tuple (lower, upper)
         Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column, or
         one for each numeric column without `bin_edges`. Values beyond count in the outer bins.
@@ -100,14 +110,11 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         Values beyond count in the outer bins.
     interactions : "auto", list of tuple or None, default="auto"
         Tables over several columns that are added to the curves. If ``"auto"``, a fit with enough records, by their
-        released number, adds tables over one, two or three columns in stages, and spends 60 % of its budget on them
-        with a positive `delta`, and all of it otherwise (see :ref:`additive-pairs`). A list names pairs of columns, by
-        position or name. Each named pair uses up to 15 % of the budget with a positive `delta`, and otherwise as much
-        as a stage. If None, there are curves only.
+        released number, chooses tables over one, two or three columns in stages (see :ref:`additive-pairs`). A list
+        names pairs of columns, by position or name. If None, there are curves only.
     n_bins : int, default=32
-        Largest number of bins of the curve of a numeric column, with a positive `delta`. Each column has eight times as
-        many public cells between its bounds, which are merged to bins with about equal released numbers of records. A
-        value that many records share has a bin of its own.
+        Largest number of bins of the curve of a numeric column, with a positive `delta`. Eight times as many public
+        cells between its bounds are merged to bins with about equal released numbers of records.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None
@@ -118,22 +125,27 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
-        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
-        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
-        depends on the data, and the guarantee does not cover it.
+        Whether to print the progress of `fit`: 0 nothing, 1 a line for each phase and for about ten steps of it, and 2
+        or more up to a hundred steps. The guarantee does not cover the elapsed time in the lines.
 
     Attributes
     ----------
     terms_ : list of ndarray
-        Curves: values that the cells of each term add to the prediction, of shape (n_cells,), and tables, of shape
-        (n_cells, n_cells) or (n_cells, n_cells, n_cells). Terms of one column have a mean of about 0 over the records,
+        Curves: values that the cells of each term add to the score, of shape (n_cells,), and tables, of shape
+        (n_cells, n_cells) or (n_cells, n_cells, n_cells). The score is the prediction, or its square root if `link_`
+        is ``"sqrt"``. Terms of one column have a mean of about 0 over the records,
         by `cell_counts_`.
     term_names_ : list of str
         Names of the terms.
     term_columns_ : list of tuple of int
         Positions of the columns of each term.
     intercept_ : float
-        Private intercept.
+        Private intercept of the score.
+    link_ : str
+        ``"sqrt"`` for amounts: with a positive `delta`, a released range without negative numbers, and a released mean
+        in its lower half. Otherwise ``"identity"``.
+    offset_ : float
+        What is added to the square of a score (:ref:`additive-link`). 0 if `link_` is ``"identity"``.
     cell_names_ : list of list of str
         Names of the cells of each column.
     bin_edges_ : list of ndarray or None
@@ -145,7 +157,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     privacy_ : PrivacyGuarantee
         Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     term_importances_ : ndarray of shape (n_terms,)
-        Mean absolute value that each term adds to the prediction, by the released counts.
+        Mean absolute value that each term adds to the score, by the released counts.
     feature_importances_ : ndarray of shape (n_features,)
         Importances of the columns, divided by their sum. A pair counts half for each of its columns.
     n_features_in_ : int
@@ -163,13 +175,12 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     **Privacy.** The guarantee is (`epsilon`, `delta`)-DP under addition or removal of one record. A range of the
     targets and their mean in it are released first (:ref:`regression, theorem 1 <regression-theorem-1>`). The numbers
     of records in the cells of each column are released for 4 % of the budget (8 % with ``delta=0``). With a positive
-    `delta`, 300 noisy sums of gradients follow. Features of bins are centred by the released counts, and the gradient
-    of each record is clipped. Six sums of products of predictions and targets correct the mean and the size of the
-    curves, for 2 % of the budget. Then follow stages: the exponential mechanism, or permute-and-flip with ``delta=0``,
-    chooses a table from scores with a sensitivity of 1, and noisy sums of residuals in its cells are released. With a
-    positive `delta`, what is left of the budget repeats the sums of gradients. The rest is post-processing. The proofs
-    are in :ref:`additive_models`. The guarantee covers neither an error for values that are not finite nor the time
-    that `fit` takes.
+    `delta`, 300 noisy sums of clipped gradients follow. Then follow stages: the exponential mechanism, or
+    permute-and-flip with ``delta=0``, chooses a table from scores with a sensitivity of 1, and noisy sums of residuals
+    in its cells are released. With a positive `delta`, what is left of the budget repeats the sums of gradients, and
+    six sums of products of predictions and targets, for 2 % of the budget, correct mean and size of the predictions.
+    The rest is post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for
+    values that are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -187,7 +198,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     10
     """
 
-    _released = AdditiveModel._released | {"_targets"}
+    _released = AdditiveModel._released | {"offset_", "_targets"}
     _public = frozenset({"_columns"})
 
     def __init__(
@@ -221,72 +232,72 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _read(self, X: Any, y: Any, parameters: Parameters) -> tuple[Any, Any, None, Shape]:
+    def _read(self, X: Any, y: Any, parameters: Checked) -> tuple[Any, Any, None, Shape]:
         X = self._entries(X, parameters)
         _, y = regression_data(self._without_columns(), positions(X), y)
         return X, single_target(y), None, Shape(self._n_columns, names=self._names())
 
-    def _plan(self, parameters: Parameters, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
+    def _design(self, parameters: Checked, columns: Columns, n_classes: int) -> Design:
         Scaling.of_target(self._declared("bounds_y"), True)
-        columns = parameters.table(shape.n_features, shape.names, named=shape.is_read)
-        return self._guarantee(parameters, columns, 0), Design.of(parameters, columns)
-
-    def _guarantee(self, parameters: Parameters, columns: Columns, n_classes: int) -> PrivacyGuarantee:
-        design = Design.of(parameters, columns)
-        return design.first.and_then(design.before.and_then(design.reserved.plan(), design.last))
+        epsilon, delta = parameters.epsilon, parameters.delta
+        last = Calibration.of(epsilon, delta) if parameters.private and not parameters.pure else None
+        return Design.of(parameters, columns, 0, last, TargetRange.of(epsilon, delta))
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Parameters, design: Design
+        self, session: ReleaseSession, records: Records, parameters: Checked, design: Design
     ) -> dict[str, Any]:
         bounds = Scaling.of_target(self._declared("bounds_y"), True)
+        assert design.first is not None
         located = design.first.located(session, records.y, bounds)
-        targets = located.targets
+        # Deviations of skewed amounts grow with their size. Those of their roots are more even.
+        roots = not parameters.pure and located.targets.lower >= 0 and located.mean[0] < 0
+        targets = Targets(located.targets, bool(roots))
         cells = release_cells(session, design.columns, records.X, records.shape.names, design.before)
-        scaled = rowwise(targets.scaled, records.y)
+        scaled, unit, offset = rowwise(targets.scaled, records.y), targets.units.half, 0.0
         reserve = Reserve(session, design.reserved)
         if parameters.pure:
             mean, deviation = located.mean_with(), float(located.deviation[0])
-            model, found = self._by_tables(reserve, cells, scaled, parameters, mean, deviation)
+            model, described = self._by_tables(reserve, cells, scaled, parameters, mean, deviation)
         else:
-            model, found = self._by_steps(session, reserve, cells, scaled, parameters, design.last)
-        scaled_up = Curves(
-            model.terms,
-            [targets.half * own for own in model.tables],
-            targets.centre + targets.half * model.intercept,
-            [targets.half**2 * own for own in model.variances],
-        )
-        terms = self._fitted_terms(scaled_up, cells, True)
-        found["_target_unit"] *= targets.half
+            model, described = self._by_steps(session, reserve, cells, scaled, parameters)
+        model = model.scaled(unit, targets.units.centre)
+        if design.last is not None:
+            predictions = rowwise(partial(_predictions, targets, model), cells.codes)
+            window = Window.of(*targets.in_range(np.array(model.limits)))
+            line = design.last.line(
+                session, predictions, rowwise(targets.range.scaled, records.y), window, sure_by=_SURE_BY
+            )
+            offset = targets.range.centre * (1 - line.slope) + targets.range.half * line.shift
+            slope = math.sqrt(line.slope) if targets.roots else line.slope
+            model, unit = model.scaled(slope, 0.0 if targets.roots else offset), unit * slope
+        fitted = self._fitted_terms(model, cells, True)
         return {
-            **terms,
-            "intercept_": float(terms["intercept_"][0]),
+            **fitted,
+            **described,
+            "intercept_": float(fitted["intercept_"][0]),
+            "offset_": offset if targets.roots else 0.0,
             "_targets": targets,
-            **found,
+            "_target_unit": unit,
         }
 
     @staticmethod
     def _by_tables(
-        reserve: Reserve, cells: Cells, scaled: Any, parameters: Parameters, mean: Array, deviation: float
+        reserve: Reserve, cells: Cells, scaled: Any, parameters: Checked, mean: Array, deviation: float
     ) -> tuple[Curves, dict[str, Any]]:
         """Add tables to the mean of the targets, which has noise of this size."""
         plan, model = StagePlan(parameters.chooses, cells.columns.pairs, 1), Curves.constant(cells.columns.sizes, mean)
         # If the mean is not known well, tables correct it.
         loss = SquaredLoss(pure=True, clip=min(FIRST_CLIP + 2 * deviation, 1.0), centred=deviation <= WELL_KNOWN)
         stages = plan.stages(reserve, model, loss, cells, scaled)
-        nothing: dict[str, Any] = {"_layout": None, "_engine": None, "_kept": [], "_bend": 0.0, "_target_unit": 1.0}
+        nothing: dict[str, Any] = {"_layout": None, "_engine": None, "_kept": [], "_bend": 0.0}
         return model.with_stages(stages, cells.shares), nothing
 
     @staticmethod
     def _by_steps(
-        session: ReleaseSession,
-        reserve: Reserve,
-        cells: Cells,
-        scaled: Any,
-        parameters: Parameters,
-        last: Calibration | None,
+        session: ReleaseSession, reserve: Reserve, cells: Cells, scaled: Any, parameters: Checked
     ) -> tuple[Curves, dict[str, Any]]:
-        """Fit the curves by gradient steps, correct them, and add tables."""
-        layout, features = parameters.layout(cells)
+        """Fit the curves by gradient steps, and add tables."""
+        layout, features = features_of(parameters, cells)
         noise = noise_multiplier(parameters.epsilon, parameters.delta, 0)
         clip, loss = _CLIP + _MORE_CLIP / (1 + noise), Huber(_MOST_RESIDUAL)
 
@@ -294,24 +305,19 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             epsilon, delta = parameters.epsilon, parameters.delta
             return GradientEngine(epsilon, delta, reserved, layout, loss, clip, _WALK, label=label)
 
-        def shrunken(engine: Averaged, coef: Array, intercept: float, lone: Array | None) -> tuple[list[Array], float]:
-            tables, kept = features.tables(coef[0]), 1.0
+        def curves(engine: Averaged, coef: Array, intercept: float) -> Curves:
+            tables, factor = features.tables(coef[0]), 1.0
             if cells.noise > 0:
-                kept, intercept = without_noise(engine, features, cells, tables, intercept, lone)
-            return [kept * values for values in tables], intercept
-
-        def curves(tables: list[Array], intercept: float, line: Line) -> Curves:
-            values = [line.slope * own[bins][:, None] for own, bins in zip(tables, layout.bins, strict=True)]
-            return Curves(layout.terms, values, np.array([line.slope * intercept + line.shift]))
+                factor, intercept = without_noise(engine, features, cells, tables, intercept, lone)
+            values = [factor * curve[bins][:, None] for curve, bins in zip(tables, layout.bins, strict=True)]
+            return Curves(layout.terms, values, np.array([intercept]))
 
         plan = StagePlan(parameters.chooses, cells.columns.pairs, 1)
         codes, count = rowwise(layout.codes, cells.codes), cells.total
         first = plan.planned(reserve, partial(make, GRADIENTS), count)
         engine = Averaged((first,))
         coef, start, lone = first.run(session, codes, scaled, count, features)
-        tables, intercept = shrunken(engine, coef, float(start[0]), lone)
-        line = _line(session, last, codes, tables, intercept, scaled)
-        model = curves(tables, intercept, line)
+        model = curves(engine, coef, float(start[0]))
         clip_of_stages = FIRST_CLIP if parameters.chooses else 1.0
         stages = plan.stages(reserve, model, SquaredLoss(clip=clip_of_stages), cells, scaled)
         if parameters.private and reserve.share > LEAST_REST:
@@ -319,20 +325,28 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             second = planned(reserve, partial(make, AGAIN))
             left = rowwise(partial(_without_stages, stages), scaled, cells.codes) if stages else scaled
             other, other_start, _ = second.run(session, codes, left, count, features)
-            part = (1 - first.reserved) / (2 - first.reserved - second.reserved)
-            coef, start = part * coef + (1 - part) * other, part * start + (1 - part) * other_start
-            engine = Averaged((first, second), (part, 1 - part))
-            model = curves(*shrunken(engine, coef, float(start[0]), lone), line)
+            weight = (1 - first.reserved) / (2 - first.reserved - second.reserved)
+            coef, start = weight * coef + (1 - weight) * other, weight * start + (1 - weight) * other_start
+            engine = Averaged((first, second), (weight, 1 - weight))
+            model = curves(engine, coef, float(start[0]))
         return model.with_stages(stages, cells.shares), {
             "_layout": layout,
             "_engine": engine,
             "_kept": [],
             "_bend": 1.0,
-            "_target_unit": line.slope,
         }
 
+    @property
+    def link_(self) -> str:
+        """What the terms add up to: the prediction (``"identity"``), or its square root before `offset_` (``"sqrt"``).
+
+        It follows from the released range and mean of the targets (see :ref:`additive-link`).
+        """
+        check_is_fitted(self, "terms_")
+        return "sqrt" if self._targets.roots else "identity"
+
     def predict(self, X: Any) -> Array:
-        """Return the sum of each row's terms and the intercept.
+        """Return the predictions of rows, from the sums of their terms and the intercept.
 
         Parameters
         ----------
@@ -342,28 +356,17 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Predictions, clipped to the released range of the targets.
+            The sum, or its square plus `offset_` if `link_` is ``"sqrt"``, clipped to the released range of the
+            targets.
         """
-        predictions = self._scores(X)[:, 0]
-        return self._targets.clipped(predictions)
+        return self._targets.range.clipped(self._targets.inverse(self._scores(X)[:, 0]) + self.offset_)
+
+    def _slopes(self, X: Any) -> Any:
+        return 2 * np.maximum(self._scores(X), 0.0) if self._targets.roots else 1.0
 
 
-def _line(
-    session: ReleaseSession,
-    last: Calibration | None,
-    codes: Any,
-    tables: list[Array],
-    intercept: float,
-    scaled: Any,
-) -> Line:
-    """Release sums of products of predictions and targets, and return the correction of the predictions."""
-    if last is None:
-        return Line()
-    # Values in no cell of a column add nothing.
-    curves = [np.append(values, 0.0) for values in tables]
-    predictions = rowwise(partial(sums_of_values, curves, intercept), codes)
-    lower, upper = (float(intercept + sum(pick(own) for own in curves)) for pick in (np.min, np.max))
-    return last.line(session, predictions, scaled, Window.of(lower, upper), sure_by=2.0)
+def _predictions(targets: Targets, model: Curves, codes: Codes) -> Array:
+    return targets.in_range(model.scores(codes)[:, 0])
 
 
 def _without_stages(stages: list[Stage], scaled: Array, codes: Codes) -> Array:

@@ -9,10 +9,9 @@ sampling explain. Candidates, their cells and the number of stages follow from p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from itertools import combinations, product
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,15 +19,14 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ..mechanisms import coordinate_variance, within_reach
-from ..parts.arrays import PartedArray, folded, rowwise
-from ..parts.arrays import kept as kept_in_parts
+from ..parts.arrays import PartedArray, folded, kept, rowwise
 from ..release.session import Release, Theorem
 from ..schema.columns import Codes
 from ..sensitivity import truncate
 from ..solvers.linear_descent import probabilities
-from ._cells import Places, Term, joint_cells, merged_evenly, of_columns
+from ._cells import Candidate, Candidates, Term, joint_cells, of_columns
+from ._curves import Link
 from ._plans import Cells, Reserve
-from ._shrinkage import Link
 
 Array = NDArray[np.float64]
 
@@ -40,17 +38,6 @@ TABLE_SHARE = 0.15
 
 #: Share of a choice in the budget of its stage, with a positive delta and without one.
 CHOICE_SHARE, PURE_CHOICE_SHARE = 0.15, 0.3
-
-#: Numbers of cells of an ordered column in candidates with one column, and with several.
-SINGLE_LEVELS, LEVELS = (16, 64, 256), (4, 8, 16)
-PURE_SINGLE_LEVELS, PURE_LEVELS = (4, 8, 16, 32), (2, 4, 8)
-
-#: Largest numbers of cells of a candidate with two columns, and with three.
-MOST_PAIR_CELLS, MOST_TRIPLE_CELLS = 700, 400
-
-#: Largest numbers of columns in pairs, and in triples. Those with the largest curves are taken. With many records,
-#: there are fewer, so that tables of residuals in all candidates have about so many records.
-PAIRED, TRIPLED, WORK = 24, 12, 8e7
 
 #: There are about as many stages as the first number at as many records times the GDP parameter as the second number.
 #: Their number grows with this power, and there are none with fewer records than the last number.
@@ -122,10 +109,10 @@ class StageLoss:
     def contributions(self, scores: Array, targets: NDArray) -> Array:
         """Return the contributions of records, of shape (n_rows, 2 * n_outputs), exactly summable."""
         residuals, curvatures = self._parts(scores, targets)
-        found = np.hstack([residuals, self.curvature_weight * curvatures])
-        lengths = np.linalg.norm(found, 1 if self.pure else 2, axis=1, keepdims=True)
-        found *= np.minimum(1.0, self.bound * (1 - 2.0**-40) / np.maximum(lengths, 1e-30))
-        return truncate(found, _STEP)
+        rows = np.hstack([residuals, self.curvature_weight * curvatures])
+        lengths = np.linalg.norm(rows, 1 if self.pure else 2, axis=1, keepdims=True)
+        rows *= np.minimum(1.0, self.bound * (1 - 2.0**-40) / np.maximum(lengths, 1e-30))
+        return truncate(rows, _STEP)
 
     def _parts(self, scores: Array, targets: NDArray) -> tuple[Array, Array]:
         raise NotImplementedError
@@ -168,181 +155,9 @@ class SquaredLoss(StageLoss):
 
     def contributions(self, scores: Array, targets: NDArray) -> Array:
         residuals = np.clip((targets - scores[:, 0]) / self.clip, -1.0, 1.0)
-        found = np.empty((len(residuals), 3))
-        found[:, 0], found[:, 1], found[:, 2] = residuals, self.curvature_weight, self.square_weight * residuals**2
-        return truncate(found, _STEP)
-
-
-@dataclass(frozen=True, eq=False)
-class Level:
-    """Merged cells of a column, with the released shares of records."""
-
-    cells: Places  # The merged cell of each cell, and the number of merged cells for no cell.
-    shares: Array
-
-    @property
-    def size(self) -> int:
-        return len(self.shares)
-
-
-def levels_of(shares: Array, ordered: bool, sizes: tuple[int, ...]) -> list[Level]:
-    """Merge the cells of a column to about equal shares, for several numbers of merged cells, in increasing order."""
-    # A cell with a large share is a merged cell of its own. The cells of unordered columns are not merged.
-    finest = Level(np.arange(len(shares) + 1), shares)
-    if not ordered:
-        return [finest]
-    found: list[Level] = []
-    for size in sorted(sizes, reverse=True):
-        cells = merged_evenly(finest.shares, size)
-        n = int(cells[-1]) + 1
-        if found and n == finest.size:
-            continue
-        # Merged cells are nested, because they are merged from finer ones.
-        shares_of_merged: Any = np.bincount(cells, finest.shares)
-        finest = Level(np.append(cells, n)[finest.cells], shares_of_merged)
-        found.insert(0, finest)
-    return found
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A table over some columns, each merged to a level."""
-
-    columns: tuple[int, ...]
-    levels: tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """The candidates of all stages, from public numbers and released counts."""
-
-    single: tuple[tuple[Level, ...], ...]
-    joint: tuple[tuple[Level, ...], ...]
-    every: tuple[Candidate, ...]
-
-    @classmethod
-    def of(
-        cls,
-        shares: list[Array],
-        ordered: tuple[bool, ...],
-        sizes: Array,
-        count: float,
-        pure: bool = False,
-        several_columns: bool = True,
-    ) -> Candidates:
-        """Return the candidates, from shares of records in cells, sizes of released curves, and the released number."""
-        single, joint = (
-            tuple(tuple(levels_of(own, kind, most)) for own, kind in zip(shares, ordered, strict=True))
-            for most in ((PURE_SINGLE_LEVELS, PURE_LEVELS) if pure else (SINGLE_LEVELS, LEVELS))
-        )
-        several = [j for j in range(len(shares)) if len(shares[j]) > 1]
-        first = sorted(several, key=lambda j: (-sizes[j], j)) if several_columns else []
-        most = WORK / count
-        paired, tripled = min(PAIRED, int((1.25 * most) ** (1 / 2))), min(TRIPLED, int((2.5 * most) ** (1 / 3)))
-        every = [Candidate((j,), (k,)) for j in several for k in range(len(single[j]))]
-        for pair in combinations(sorted(first[:paired]), 2):
-            for which in product(*(range(len(joint[j])) for j in pair)):
-                if math.prod(joint[j][k].size for j, k in zip(pair, which, strict=True)) <= MOST_PAIR_CELLS:
-                    every.append(Candidate(pair, which))
-        for triple in combinations(sorted(first[:tripled]), 3):
-            if math.prod(joint[j][0].size for j in triple) <= MOST_TRIPLE_CELLS:
-                every.append(Candidate(triple, (0, 0, 0)))
-        return cls(single, joint, tuple(every))
-
-    def largest(self, pair: tuple[int, int]) -> Candidate:
-        """Return the finest table over a pair of columns that is a candidate, or else the coarsest table."""
-        every = [Candidate(pair, which) for which in product(*(range(len(self.joint[j])) for j in pair))]
-        size = {own: math.prod(level.size for level in self.levels(own)) for own in every}
-        few = [own for own in every if size[own] <= MOST_PAIR_CELLS]
-        return max(few, key=lambda own: size[own]) if few else min(every, key=lambda own: size[own])
-
-    def levels(self, candidate: Candidate) -> list[Level]:
-        of_columns = self.single if len(candidate.columns) == 1 else self.joint
-        return [of_columns[j][k] for j, k in zip(candidate.columns, candidate.levels, strict=True)]
-
-    def term(self, candidate: Candidate) -> Term:
-        """Return the candidate as a term of the model."""
-        maps = tuple(level.cells.astype(np.int32) for level in self.levels(candidate))
-        return Term(candidate.columns, maps)
-
-    @cached_property
-    def shares(self) -> list[Array]:
-        """Shares of records in the cells of each candidate, for independent columns."""
-        return [_outer([level.shares for level in self.levels(own)]) for own in self.every]
-
-    @cached_property
-    def groups(self) -> list[tuple[tuple[int, ...], list[int]]]:
-        """The columns of joint tables, each with its candidates."""
-        found: dict[tuple[int, ...], list[int]] = {}
-        for k, own in enumerate(self.every):
-            found.setdefault(own.columns, []).append(k)
-        return list(found.items())
-
-    def sizes(self, sums: Iterator[tuple[tuple[int, ...], Array]]) -> Array:
-        """Return the sum of the absolute sums of residuals of each candidate, from sums in the finest levels."""
-        out = np.empty(len(self.every))
-        for (columns, which), (_, table) in zip(self.groups, sums, strict=True):
-            finest = self._finest(columns)
-            for k in which:
-                merged = table
-                for axis, (level, fine) in enumerate(zip(self.levels(self.every[k]), finest, strict=True)):
-                    if level is not fine:
-                        merged = _merged(merged, axis, level, fine)
-                out[k] = np.abs(merged).sum()
-        return out
-
-    def _finest(self, columns: tuple[int, ...]) -> list[Level]:
-        if len(columns) == 3:
-            return [self.joint[j][0] for j in columns]
-        return [(self.single if len(columns) == 1 else self.joint)[j][-1] for j in columns]
-
-    def sums(self, codes: Codes, residuals: Array) -> Array:
-        """Return the exact sums of residuals in the finest cells of each group of candidates, one after the other."""
-        found = []
-        cache: dict[int, Places] = {}
-
-        def placed(j: int, level: Level) -> Places:
-            if id(level) not in cache:
-                cache[id(level)] = level.cells[codes[j]].astype(np.int32)
-            return cache[id(level)]
-
-        for columns, _ in self.groups:
-            levels = self._finest(columns)
-            joint: Any = 0
-            for j, level in zip(columns, levels, strict=True):
-                joint = joint * (level.size + 1) + placed(j, level)
-            size = math.prod(level.size + 1 for level in levels)
-            inside = tuple(slice(0, -1) for _ in levels)
-            for output in residuals.T:
-                table = np.bincount(joint, output, size).reshape([level.size + 1 for level in levels])
-                found.append(table[inside].ravel())
-        return np.concatenate(found) if found else np.empty(0)
-
-    def split(self, sums: Array, n_outputs: int) -> Iterator[tuple[tuple[int, ...], Array]]:
-        """Yield the table of each group from `sums`, with a last axis for outputs."""
-        start = 0
-        for columns, _ in self.groups:
-            shape = [level.size for level in self._finest(columns)]
-            size = math.prod(shape)
-            tables = sums[start : start + size * n_outputs].reshape(n_outputs, *shape)
-            start += size * n_outputs
-            yield columns, np.moveaxis(tables, 0, -1)
-
-
-def _outer(parts: list[Array]) -> Array:
-    out = np.ones(1)
-    for own in parts:
-        out = np.outer(out, own).ravel()
-    return out
-
-
-def _merged(table: Array, axis: int, level: Level, fine: Level) -> Array:
-    """Merge the cells of a table along an axis, from a fine level to a coarse one."""
-    coarse = np.zeros(fine.size, dtype=np.intp)
-    coarse[fine.cells[:-1]] = level.cells[:-1]
-    found = np.zeros((level.size, *np.delete(table.shape, axis)))
-    np.add.at(found, coarse, np.moveaxis(table, axis, 0))
-    return np.moveaxis(found, 0, axis)
+        rows = np.empty((len(residuals), 3))
+        rows[:, 0], rows[:, 1], rows[:, 2] = residuals, self.curvature_weight, self.square_weight * residuals**2
+        return truncate(rows, _STEP)
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,47 +181,35 @@ class Boosting:
 
     def run(self, reserve: Reserve, scores: Any, codes: Any, targets: Any) -> list[Stage]:
         """Release chosen tables until "none" is chosen, and those that are named. `scores` are those of the curves."""
-        loss, count = self.loss, self.count
+        loss = self.loss
         spread = np.full(loss.n_outputs, 0.15)
         share = reserve.share / self.n_stages
-        n_choices, ended = self.n_stages - len(self.named), False
-        found: list[Stage] = []
+        n_choices, chooses = self.n_stages - len(self.named), True
+        stages: list[Stage] = []
         for index in range(self.n_stages):
-            of_choice = 0.0
-            chosen: Candidate | None
+            arrays, of_choice = [scores, targets, codes], 0.0
+            chosen: Candidate | None = None
             if index >= n_choices:
                 chosen = self.named[index - n_choices]
-            elif ended:
-                continue
-            else:
+            elif chooses:
                 of_choice = share * (PURE_CHOICE_SHARE if reserve.pure else CHOICE_SHARE)
-                chosen = self._chosen(reserve, of_choice, index, loss, scores, codes, targets, spread)
+                chosen = self._chosen(reserve, of_choice, index, loss, arrays, spread)
+                chooses = chosen is not None
             if chosen is None:
-                ended = True
                 continue
+            left = reserve.share if index == self.n_stages - 1 else share - of_choice
             term = self.candidates.term(chosen)
-            last = index == self.n_stages - 1
-            stage, curvature, square = self._released(
-                reserve,
-                reserve.share if last else share - of_choice,
-                index,
-                loss,
-                term,
-                scores,
-                codes,
-                targets,
-            )
-            found.append(stage)
+            stage, spread, square = self._released(reserve, left, index, loss, term, arrays)
+            stages.append(stage)
             scores = rowwise(partial(_added, term, stage.values), scores, codes)
             if isinstance(scores, PartedArray):
-                scores, targets, codes = kept_in_parts([scores, targets, codes])
-            spread = curvature
+                scores, targets, codes = kept([scores, targets, codes])
             if isinstance(loss, SquaredLoss):
-                variance = min(max(square / count, _LEAST_VARIANCE), 1.0)
+                variance = min(max(square / self.count, _LEAST_VARIANCE), 1.0)
                 clip = min(loss.clip, DEVIATIONS * math.sqrt(variance) * loss.clip)
                 spread = np.array([min(variance * (loss.clip / clip) ** 2, 1.0)])
                 loss = replace(loss, clip=clip)
-        return found
+        return stages
 
     def _chosen(
         self,
@@ -414,53 +217,35 @@ class Boosting:
         share: float,
         index: int,
         loss: LabelLoss | SquaredLoss,
-        scores: Any,
-        codes: Any,
-        targets: Any,
+        arrays: list[Any],
         spread: Array,
     ) -> Candidate | None:
         """Choose a candidate by its sums of residuals, or none."""
         label = f"choice {index + 1}"
         mechanism = reserve.choice(share, loss.residual_bound * (1 + _ROUNDING))
         reserve.spend(share, [Release(label, mechanism, share, _THEOREM)])
-        task = partial(_sums_of_residuals, self.candidates, loss)
-        arrays = [scores, targets, codes]
-        sums = folded(task, arrays) if isinstance(codes, PartedArray) else task(*arrays)
+        sums = folded(partial(_sums_of_residuals, self.candidates, loss), arrays)
         sizes = self.candidates.sizes(self.candidates.split(sums, loss.n_outputs))
         # Sums of noise and of sampling errors alone have these expected sizes.
         of_table = reserve.sums(reserve.share / (self.n_stages - index), loss.bound, 1)
-        noise = math.sqrt(coordinate_variance(of_table))
-        expected = np.array(
-            [
-                math.sqrt(2 / math.pi) * float(np.sqrt(noise**2 + self.count * np.multiply.outer(own, spread)).sum())
-                for own in self.candidates.shares
-            ]
-        )
-        beyond = np.append(sizes - expected, 0.0)
-        place = int(reserve.session.release(label, beyond[None])[0])
-        return self.candidates.every[place] if place < len(sizes) else None
+        variance = coordinate_variance(of_table)
+        expected = [
+            math.sqrt(2 / math.pi) * float(np.sqrt(variance + self.count * np.multiply.outer(shares, spread)).sum())
+            for shares in self.candidates.shares
+        ]
+        beyond = np.append(sizes - np.array(expected), 0.0)
+        position = int(reserve.session.release(label, beyond[None])[0])
+        return self.candidates.every[position] if position < len(sizes) else None
 
     def _released(
-        self,
-        reserve: Reserve,
-        share: float,
-        index: int,
-        loss: LabelLoss | SquaredLoss,
-        term: Term,
-        scores: Any,
-        codes: Any,
-        targets: Any,
+        self, reserve: Reserve, share: float, index: int, loss: LabelLoss | SquaredLoss, term: Term, arrays: list[Any]
     ) -> tuple[Stage, Array, float]:
         """Release the sums of a table, and return its values, mean curvatures of records, and the sum of squares."""
         label = f"table {index + 1}"
-        n_cells, outputs = math.prod(term.shape), loss.n_outputs
-        width = 2 * outputs
-        size = n_cells * width + loss.n_totals
-        mechanism = reserve.sums(share, loss.bound, size)
+        n_cells, width = math.prod(term.shape), 2 * loss.n_outputs
+        mechanism = reserve.sums(share, loss.bound, n_cells * width + loss.n_totals)
         reserve.spend(share, [Release(label, mechanism, share, _THEOREM)])
-        task = partial(_sums_of_cells, term, loss)
-        arrays = [scores, targets, codes]
-        sums = folded(task, arrays) if isinstance(codes, PartedArray) else task(*arrays)
+        sums = folded(partial(_sums_of_cells, term, loss), arrays)
         noise = math.sqrt(coordinate_variance(mechanism))
         released = reserve.session.release(label, within_reach(mechanism, sums))
         square = float(released[-1]) / loss.square_weight if isinstance(loss, SquaredLoss) else 0.0
@@ -489,12 +274,25 @@ class Curves:
     def variances(self) -> list[Array]:
         return self.stage_variances or [np.zeros_like(values) for values in self.tables]
 
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Bounds on the scores of one output."""
+        ends = [(values.min(initial=0.0), values.max(initial=0.0)) for values in self.tables]
+        least, most = (self.intercept[0] + np.sum(ends, axis=0)).tolist()
+        return least, most
+
+    def scaled(self, factor: float, shift: float = 0.0) -> Curves:
+        """Return the model of scores that are multiplied by a factor and shifted."""
+        tables = [factor * values for values in self.tables]
+        variances = [factor**2 * values for values in self.variances]
+        return Curves(self.terms, tables, shift + factor * self.intercept, variances)
+
     def scores(self, codes: Codes) -> Array:
         """Return the scores of records from their cells, of shape (n_rows, n_outputs)."""
-        found = np.tile(self.intercept, (codes.shape[1], 1))
-        for values, cells in zip(self.tables, codes, strict=True):
-            found += np.vstack([values, np.zeros((1, values.shape[1]))]).take(cells, axis=0)
-        return found
+        scores = np.tile(self.intercept, (codes.shape[1], 1))
+        for term, values in zip(self.terms, self.tables, strict=True):
+            scores += np.vstack([values, np.zeros((1, values.shape[1]))]).take(term.codes(codes), axis=0)
+        return scores
 
     def with_stages(self, stages: list[Stage], shares: list[Array]) -> Curves:
         """Return the model with the tables of stages.
@@ -536,7 +334,7 @@ def _together(columns: tuple[int, ...], stages: list[Stage]) -> tuple[Term, Arra
     values = np.zeros((*term.shape, outputs))
     variance = np.zeros((*term.shape, outputs))
     for k, stage in enumerate(stages):
-        which = np.ix_(*(own[k] for own in places))
+        which = np.ix_(*(positions[k] for positions in places))
         values += stage.values.reshape(*stage.term.shape, outputs)[which]
         variance += stage.noise.reshape(*stage.term.shape, outputs)[which] ** 2
     return term, values, variance.reshape(-1, outputs)
@@ -580,7 +378,8 @@ class StagePlan:
         stages = self.n_stages(reserve, cells.total)
         if not stages:
             return []
-        sizes = [float(own @ (values**2).sum(axis=1)) for own, values in zip(cells.shares, model.tables, strict=True)]
+        by_column = zip(cells.shares, model.tables, strict=True)
+        sizes = [float(shares @ (values**2).sum(axis=1)) for shares, values in by_column]
         candidates = Candidates.of(
             cells.shares, cells.columns.ordered, np.array(sizes), cells.total, reserve.pure, self.chooses
         )
@@ -621,12 +420,12 @@ def table_values(
     errors = loss.damping**2 * (noise**2 + variance * curvatures) / curvatures**2
     weights = curvatures / curvatures.sum(axis=0)
     signal = np.maximum(((steps**2 - errors) * weights).sum(axis=0), 0.0)
-    kept = signal / (signal + errors)
-    values = np.clip(kept * steps, -MOST_STEP, MOST_STEP)
+    factors = signal / (signal + errors)
+    values = np.clip(factors * steps, -MOST_STEP, MOST_STEP)
     if isinstance(loss, SquaredLoss) and loss.centred:
         # The curves have the mean of the targets. Residuals that are clipped have another mean.
         values -= (weights * values).sum(axis=0)
-    return values, kept * loss.damping * noise / curvatures, mean
+    return values, factors * loss.damping * noise / curvatures, mean
 
 
 def _sums_of_residuals(
@@ -638,11 +437,11 @@ def _sums_of_residuals(
 
 def _sums_of_cells(term: Term, loss: LabelLoss | SquaredLoss, scores: Array, targets: NDArray, codes: Codes) -> Array:
     """Return the exact sums of contributions by cell, followed by the totals."""
-    found = loss.contributions(scores, targets)
+    rows = loss.contributions(scores, targets)
     joint = joint_cells(term.maps, [codes[j] for j in term.columns])
     size, width = math.prod(term.shape), 2 * loss.n_outputs
-    by_cell = [np.bincount(joint, own, size + 1)[:size] for own in np.asfortranarray(found).T[:width]]
-    return np.concatenate([np.stack(by_cell, axis=1).ravel(), found[:, width:].sum(axis=0)])
+    by_cell = [np.bincount(joint, column, size + 1)[:size] for column in np.asfortranarray(rows).T[:width]]
+    return np.concatenate([np.stack(by_cell, axis=1).ravel(), rows[:, width:].sum(axis=0)])
 
 
 def _added(term: Term, values: Array, scores: Array, codes: Codes) -> Array:

@@ -161,6 +161,7 @@ class AdditiveTermsDisplay:
                 UserWarning,
             )
         outputs = np.size(estimator.intercept_)
+        prediction = "root of the prediction" if getattr(estimator, "link_", "") == "sqrt" else "prediction"
 
         def curves(values: list[Array]) -> list[Array]:
             return [values[j].reshape(-1, outputs) for j in chosen]
@@ -174,7 +175,7 @@ class AdditiveTermsDisplay:
             term_names=[names[j] for j in chosen],
             cell_names=[estimator.cell_names_[j] for j in chosen],
             bin_edges=[edges for edges, _ in edges_and_scales],
-            output_names=output_names_of(estimator, outputs, ["prediction"]),
+            output_names=output_names_of(estimator, outputs, [prediction]),
             estimator_name=type(estimator).__name__,
             x_scales=[scale for _, scale in edges_and_scales],
         )
@@ -217,7 +218,8 @@ class AdditiveTermsDisplay:
         for j, ax in enumerate(axes[: len(self.terms)]):
             self._panel(j, ax, bound)
         self.axes_, self.figure_ = axes[: len(self.terms)], axes[0].figure
-        added_to = "the prediction" if self.output_names == ["prediction"] else f"the score of {self.output_names[0]}"
+        of_numbers = self.output_names in (["prediction"], ["root of the prediction"])
+        added_to = f"the {self.output_names[0]}" if of_numbers else f"the score of {self.output_names[0]}"
         if len(self.output_names) > 1:
             axes[0].legend(fontsize="x-small")
             added_to = "the score"

@@ -154,8 +154,10 @@ def rowwise(function: Callable[..., Any], *arrays: Any) -> Any:
     return PartedArray(_parts_of(arrays), Node(function, tuple(array.node for array in arrays)), meta)
 
 
-def folded(task: Task, arrays: Sequence[PartedArray], extras: Sequence[dict[str, Any]] | None = None) -> Any:
-    """Apply a task to the arrays of each part, and return the sum."""
+def folded(task: Task, arrays: Sequence[Any], extras: Sequence[dict[str, Any]] | None = None) -> Any:
+    """Apply a task to the arrays, or to the arrays of each part, and return the sum."""
+    if not isinstance(arrays[0], PartedArray):
+        return task(*arrays)
     return _parts_of(arrays).fold(task, [array.node for array in arrays], extras)
 
 

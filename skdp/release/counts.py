@@ -460,7 +460,7 @@ def check_entries(session: ReleaseSession, columns: Mapping[str, Outside], label
     # X has the `known` rows, or those that weights keep of them if `known` is None.
     mechanism = session.mechanism(ENTRIES)
     sums = partial(_sums, [*columns.values(), *[(LISTED, ())] * labels])
-    numbers = folded(sums, [X]) if isinstance(X, PartedArray) else sums(X)
+    numbers = folded(sums, [X])
     if labels and known is not None:
         numbers[-1] += OUTSIDE * left_out(known)
     released = session.release(ENTRIES, numbers)

@@ -438,7 +438,7 @@ def balance(session: ReleaseSession, source: NoiseSource, X: Any, y: Any, n_clas
 
 def label_counts(y: Any, n_classes: int) -> Array:
     """Return the exact number of records of each label, without records of other labels."""
-    return folded(partial(_counts, n_classes), [y]) if isinstance(y, PartedArray) else _counts(n_classes, y)
+    return folded(partial(_counts, n_classes), [y])
 
 
 def _counts(n_classes: int, y: NDArray[np.intp]) -> Array:

@@ -120,4 +120,5 @@ def test_a_regression_is_exported():
     regression = DPAdditiveRegressor(bounds=(0, 1), bounds_y=(0, 1), n_bins=4, delta=1e-6, random_state=0)
     content = json.loads(regression.fit(X, X[:, 0]).to_json())
     assert content["classes"] is None
+    assert (content["link"], content["offset"]) == (regression.link_, regression.offset_)
     assert content["privacy"].startswith("(epsilon=1")

@@ -11,9 +11,8 @@ import pytest
 
 from skdp.additive import _features
 from skdp.additive._cells import bins_of
-from skdp.additive._engines import GradientEngine
+from skdp.additive._curves import GradientEngine, Moved
 from skdp.additive._features import CellGradients, Centred, GroupedLayout
-from skdp.additive._shrinkage import Moved
 from skdp.schema.columns import Columns
 from skdp.schema.declared import Grid
 from skdp.schema.entries import Categories

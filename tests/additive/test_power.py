@@ -10,9 +10,9 @@ import pytest
 from scipy import special
 
 from skdp import DPAdditiveClassifier
-from skdp.additive import _shrinkage
+from skdp.additive import _curves
+from skdp.additive._curves import POWER, POWERS, Link, PowerChoice, errors_of_powers
 from skdp.additive._plans import COUNTS
-from skdp.additive._shrinkage import POWER, POWERS, Link, PowerChoice, errors_of_powers
 from skdp.mechanisms import ExponentialMechanism, GroupChoices
 from skdp.solvers.linear_descent import probabilities
 from tests.trust.choices import log_law
@@ -72,8 +72,8 @@ def loss_of_one_record(n_classes):
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 def test_the_law_of_the_choice_moves_by_its_epsilon_at_most(n_classes, monkeypatch):
     assert 0.1 < loss_of_one_record(n_classes) <= 1
-    true = _shrinkage.errors_of_powers
-    monkeypatch.setattr(_shrinkage, "errors_of_powers", lambda *args: 10 * true(*args))
+    true = _curves.errors_of_powers
+    monkeypatch.setattr(_curves, "errors_of_powers", lambda *args: 10 * true(*args))
     assert loss_of_one_record(n_classes) > 1
 
 

@@ -17,7 +17,7 @@ import pytest
 from sklearn.base import clone
 
 from skdp import BudgetAccountant, DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.additive import _base, _classifier, _engines, _plans, _regressor, _stages
+from skdp.additive import _base, _classifier, _curves, _plans, _regressor, _stages
 from skdp.additive._features import CellGradients
 from skdp.mechanisms import BestChoices, GroupChoices
 from skdp.release.session import ReleaseSession
@@ -36,7 +36,7 @@ DELTAS = pytest.mark.parametrize("delta", [1e-5, 0.0])
 
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
-    monkeypatch.setattr(_engines, "N_STEPS", 6)
+    monkeypatch.setattr(_curves, "N_STEPS", 6)
 
 
 def model(kind, **parameters):
@@ -351,13 +351,13 @@ def test_bins_and_features_follow_from_attributes():
     """Bands need the features of the fit, which are computed from released counts again."""
     X, y = table("two", 3000, 0)
     own, seen = model("two", interactions=None), []
-    original = _base.Parameters.layout
+    original = _base.features_of
 
     def noted(parameters, cells):
         seen.append(original(parameters, cells))
         return seen[-1]
 
-    with replaced(_base.Parameters, "layout", lambda true: noted):
+    with replaced(_classifier, "features_of", lambda true: noted):
         own.fit(X, y)
     (layout, features), found = seen[0], own._noise_of_steps(own._layout.codes(own._cells(X)), True).features
     assert found.layout is layout

@@ -12,9 +12,8 @@ from scipy import optimize, special
 from skdp import DPAdditiveClassifier
 from skdp.additive import _features
 from skdp.additive._cells import bins_of
-from skdp.additive._engines import GradientEngine
+from skdp.additive._curves import Directions, GradientEngine, Link, shrunk
 from skdp.additive._features import Centred, GroupedLayout
-from skdp.additive._shrinkage import Directions, Link, shrunk
 from skdp.schema.columns import Columns
 from skdp.schema.declared import Grid
 from skdp.schema.entries import Categories

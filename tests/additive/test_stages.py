@@ -18,8 +18,7 @@ from skdp import BudgetAccountant, Category, DPAdditiveClassifier, DPAdditiveReg
 from skdp.accounting import bounded_range_mu, gaussian_mu
 from skdp.additive import _plans, _stages
 from skdp.additive._cells import joint_cells, smoothed_shares
-from skdp.additive._engines import AGAIN
-from skdp.additive._shrinkage import Link
+from skdp.additive._curves import AGAIN, Link
 from skdp.additive._stages import Candidates, LabelLoss, SquaredLoss, n_stages, table_values
 from skdp.inspection import AdditiveTermsDisplay
 from skdp.mechanisms import GroupChoices

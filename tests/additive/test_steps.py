@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp.additive._cells import bins_of
-from skdp.additive._engines import LIMIT, LIMIT_OF_CLASSES, MEAN_CURVATURE, GradientEngine
+from skdp.additive._curves import LIMIT, LIMIT_OF_CLASSES, MEAN_CURVATURE, GradientEngine
 from skdp.additive._features import BLOCK, Bundles, Centred, GroupedLayout, spectrum
 from skdp.schema.columns import Columns, code_type
 from skdp.schema.declared import Grid

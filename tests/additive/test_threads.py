@@ -2,7 +2,7 @@
 
 from threadpoolctl import threadpool_info
 
-from skdp.additive._engines import blas_threads
+from skdp.additive._curves import blas_threads
 
 
 def blas():

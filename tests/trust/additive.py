@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.additive import _classifier, _engines, _plans, _regressor, _stages
+from skdp.additive import _classifier, _curves, _plans, _regressor, _stages
 from skdp.additive._features import CellGradients
 from skdp.mechanisms import ExponentialMechanism, GroupChoices, PermuteAndFlip
 from skdp.solvers.target_range import RANGE
@@ -54,7 +54,7 @@ def few_steps(read):
     """Return the reading of fits with few gradient steps."""
 
     def of_few(*args):
-        with replaced(_engines, "N_STEPS", lambda true: 5):
+        with replaced(_curves, "N_STEPS", lambda true: 5):
             return read(*args)
 
     return of_few
@@ -219,13 +219,13 @@ def steps_forgotten():
     def of_one(true):
         return lambda mu, sensitivity, size, n_steps: true(mu * math.sqrt(n_steps), sensitivity, size, n_steps)
 
-    return replaced(_engines, "SampledGaussianMechanism", of_one)
+    return replaced(_curves, "SampledGaussianMechanism", of_one)
 
 
 def half_of_the_clip():
     """Noise for gradients of half the length."""
     return replaced(
-        _engines,
+        _curves,
         "SampledGaussianMechanism",
         lambda true: lambda mu, sensitivity, size, n_steps: true(mu, sensitivity / 2, size, n_steps),
     )

@@ -27,21 +27,21 @@ from skdp.additive import (
     DPAdditiveRegressor,
     _cells,
     _classifier,
+    _curves,
     _regressor,
-    _shrinkage,
 )
 
 
 def unshrunk(engine, features, coef, intercept, count, link):
     """Return the values of bins as gradient steps leave them."""
     values = [np.stack(outputs, axis=1) for outputs in zip(*map(features.tables, coef), strict=True)]
-    _, kept, bend = _shrinkage.shrunk(engine, features, coef, intercept, count, link)
+    _, kept, bend = _curves.shrunk(engine, features, coef, intercept, count, link)
     return values, [np.ones_like(factors) for factors in kept], bend
 
 
 def without_link(most=math.inf, power=1.0):
     """Return a link that takes scores for log-odds."""
-    return _shrinkage.Link(math.inf, power)
+    return _curves.Link(math.inf, power)
 
 
 #: Parts that fits of labels have, and those of numbers have not.
@@ -52,7 +52,7 @@ PARTS = {
     "bins of equal counts": ({}, [(_cells, "_EVIDENT", math.inf)]),
     "shrinkage of curves": ({}, [(_classifier, "shrunk", unshrunk)]),
     "link of clipped gradients": ({}, [(_classifier, "Link", without_link)]),
-    "power of probabilities": ({}, [(_shrinkage, "_LEAST_GAIN", 1e6)]),
+    "power of probabilities": ({}, [(_curves, "_LEAST_GAIN", 1e6)]),
     "stages": ({"interactions": None}, []),
     "second fit of curves": ({}, [(module, "LEAST_REST", math.inf) for module in (_classifier, _regressor)]),
 }

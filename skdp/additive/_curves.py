@@ -1,4 +1,6 @@
-r"""What follows released gradients: log-odds of clipped scores, shrinkage of curves, and the noise in them.
+r"""Fits of the curves by noisy gradient steps.
+
+What follows released gradients: log-odds of clipped scores, shrinkage of curves, and the noise in them.
 
 A last release chooses a power: the probabilities of a model are raised to it, and divided by their sum. Half of the sum
 of squared differences from the indicators of the labels measures the error of the probabilities.
@@ -13,25 +15,240 @@ with a normal prior that is common to all columns.
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import optimize, special
+from threadpoolctl import threadpool_limits
 
-from ..accounting import PrivacyEvent
-from ..mechanisms import choice_mechanism
-from ..parts.arrays import PartedArray, folded
-from ..release.session import Release, ReleaseSession, Theorem
+from ..accounting import (
+    GaussianEvent,
+    PrivacyEvent,
+    PureEvent,
+    gaussian_mu,
+    sampled_gaussian_mu,
+)
+from ..mechanisms import SampledGaussianMechanism, choice_mechanism
+from ..parts.arrays import folded
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..schema.columns import Codes
 from ..sensitivity import truncate
-from ..solvers.linear_descent import probabilities
-from ._engines import Averaged
-from ._features import Centred, spectrum
+from ..solvers.clipped_gradients import Gradients, gradients_over
+from ..solvers.linear_descent import (
+    GRADIENTS,
+    MARGIN_WALK,
+    Descent,
+    Path,
+    SamplingSchedule,
+    Settings,
+    eta,
+    probabilities,
+    rule_of,
+)
+from ..solvers.losses import GradientLoss
+from ._features import CellGradients, Centred, GroupedLayout, spectrum
 from ._plans import Cells
 
 Array = NDArray[np.float64]
+
+# Matrices of fewer rows are too small to gain from several threads of BLAS. While other processes are at work, threads
+# that wait for one another make small products many times slower.
+_FEWEST_ROWS = 4096
+
+# As in DPSGDClassifier, except for the number of steps.
+_MOMENTUM, _AVERAGED = 0.95, 0.5
+
+# Steps are at most this part of the longest stable step.
+_STABLE = 0.99
+
+#: Number of gradient steps.
+N_STEPS = 300
+
+#: Limits on the noise in a predictor that the curvature of the loss does not remove: for two labels, and for more.
+LIMIT, LIMIT_OF_CLASSES = 0.5, 0.8
+
+#: Approximate mean of the second derivative of the loss of labels.
+MEAN_CURVATURE = 0.12
+
+# Momentum divides the length of a step by the first number. Steps are shorter than the longest steps by at most this
+# power of e.
+_REST, _POWERS = 1 - _MOMENTUM, 30.0
+
+#: Name of the release of a second fit of the curves.
+AGAIN = "gradients of the second fit"
+
+GRADIENT_THEOREM = Theorem("Additive models", 2)
+
+
+def blas_threads(size: int) -> AbstractContextManager[Any]:
+    """Return a context in which BLAS uses one thread, if the matrices have fewer rows and columns than some thousands.
+
+    The limit holds for the whole process, as does that of scikit-learn's estimators.
+    """
+    return threadpool_limits(1, "blas") if size < _FEWEST_ROWS else nullcontext()
+
+
+def mechanism_of(guarantee: PrivacyGuarantee, label: str) -> Any:
+    """Return the mechanism of a release."""
+    return next(release.mechanism for release in guarantee.releases if release.label == label)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientEngine:
+    """Noisy gradient steps on all records, described by public values."""
+
+    epsilon: float
+    delta: float
+    reserved: float  # The part of the budget that other releases use.
+    layout: GroupedLayout
+    loss: GradientLoss
+    clip: float  # The clipping norm over the norm of rows.
+    walk: float = MARGIN_WALK
+    rate: float | None = None  # Length of a step on the mean gradient; automatic if None.
+    label: str = GRADIENTS
+
+    def within(self, features: Centred, count: float) -> GradientEngine:
+        """Return the engine of labels with the longest steps whose noise in predictors is limited."""
+        longest = eta(replace(self.descent, walk=math.inf), 0.0)
+        if self.epsilon == math.inf:
+            return replace(self, rate=longest)
+        limit = LIMIT if self.loss.outputs == 1 else LIMIT_OF_CLASSES
+        bends, noise, time = spectrum(features), self.mechanism.scale / count, N_STEPS / _REST
+
+        def excess(logarithm: float) -> float:
+            # Along an eigenvector, steps add up the noise, and the curvature of the loss reduces it.
+            rate = math.exp(logarithm)
+            added = (rate * noise) ** 2 * time / _REST * bends
+            undone = 2 * MEAN_CURVATURE * rate * time * bends
+            return math.sqrt(float(np.sum(added * special.exprel(-undone)))) - limit
+
+        most = math.log(longest)
+        least = most - _POWERS
+        if excess(most) <= 0:
+            return replace(self, rate=longest)
+        return replace(self, rate=math.exp(optimize.brentq(excess, least, most) if excess(least) < 0 else least))
+
+    @cached_property
+    def descent(self) -> Descent:
+        settings = Settings(self.epsilon, self.delta, self.layout.data_norm, momentum=_MOMENTUM, averaged=_AVERAGED)
+        if self.rate is not None:
+            settings = replace(settings, eta0=self.rate)
+        if settings.private:
+            settings = replace(settings, max_grad_norm=self.clip * settings.row_norm)
+        schedule = SamplingSchedule(1.0, N_STEPS, None)
+        return Descent(settings, schedule, self.loss, self.layout.n_features, self.walk, True)
+
+    @property
+    def constant(self) -> float:
+        """The constant feature."""
+        return self.descent.settings.constant
+
+    @property
+    def lone_steps(self) -> int:
+        """Number of averaged steps of the intercept alone."""
+        return max(1, self.descent.lone_steps - self.descent.lone_steps // 2)
+
+    @property
+    def step_mu(self) -> float:
+        """Sensitivity divided by noise, of one step."""
+        if self.epsilon == math.inf:
+            return math.inf
+        other = gaussian_mu(self.epsilon, self.delta) * math.sqrt(self.reserved)
+        return sampled_gaussian_mu(self.epsilon, self.delta, 1.0, N_STEPS, other)
+
+    @cached_property
+    def mechanism(self) -> SampledGaussianMechanism:
+        size = math.prod(self.descent.shape)
+        return SampledGaussianMechanism(self.step_mu, self.descent.max_norm, size, N_STEPS)
+
+    def plan(self) -> PrivacyGuarantee:
+        events: tuple[PrivacyEvent, ...] = (PureEvent(math.inf),)
+        if self.epsilon < math.inf:
+            events = (GaussianEvent(self.step_mu * math.sqrt(N_STEPS)),)
+        release = Release(self.label, self.mechanism, 1 - self.reserved, GRADIENT_THEOREM)
+        return PrivacyGuarantee(self.epsilon, self.delta, events, (release,))
+
+    def run(
+        self,
+        session: ReleaseSession,
+        codes: Any,
+        targets: Any,
+        count: float,
+        features: Centred,
+        start: Any = None,
+        intercept: Array | None = None,
+    ) -> tuple[Array, Array, Array | None]:
+        """Return coefficients, intercepts, and the intercepts of a fit without curves.
+
+        `start` has scores of shape (n_rows, outputs) that are added to those of the curves. The first steps move the
+        intercepts alone, unless they start at `intercept`.
+        """
+        mechanism = self.mechanism
+        gradients = self.gradients(codes, targets, features, start)
+        weights = np.zeros(self.descent.shape)
+        if intercept is not None:
+            weights[:, -1] = intercept / self.constant
+        path = Path(self.descent, weights, count, mechanism.scale)
+        with blas_threads(self.layout.n_features):
+            weights = path.follow(gradients, session.steps(self.label, gradients.n_rows), mechanism)
+        return *rule_of(weights, self.descent.settings), path.lone_intercept
+
+    def gradients(self, codes: Any, targets: Any, features: Centred, start: Any = None) -> Gradients:
+        """Return the sums of the records' clipped gradients."""
+        # Without noise, nothing is clipped.
+        most = self.descent.max_norm if self.epsilon < math.inf else math.inf
+        arrays = (codes, targets) if start is None else (codes, targets, start)
+        return gradients_over(partial(CellGradients, features, self.loss, most), *arrays)
+
+    def sizes_along(self, bends: Array, count: float) -> Array:
+        """Return standard deviations of the result along eigenvectors of the second derivative, for its eigenvalues."""
+        shares = self._moves_along(bends, count)
+        return self.mechanism.scale * np.sqrt((shares**2).sum(axis=0))
+
+    def response_along(self, bends: Array, count: float) -> Array:
+        """Return the effect of a gradient of 1 in all steps on the result along eigenvectors, for their eigenvalues."""
+        return np.abs(self._moves_along(bends, count).sum(axis=0))
+
+    def _moves_along(self, bends: Array, count: float) -> Array:
+        """Return the effect of a gradient of 1 in one step on the result, of shape (n_steps, n_eigenvalues)."""
+        # The noise of each step decays by a recursion. The result is an average of the remaining noise of all steps.
+        length = (eta(self.descent, self.mechanism.scale / count) if self.rate is None else self.rate) / count
+        first = N_STEPS - max(1, math.ceil(_AVERAGED * N_STEPS))
+        # The actual steps are stable, even if they are too long for the pseudo-records.
+        bends = np.clip(length * bends, 0.0, 2 * _STABLE * (1 + _MOMENTUM))
+        left, moved = np.full(len(bends), -length), np.full(len(bends), -length)
+        sums = [np.zeros(len(bends)), left.copy()]
+        for _ in range(N_STEPS - 1):
+            moved = _MOMENTUM * moved - bends * left
+            left = left + moved
+            sums.append(sums[-1] + left)
+        total = np.array(sums)
+        steps = np.arange(N_STEPS)
+        shares = total[N_STEPS - steps] - total[np.maximum(first - steps, 0)]
+        return shares / (N_STEPS - first)
+
+
+@dataclass(frozen=True, eq=False)
+class Averaged:
+    """The average of fits by gradient steps, whose noise is independent."""
+
+    engines: tuple[GradientEngine, ...]
+    weights: tuple[float, ...] = (1.0,)
+
+    def sizes_along(self, bends: Array, count: float) -> Array:
+        """Return standard deviations of the result, as for one fit."""
+        pairs = zip(self.weights, self.engines, strict=True)
+        return np.sqrt(sum((weight * engine.sizes_along(bends, count)) ** 2 for weight, engine in pairs))
+
+    def response_along(self, bends: Array, count: float) -> Array:
+        """Return the effect of a gradient of 1 in all steps, as for one fit."""
+        pairs = zip(self.weights, self.engines, strict=True)
+        return np.asarray(sum(weight * engine.response_along(bends, count) for weight, engine in pairs))
+
 
 # A smaller mean curvature would claim that steps have moved nothing.
 _LEAST_CURVATURE = 0.01
@@ -43,11 +260,11 @@ POWER = "power of probabilities"
 POWER_SHARE = 0.02
 
 #: The powers that a fit may choose.
-POWERS = 2.0 ** np.linspace(0, 1.25, 6)
+POWERS = 2.0 ** np.linspace(0, 3, 7)
 
-# Other powers than 1 count as if they had so much more error for each record, and the exponent of the choice is reduced
-# by the second number, and by the third times the logarithm of the power.
-_LEAST_GAIN, _DOUBT, _SLOPE = 0.002, 3.0, 3.0
+# Other powers than 1 count as if they had so much more error for each record, and the second number times the square of
+# their logarithm. The exponent of the choice is reduced by the third number, and by the last times the logarithm.
+_LEAST_GAIN, _CURVATURE, _DOUBT, _SLOPE = 0.002, 0.004, 3.0, 1.5
 
 # Errors are rounded down to multiples of this number, so that their sums are exact.
 _STEP = 2.0**-20
@@ -110,12 +327,12 @@ def errors_of_powers(logits: Array, labels: NDArray) -> Array:
     those of a released model. Therefore an added record raises each sum, by at most 1. A record attains this bound if
     another label has the probability 1.
     """
-    found = []
+    sums = []
     for power in POWERS:
         p = probabilities(power * logits)
         errors = (1 - 2 * p[np.arange(len(p)), labels] + (p**2).sum(axis=1)) / 2
-        found.append(truncate(np.clip(errors, 0.0, 1.0), _STEP).sum())
-    return np.array(found)
+        sums.append(truncate(np.clip(errors, 0.0, 1.0), _STEP).sum())
+    return np.array(sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,15 +349,14 @@ class PowerChoice:
 
     def chosen(self, session: ReleaseSession, link: Link, logits: Any, labels: Any, count: float) -> Link:
         """Return the link with a power, chosen by the errors that logits have, for a released number of records."""
-        arrays = [logits, labels]
-        parted = isinstance(labels, PartedArray)
-        errors = folded(errors_of_powers, arrays) if parted else errors_of_powers(*arrays)
+        errors = folded(errors_of_powers, [logits, labels])
         scale = getattr(self.release.mechanism, "scale", 0.0)
-        beside = (POWERS != 1) * (_LEAST_GAIN * count + scale * (_DOUBT + _SLOPE * np.log(POWERS)))
+        logs = np.log(POWERS)
+        beside = (POWERS != 1) * ((_LEAST_GAIN + _CURVATURE * logs**2) * count + scale * (_DOUBT + _SLOPE * logs))
         # Then all scores are exact.
         beside = np.rint(beside / _STEP) * _STEP
-        (place,) = session.release(POWER, -(errors + beside)[None])
-        return replace(link, power=float(POWERS[int(place)]))
+        (position,) = session.release(POWER, -(errors + beside)[None])
+        return replace(link, power=float(POWERS[int(position)]))
 
 
 #: Number of pseudo-records.
@@ -176,8 +392,8 @@ class Directions:
     def coefficients(self, values: Array) -> Array:
         """Return the coefficients of values of bins, of shape (n_bins, n), per unit of features."""
         scaled = np.sqrt(self.shares)[:, None] * values
-        own = scaled if self.functions is None else self.functions.T @ scaled
-        return own / np.sqrt(self.squares)[:, None]
+        projected = scaled if self.functions is None else self.functions.T @ scaled
+        return projected / np.sqrt(self.squares)[:, None]
 
     def values(self, coefficients: Array) -> Array:
         """Return the values of bins, the inverse of `coefficients`."""
@@ -190,10 +406,10 @@ def shrunk(
     engine: Averaged, features: Centred, coef: Array, intercept: Array, count: float, link: Link
 ) -> tuple[list[Array], list[Array], float]:
     """Return values of bins of shape (n_bins, outputs), factors of directions by column, and the mean curvature."""
-    tables = [np.stack(own, axis=1) for own in zip(*(features.tables(theta) for theta in coef), strict=True)]
+    tables = [np.stack(column, axis=1) for column in zip(*(features.tables(theta) for theta in coef), strict=True)]
     scores = np.tile(intercept, (N_PSEUDO, 1))
-    for own, values in zip(pseudo_records(features.probabilities), tables, strict=True):
-        scores += values[own]
+    for column, values in zip(pseudo_records(features.probabilities), tables, strict=True):
+        scores += values[column]
     bend, variance = link.clipped_moments(scores[:, 0] if scores.shape[1] == 1 else scores)
     every = [Directions.of(features, t) for t in range(len(tables))]
     parts, losses = [], []
@@ -206,16 +422,16 @@ def shrunk(
         errors = engine.sizes_along(bends, count) ** 2 + response**2 * count * variance * directions.squares
         whole = reached**2 * np.exp(_GRID)[:, None] + errors + 1e-300
         losses.append(free / 2 * (np.log(whole) + squares / whole).sum(axis=1))
-        parts.append(np.minimum(reached * np.exp(_GRID)[:, None] / whole, 1.0))
-    kept = [weights @ own for weights, own in zip(_posterior(np.array(losses)), parts, strict=True)]
+        parts.append(reached * np.exp(_GRID)[:, None] / whole)
+    factors = [weights @ column for weights, column in zip(_posterior(np.array(losses)), parts, strict=True)]
     if free > 1:
         # Few of several classes depend on a column, and their curves are larger than the common variance says.
-        kept = [np.sqrt(own) for own in kept]
+        factors = [np.sqrt(column) for column in factors]
     shrunk_values = [
-        directions.values(own[:, None] * directions.coefficients(table))
-        for directions, own, table in zip(every, kept, tables, strict=True)
+        directions.values(column[:, None] * directions.coefficients(table))
+        for directions, column, table in zip(every, factors, tables, strict=True)
     ]
-    return shrunk_values, kept, bend
+    return shrunk_values, factors, bend
 
 
 def _posterior(losses: Array) -> Array:
@@ -231,22 +447,22 @@ def pseudo_records(counts: list[Array]) -> Codes:
     # Therefore no random numbers are drawn.
     n = np.arange(N_PSEUDO)
     codes = np.empty((len(counts), N_PSEUDO), dtype=np.int32)
-    for own, released, prime in zip(codes, counts, _primes(len(counts)), strict=True):
+    for cells, released, prime in zip(codes, counts, _primes(len(counts)), strict=True):
         weights = np.maximum(released, 0.0)
         weights = weights if weights.sum() > 0 else np.ones(len(weights))
         places = (n + 0.5) * np.sqrt(prime) % 1.0
-        own[:] = np.searchsorted(np.cumsum(weights / weights.sum())[:-1], places, side="right")
+        cells[:] = np.searchsorted(np.cumsum(weights / weights.sum())[:-1], places, side="right")
     return codes
 
 
 def _primes(count: int) -> list[int]:
-    found: list[int] = []
+    primes: list[int] = []
     number = 2
-    while len(found) < count:
-        if all(number % prime for prime in found if prime * prime <= number):
-            found.append(number)
+    while len(primes) < count:
+        if all(number % prime for prime in primes if prime * prime <= number):
+            primes.append(number)
         number += 1
-    return found
+    return primes
 
 
 # The variance of curves must exceed the variance of the noise by this number of standard deviations, and this factor.
@@ -292,14 +508,14 @@ class Moved:
 
     def times(self, factor: float) -> Moved:
         """Return the effect on curves that are multiplied by a factor."""
-        parts, wide = [factor * own for own in self.parts], {t: factor * own for t, own in self.wide.items()}
-        return replace(self, parts=parts, wide=wide)
+        wide = {t: factor * sizes for t, sizes in self.wide.items()}
+        return replace(self, parts=[factor * effect for effect in self.parts], wide=wide)
 
     def in_scores(self, codes: Codes) -> Array:
         """Return standard deviations of the scores of rows, from their bins."""
         moved = self.parts[-1]
-        for rows, part, own in zip(self.rows, self.parts, codes, strict=False):
-            moved = moved + _with_none(rows)[own] @ part
+        for rows, effect, bins in zip(self.rows, self.parts, codes, strict=False):
+            moved = moved + _with_none(rows)[bins] @ effect
         variance = (moved**2).sum(axis=-1)
         for t, sizes in self.wide.items():
             variance = variance + np.append(sizes, 0.0)[codes[t]] ** 2
@@ -347,22 +563,22 @@ def without_noise(
     count, bends = cells.total, spectrum(features)
     parts = bends * engine.sizes_along(count * bends, count) ** 2
     noise, squares = float(parts.sum()), float(parts @ parts)
-    means = [float(weights @ own) for own, weights in zip(tables, features.probabilities, strict=True)]
+    means = [float(weights @ curve) for curve, weights in zip(tables, features.probabilities, strict=True)]
     variance = sum(
-        float(weights @ (own - mean) ** 2)
-        for own, weights, mean in zip(tables, features.probabilities, means, strict=True)
+        float(weights @ (curve - mean) ** 2)
+        for curve, weights, mean in zip(tables, features.probabilities, means, strict=True)
     )
     if variance > max(noise + _SURE_BY * math.sqrt(2 * squares), _TIMES * noise):
         return 1.0, intercept
     # The variance is 0 where all curves are zeros.
-    kept = max(0.0, 1.0 - noise / variance) if variance > 0 else 0.0
+    factor = max(0.0, 1.0 - noise / variance) if variance > 0 else 0.0
     lone = intercept + sum(means)
     if lone_intercept is not None:
         # The mean of the curves is not known, because counts are noisy. The steps of the intercept alone also estimate
         # the mean of the targets, with the noise of some steps. The two estimates are averaged by their variances.
-        by_counts = sum(float(own @ own) for own in tables) * (cells.noise / count) ** 2
+        by_counts = sum(float(curve @ curve) for curve in tables) * (cells.noise / count) ** 2
         first = engine.engines[0]
         by_steps = (first.mechanism.scale / (count * features.layout.constant)) ** 2 / first.lone_steps
-        part = by_counts / (by_counts + by_steps) if by_counts > 0 else 0.0
-        lone += part * (float(lone_intercept[0]) - lone)
-    return kept, kept * intercept + (1 - kept) * lone
+        share = by_counts / (by_counts + by_steps) if by_counts > 0 else 0.0
+        lone += share * (float(lone_intercept[0]) - lone)
+    return factor, factor * intercept + (1 - factor) * lone
