@@ -6,7 +6,6 @@ gradients follow. Tables of residuals follow in stages. The model is computed fr
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any
 
@@ -20,12 +19,12 @@ from ..parts.arrays import rowwise
 from ..release.estimator import LabelsMixin, Records, Shape
 from ..release.session import ReleaseSession
 from ..schema.columns import Codes, Columns
-from ..solvers.linear_descent import GRADIENTS, LogOdds
-from ..solvers.losses import LogLoss, SoftmaxLogLoss
+from ..solvers.linear_descent import LogOdds
+from ..solvers.losses import GradientLoss, LogLoss, SoftmaxLogLoss
 from ._base import AdditiveModel, features_of, positions
-from ._curves import AGAIN, Averaged, GradientEngine, Link, PowerChoice, shrunk
-from ._plans import LEAST_REST, Cells, Design, Reserve, release_cells
-from ._stages import Curves, LabelLoss, StagePlan, planned, scores_of_stages
+from ._curves import Averaged, GradientEngine, Link, PowerChoice, shrunk
+from ._plans import Design, Reserve, release_cells
+from ._stages import Curves, LabelLoss, StageFit
 
 Array = NDArray[np.float64]
 
@@ -217,73 +216,41 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         shares = np.maximum(cells.labels, max(cells.label_noise, 1.0))
         log_shares = np.log(shares / shares.sum())
         log_shares = log_shares[1:] - log_shares[:1] if outputs == 1 else log_shares - log_shares.mean()
-        reserve = Reserve(session, design.reserved)
+        loss = LogLoss() if outputs == 1 else SoftmaxLogLoss(outputs)
+        clip = _CLIP * loss.lipschitz
+        link = Link(most=clip) if parameters.private and not parameters.pure else Link()
+        reserve, of_stages = Reserve(session, design.reserved), LabelLoss(outputs, parameters.pure, link)
+        fit = StageFit(session, reserve, cells, records.y, parameters, of_stages)
         if parameters.pure:
-            model, described = self._by_tables(reserve, cells, records.y, parameters, log_shares)
+            # Tables are added to the logarithms of the shares of labels.
+            model, described = fit.by_tables(log_shares)
         else:
-            model, described = self._by_steps(session, reserve, cells, records.y, parameters, log_shares, design.last)
-        return {**self._fitted_terms(model, cells, outputs == 1), "_target_unit": 1.0, **described}
-
-    @staticmethod
-    def _by_tables(
-        reserve: Reserve, cells: Cells, labels: Any, parameters: Checked, log_shares: Array
-    ) -> tuple[Curves, dict[str, Any]]:
-        """Add tables to the logarithms of the shares of labels."""
-        plan, link = StagePlan(parameters.chooses, cells.columns.pairs, len(log_shares)), Link()
-        model = Curves.constant(cells.columns.sizes, log_shares)
-        stages = plan.stages(reserve, model, LabelLoss(len(log_shares), True, link), cells, labels)
-        nothing: dict[str, Any] = {"_layout": None, "_engine": None, "_kept": [], "_bend": 0.0}
-        return model.with_stages(stages, cells.shares), {"_link": link, **nothing}
+            model, described = self._by_steps(fit, loss, clip, link, log_shares)
+            logits = rowwise(partial(_logits, link, model), cells.codes)
+            link = design.last.chosen(session, link, logits, records.y, cells.total)
+        return {**self._fitted_terms(model, cells, outputs == 1), "_target_unit": 1.0, "_link": link, **described}
 
     @staticmethod
     def _by_steps(
-        session: ReleaseSession,
-        reserve: Reserve,
-        cells: Cells,
-        labels: Any,
-        parameters: Checked,
-        log_shares: Array,
-        last: PowerChoice,
+        fit: StageFit, loss: GradientLoss, clip: float, link: Link, log_shares: Array
     ) -> tuple[Curves, dict[str, Any]]:
         """Fit the curves by gradient steps, shrink them, and add tables."""
-        outputs = len(log_shares)
-        layout, features = features_of(parameters, cells)
-        loss = LogLoss() if outputs == 1 else SoftmaxLogLoss(outputs)
-        clip = _CLIP * loss.lipschitz
+        layout, features = features_of(fit.parameters, fit.cells)
+        count = fit.cells.total
 
         def make(label: str, reserved: float) -> GradientEngine:
-            return GradientEngine(parameters.epsilon, parameters.delta, reserved, layout, loss, clip, label=label)
+            epsilon, delta = fit.parameters.epsilon, fit.parameters.delta
+            return GradientEngine(epsilon, delta, reserved, layout, loss, clip, label=label).within(features, count)
 
-        def fitted(engine: GradientEngine, start: Any = None) -> tuple[Array, Array]:
-            coef, intercept, _ = engine.run(session, codes, labels, count, features, start, log_shares)
-            if outputs > 1:
+        def curves(engine: Averaged, coef: Array, intercept: Array, _: Any) -> tuple[Curves, dict[str, Any]]:
+            if loss.outputs > 1:
                 # Adding one number to the scores of all classes changes no probability. Steps only add noise to it.
                 coef, intercept = coef - coef.mean(axis=0), intercept - intercept.mean()
-            return coef, intercept
-
-        def shrunken(engine: Averaged, coef: Array, intercept: Array) -> tuple[Curves, dict[str, Any]]:
-            values, factors, bend = shrunk(engine, features, coef, intercept, cells.total, link)
+            values, factors, bend = shrunk(engine, features, coef, intercept, count, link)
             tables = [of_bins[bins] for of_bins, bins in zip(values, layout.bins, strict=True)]
             return Curves(layout.terms, tables, intercept), {"_engine": engine, "_kept": factors, "_bend": bend}
 
-        plan = StagePlan(parameters.chooses, cells.columns.pairs, outputs)
-        link = Link(most=clip if parameters.private else math.inf)
-        codes, count = rowwise(layout.codes, cells.codes), cells.total
-        first = plan.planned(reserve, partial(make, GRADIENTS), count).within(features, count)
-        coef, intercept = fitted(first)
-        model, described = shrunken(Averaged((first,)), coef, intercept)
-        stages = plan.stages(reserve, model, LabelLoss(outputs, link=link), cells, labels)
-        if parameters.private and reserve.share > LEAST_REST:
-            # What is left repeats the fit of the curves, given the tables.
-            second = planned(reserve, partial(make, AGAIN)).within(features, count)
-            start = rowwise(partial(scores_of_stages, stages), cells.codes) if stages else None
-            other, other_intercept = fitted(second, start)
-            weight = (1 - first.reserved) / (2 - first.reserved - second.reserved)
-            coef, intercept = weight * coef + (1 - weight) * other, weight * intercept + (1 - weight) * other_intercept
-            model, described = shrunken(Averaged((first, second), (weight, 1 - weight)), coef, intercept)
-        model = model.with_stages(stages, cells.shares)
-        link = last.chosen(session, link, rowwise(partial(_logits, link, model), cells.codes), labels, count)
-        return model, {"_layout": layout, "_link": link, **described}
+        return fit.by_steps(features, make, curves, log_shares)
 
     def decision_function(self, X: Any) -> Array:
         """Return the sum of each row's terms and the intercept.

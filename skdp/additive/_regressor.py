@@ -24,14 +24,13 @@ from ..release.estimator import Records, Shape, TargetsMixin
 from ..release.session import ReleaseSession
 from ..schema.columns import Codes, Columns
 from ..solvers.calibration import Calibration, Window
-from ..solvers.linear_descent import GRADIENTS
 from ..solvers.losses import Huber
 from ..solvers.regularised import Scaling, noise_multiplier
 from ..solvers.target_range import TargetRange
 from ._base import AdditiveModel, features_of, positions
-from ._curves import AGAIN, Averaged, GradientEngine, without_noise
-from ._plans import LEAST_REST, Cells, Design, Reserve, release_cells
-from ._stages import Curves, SquaredLoss, Stage, StagePlan, planned, scores_of_stages
+from ._curves import Averaged, GradientEngine, without_noise
+from ._plans import Design, Reserve, release_cells
+from ._stages import Curves, SquaredLoss, StageFit
 
 Array = NDArray[np.float64]
 
@@ -257,9 +256,13 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         reserve = Reserve(session, design.reserved)
         if parameters.pure:
             mean, deviation = located.mean_with(), float(located.deviation[0])
-            model, described = self._by_tables(reserve, cells, scaled, parameters, mean, deviation)
+            # If the mean is not known well, tables correct it.
+            clip = min(FIRST_CLIP + 2 * deviation, 1.0)
+            loss = SquaredLoss(pure=True, clip=clip, centred=deviation <= WELL_KNOWN)
+            model, described = StageFit(session, reserve, cells, scaled, parameters, loss).by_tables(mean)
         else:
-            model, described = self._by_steps(session, reserve, cells, scaled, parameters)
+            loss = SquaredLoss(clip=FIRST_CLIP if parameters.chooses else 1.0)
+            model, described = self._by_steps(StageFit(session, reserve, cells, scaled, parameters, loss))
         model = model.scaled(unit, targets.units.centre)
         if design.last is not None:
             predictions = rowwise(partial(_predictions, targets, model), cells.codes)
@@ -281,22 +284,9 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         }
 
     @staticmethod
-    def _by_tables(
-        reserve: Reserve, cells: Cells, scaled: Any, parameters: Checked, mean: Array, deviation: float
-    ) -> tuple[Curves, dict[str, Any]]:
-        """Add tables to the mean of the targets, which has noise of this size."""
-        plan, model = StagePlan(parameters.chooses, cells.columns.pairs, 1), Curves.constant(cells.columns.sizes, mean)
-        # If the mean is not known well, tables correct it.
-        loss = SquaredLoss(pure=True, clip=min(FIRST_CLIP + 2 * deviation, 1.0), centred=deviation <= WELL_KNOWN)
-        stages = plan.stages(reserve, model, loss, cells, scaled)
-        nothing: dict[str, Any] = {"_layout": None, "_engine": None, "_kept": [], "_bend": 0.0}
-        return model.with_stages(stages, cells.shares), nothing
-
-    @staticmethod
-    def _by_steps(
-        session: ReleaseSession, reserve: Reserve, cells: Cells, scaled: Any, parameters: Checked
-    ) -> tuple[Curves, dict[str, Any]]:
+    def _by_steps(fit: StageFit) -> tuple[Curves, dict[str, Any]]:
         """Fit the curves by gradient steps, and add tables."""
+        parameters, cells = fit.parameters, fit.cells
         layout, features = features_of(parameters, cells)
         noise = noise_multiplier(parameters.epsilon, parameters.delta, 0)
         clip, loss = _CLIP + _MORE_CLIP / (1 + noise), Huber(_MOST_RESIDUAL)
@@ -305,36 +295,15 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             epsilon, delta = parameters.epsilon, parameters.delta
             return GradientEngine(epsilon, delta, reserved, layout, loss, clip, _WALK, label=label)
 
-        def curves(engine: Averaged, coef: Array, intercept: float) -> Curves:
-            tables, factor = features.tables(coef[0]), 1.0
+        def curves(engine: Averaged, coef: Array, start: Array, lone: Any) -> tuple[Curves, dict[str, Any]]:
+            tables, factor, intercept = features.tables(coef[0]), 1.0, float(start[0])
             if cells.noise > 0:
                 factor, intercept = without_noise(engine, features, cells, tables, intercept, lone)
             values = [factor * curve[bins][:, None] for curve, bins in zip(tables, layout.bins, strict=True)]
-            return Curves(layout.terms, values, np.array([intercept]))
+            model = Curves(layout.terms, values, np.array([intercept]))
+            return model, {"_engine": engine, "_kept": [], "_bend": 1.0}
 
-        plan = StagePlan(parameters.chooses, cells.columns.pairs, 1)
-        codes, count = rowwise(layout.codes, cells.codes), cells.total
-        first = plan.planned(reserve, partial(make, GRADIENTS), count)
-        engine = Averaged((first,))
-        coef, start, lone = first.run(session, codes, scaled, count, features)
-        model = curves(engine, coef, float(start[0]))
-        clip_of_stages = FIRST_CLIP if parameters.chooses else 1.0
-        stages = plan.stages(reserve, model, SquaredLoss(clip=clip_of_stages), cells, scaled)
-        if parameters.private and reserve.share > LEAST_REST:
-            # What is left repeats the fit of the curves, given the tables.
-            second = planned(reserve, partial(make, AGAIN))
-            left = rowwise(partial(_without_stages, stages), scaled, cells.codes) if stages else scaled
-            other, other_start, _ = second.run(session, codes, left, count, features)
-            weight = (1 - first.reserved) / (2 - first.reserved - second.reserved)
-            coef, start = weight * coef + (1 - weight) * other, weight * start + (1 - weight) * other_start
-            engine = Averaged((first, second), (weight, 1 - weight))
-            model = curves(engine, coef, float(start[0]))
-        return model.with_stages(stages, cells.shares), {
-            "_layout": layout,
-            "_engine": engine,
-            "_kept": [],
-            "_bend": 1.0,
-        }
+        return fit.by_steps(features, make, curves)
 
     @property
     def link_(self) -> str:
@@ -367,7 +336,3 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
 
 def _predictions(targets: Targets, model: Curves, codes: Codes) -> Array:
     return targets.in_range(model.scores(codes)[:, 0])
-
-
-def _without_stages(stages: list[Stage], scaled: Array, codes: Codes) -> Array:
-    return scaled - scores_of_stages(stages, codes)[:, 0]

@@ -11,22 +11,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from ..checks.params import Checked
 from ..mechanisms import coordinate_variance, within_reach
 from ..parts.arrays import PartedArray, folded, kept, rowwise
-from ..release.session import Release, Theorem
+from ..release.session import Release, ReleaseSession, Theorem
 from ..schema.columns import Codes
 from ..sensitivity import truncate
-from ..solvers.linear_descent import probabilities
+from ..solvers.linear_descent import GRADIENTS, probabilities
 from ._cells import Candidate, Candidates, Term, joint_cells, of_columns
-from ._curves import Link
-from ._plans import Cells, Reserve
+from ._curves import AGAIN, Averaged, GradientEngine, Link
+from ._features import Centred
+from ._plans import LEAST_REST, Cells, Reserve
 
 Array = NDArray[np.float64]
 
@@ -349,43 +351,73 @@ def _effect(values: Array, axis: int, term: Term, shares: list[Array]) -> Array:
     return values
 
 
-@dataclass(frozen=True)
-class StagePlan:
-    """How many tables follow the curves: those of named pairs, or chosen ones by the released number of records."""
+@dataclass(frozen=True, eq=False)
+class StageFit:
+    """A fit of curves and tables: those of named pairs, or chosen ones by the released number of records."""
 
-    chooses: bool
-    pairs: tuple[tuple[int, int], ...]
-    n_outputs: int
+    session: ReleaseSession
+    reserve: Reserve
+    cells: Cells
+    targets: Any
+    parameters: Checked
+    loss: LabelLoss | SquaredLoss
 
-    def n_stages(self, reserve: Reserve, count: float) -> int:
-        chosen = 0
-        if self.chooses or reserve.pure:
+    @cached_property
+    def n_stages(self) -> int:
+        reserve, chosen = self.reserve, 0
+        if self.parameters.chooses or reserve.pure:
             evidence = reserve.evidence if reserve.pure else min(reserve.evidence, 10.0)
-            chosen = n_stages(count * evidence, self.n_outputs, reserve.pure)
-        return chosen + len(self.pairs)
+            chosen = n_stages(self.cells.total * evidence, self.loss.n_outputs, reserve.pure)
+        return chosen + len(self.cells.columns.pairs)
 
-    def planned(self, reserve: Reserve, make: Callable[[float], Any], count: float) -> Any:
-        """Plan the curves for their share of the budget."""
-        tables = self.n_stages(reserve, count)
-        return planned(
-            reserve, make, CURVES_SHARE if self.chooses and tables else max(CURVES_SHARE, 1 - TABLE_SHARE * tables)
-        )
+    def by_tables(self, intercept: Array) -> tuple[Curves, dict[str, Any]]:
+        """Add tables to a constant."""
+        model = Curves.constant(self.cells.columns.sizes, intercept)
+        described: dict[str, Any] = {"_layout": None, "_engine": None, "_kept": [], "_bend": 0.0}
+        return model.with_stages(self._stages(model), self.cells.shares), described
 
-    def stages(
-        self, reserve: Reserve, model: Curves, loss: LabelLoss | SquaredLoss, cells: Cells, targets: Any
-    ) -> list[Stage]:
+    def by_steps(
+        self, features: Centred, make: Callable[..., GradientEngine], curves: Callable[..., Any], intercept: Any = None
+    ) -> tuple[Curves, dict[str, Any]]:
+        """Fit curves by gradient steps, add tables, and fit the curves again with what the stages leave.
+
+        `make` returns an engine for its label and the part of the budget that others use. `curves` returns the model
+        and its attributes for engines and the average of their coefficients and intercepts.
+        """
+        codes, count = rowwise(features.layout.codes, self.cells.codes), self.cells.total
+        tables = self.n_stages
+        part = CURVES_SHARE if self.parameters.chooses and tables else max(CURVES_SHARE, 1 - TABLE_SHARE * tables)
+        first = planned(self.reserve, partial(make, GRADIENTS), part)
+        coef, start, lone = first.run(self.session, codes, self.targets, count, features, None, intercept)
+        model, described = curves(Averaged((first,)), coef, start, lone)
+        stages = self._stages(model)
+        if self.parameters.private and self.reserve.share > LEAST_REST:
+            second = planned(self.reserve, partial(make, AGAIN))
+            of_tables = rowwise(partial(scores_of_stages, stages), self.cells.codes) if stages else None
+            other, other_start, _ = second.run(self.session, codes, self.targets, count, features, of_tables, intercept)
+            weight = (1 - first.reserved) / (2 - first.reserved - second.reserved)
+            coef, start = weight * coef + (1 - weight) * other, weight * start + (1 - weight) * other_start
+            model, described = curves(Averaged((first, second), (weight, 1 - weight)), coef, start, lone)
+        return model.with_stages(stages, self.cells.shares), {"_layout": features.layout, **described}
+
+    def _stages(self, model: Curves) -> list[Stage]:
         """Release the tables of all stages."""
-        stages = self.n_stages(reserve, cells.total)
-        if not stages:
+        if not self.n_stages:
             return []
+        cells, reserve = self.cells, self.reserve
         by_column = zip(cells.shares, model.tables, strict=True)
         sizes = [float(shares @ (values**2).sum(axis=1)) for shares, values in by_column]
         candidates = Candidates.of(
-            cells.shares, cells.columns.ordered, np.array(sizes), cells.total, reserve.pure, self.chooses
+            cells.shares,
+            cells.columns.ordered,
+            np.array(sizes),
+            cells.total,
+            reserve.pure,
+            self.parameters.chooses,
         )
-        named = tuple(candidates.largest(pair) for pair in self.pairs)
-        boosting = Boosting(loss, candidates, cells.total, stages, named)
-        return boosting.run(reserve, rowwise(model.scores, cells.codes), cells.codes, targets)
+        named = tuple(candidates.largest(pair) for pair in cells.columns.pairs)
+        boosting = Boosting(self.loss, candidates, cells.total, self.n_stages, named)
+        return boosting.run(reserve, rowwise(model.scores, cells.codes), cells.codes, self.targets)
 
 
 def planned(reserve: Reserve, make: Callable[[float], Any], part: float = 1.0) -> Any:

@@ -28,7 +28,7 @@ from skdp.additive import (
     _cells,
     _classifier,
     _curves,
-    _regressor,
+    _stages,
 )
 
 
@@ -54,7 +54,7 @@ PARTS = {
     "link of clipped gradients": ({}, [(_classifier, "Link", without_link)]),
     "power of probabilities": ({}, [(_curves, "_LEAST_GAIN", 1e6)]),
     "stages": ({"interactions": None}, []),
-    "second fit of curves": ({}, [(module, "LEAST_REST", math.inf) for module in (_classifier, _regressor)]),
+    "second fit of curves": ({}, [(_stages, "LEAST_REST", math.inf)]),
 }
 
 
