@@ -141,8 +141,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     intercept_ : float
         Private intercept of the score.
     link_ : str
-        ``"sqrt"`` for amounts: with a positive `delta`, a released range without negative numbers, and a released mean
-        in its lower half. Otherwise ``"identity"``.
+        ``"sqrt"`` for amounts: with a positive `delta`, a released range without negative numbers, whose upper end is
+        at least twice its lower end, and a released mean in its lower half. Otherwise ``"identity"``.
     offset_ : float
         What is added to the square of a score (:ref:`additive-link`). 0 if `link_` is ``"identity"``.
     cell_names_ : list of list of str
@@ -248,9 +248,10 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         bounds = Scaling.of_target(self._declared("bounds_y"), True)
         assert design.first is not None
         located = design.first.located(session, records.y, bounds)
-        # Deviations of skewed amounts grow with their size. Those of their roots are more even.
-        roots = not parameters.pure and located.targets.lower >= 0 and located.mean[0] < 0
-        targets = Targets(located.targets, bool(roots))
+        # Deviations of skewed amounts grow with their size. Those of their roots are more even. In a range far from 0,
+        # roots are nearly a line.
+        positive = 0 <= 2 * located.targets.lower <= located.targets.upper
+        targets = Targets(located.targets, bool(positive and located.mean[0] < 0 and not parameters.pure))
         cells = release_cells(session, design.columns, records.X, records.shape.names, design.before)
         scaled, unit, offset = rowwise(targets.scaled, records.y), targets.units.half, 0.0
         reserve = Reserve(session, design.reserved)

@@ -36,6 +36,8 @@ def sums(model, X):
         (lambda y: y - 200, (-200, 200), 1e-6, "identity"),
         # Most targets are in the upper half of their range.
         (lambda y: 400 - y, (0, 400), 1e-6, "identity"),
+        # Roots of targets far from 0 are nearly a line.
+        (lambda y: y + 1000, (1000, 1400), 1e-6, "identity"),
         (lambda y: y, (0, 400), 0.0, "identity"),
     ],
 )
@@ -51,6 +53,14 @@ def test_link_follows_from_released_numbers(change, bounds_y, delta, link):
     else:
         assert model.offset_ == 0
     np.testing.assert_allclose(model.predict(X), np.clip(expected, released.lower, released.upper))
+
+
+def test_narrow_bounds_far_from_zero():
+    X, _ = amounts(500)
+    y = np.ones(500)
+    model = fitted(X, y, (1.0, 1.0 + 2.0**-35))
+    assert model.link_ == "identity"
+    assert np.isfinite(model.predict(X)).all()
 
 
 def test_nothing_but_the_range_and_the_mean_decides(monkeypatch):
