@@ -46,6 +46,10 @@ FIRST_CLIP = 0.3
 #: The mean of the targets is well known if its noise is at most so large, in units of half the range of the targets.
 WELL_KNOWN = 0.05
 
+#: Targets are amounts if their range begins at most at this part of its end, and their mean is at most here in it, in
+#: units of half the range from its middle.
+NEAR, SKEWED = 0.125, -0.15
+
 # The last release corrects predictions if that is better by so many deviations of its noise.
 _SURE_BY = 2.0
 
@@ -141,8 +145,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     intercept_ : float
         Private intercept of the score.
     link_ : str
-        ``"sqrt"`` for amounts: with a positive `delta`, a released range without negative numbers, whose upper end is
-        at least twice its lower end, and a released mean in its lower half. Otherwise ``"identity"``.
+        ``"sqrt"`` for amounts: with a positive `delta`, a released range that begins at 0 or near it, and a released
+        mean far below its middle. Otherwise ``"identity"``.
     offset_ : float
         What is added to the square of a score (:ref:`additive-link`). 0 if `link_` is ``"identity"``.
     cell_names_ : list of list of str
@@ -248,10 +252,9 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         bounds = Scaling.of_target(self._declared("bounds_y"), True)
         assert design.first is not None
         located = design.first.located(session, records.y, bounds)
-        # Deviations of skewed amounts grow with their size. Those of their roots are more even. In a range far from 0,
-        # roots are nearly a line.
-        positive = 0 <= 2 * located.targets.lower <= located.targets.upper
-        targets = Targets(located.targets, bool(positive and located.mean[0] < 0 and not parameters.pure))
+        # Deviations of skewed amounts grow with their size. Those of their roots are more even.
+        amounts = 0 <= located.targets.lower <= NEAR * located.targets.upper and located.mean[0] <= SKEWED
+        targets = Targets(located.targets, bool(amounts and not parameters.pure))
         cells = release_cells(session, design.columns, records.X, records.shape.names, design.before)
         scaled, unit, offset = rowwise(targets.scaled, records.y), targets.units.half, 0.0
         reserve = Reserve(session, design.reserved)
