@@ -1,8 +1,9 @@
 """Validate the docstrings of everything a user can import from skdp.
 
 Public modules are those without a leading underscore in their path, outside the packages for the library alone. Of
-each, the names in ``__all__`` (or, where there is none, the public names it defines) are checked, and so are the public
-methods of the classes. Which checks apply is said in the ``numpydoc_validation`` table of pyproject.toml.
+each, the names in ``__all__`` (or, where there is none, the public names it defines) are checked. Of the packages for
+the library alone, the names that the reference lists are checked. So are the public methods of the classes. Which
+checks apply is said in the ``numpydoc_validation`` table of pyproject.toml.
 """
 
 import importlib
@@ -20,7 +21,7 @@ from numpydoc.validate import validate
 ROOT = Path(__file__).resolve().parent.parent
 
 #: Packages for the library alone.
-INTERNAL = {"checks", "parts", "release", "schema", "solvers"}
+INTERNAL = {"accounting", "checks", "mechanisms", "parts", "release", "schema", "sensitivity", "solvers"}
 
 
 def public_modules() -> Iterator[ModuleType]:
@@ -42,6 +43,13 @@ def public_names(module: ModuleType) -> list[str]:
     ]
 
 
+def referenced() -> Iterator[tuple[ModuleType, str]]:
+    """Yield what the reference lists: a package, and a name that it offers."""
+    for path in re.findall(r"^   ~?([\w.]+)$", (ROOT / "docs" / "api.rst").read_text(), flags=re.MULTILINE):
+        package, _, name = f"skdp.{path}".rpartition(".")
+        yield importlib.import_module(package), name
+
+
 def inherits_documentation(owner: type, name: str, function: object) -> bool:
     """Tell an override without a docstring of its own, whose base documents it."""
     documented = any(getattr(getattr(base, name, None), "__doc__", None) for base in owner.__mro__[1:])
@@ -51,26 +59,25 @@ def inherits_documentation(owner: type, name: str, function: object) -> bool:
 def public_objects() -> dict[str, str]:
     """Map the name under which an object is defined to one under which it can be imported."""
     found: dict[str, str] = {}
-    for module in public_modules():
-        for name in public_names(module):
-            value = getattr(module, name)
-            if not (inspect.isclass(value) or inspect.isfunction(value)):
-                continue
-            path = f"{module.__name__}.{name}"
-            found[f"{value.__module__}.{value.__qualname__}"] = path
-            if not inspect.isclass(value):
-                continue
-            for attribute in dir(value):
-                member = inspect.getattr_static(value, attribute)
-                function = member.fget if isinstance(member, property) else member
-                function = getattr(function, "__func__", function)  # classmethod, staticmethod
-                if (
-                    not attribute.startswith("_")
-                    and inspect.isfunction(function)
-                    and function.__module__.split(".")[0] == "skdp"
-                    and not inherits_documentation(value, attribute, function)
-                ):
-                    found[f"{function.__module__}.{function.__qualname__}"] = f"{path}.{attribute}"
+    for module, name in (*((m, n) for m in public_modules() for n in public_names(m)), *referenced()):
+        value = getattr(module, name)
+        if not (inspect.isclass(value) or inspect.isfunction(value)):
+            continue
+        path = f"{module.__name__}.{name}"
+        found[f"{value.__module__}.{value.__qualname__}"] = path
+        if not inspect.isclass(value):
+            continue
+        for attribute in dir(value):
+            member = inspect.getattr_static(value, attribute)
+            function = member.fget if isinstance(member, property) else member
+            function = getattr(function, "__func__", function)  # classmethod, staticmethod
+            if (
+                not attribute.startswith("_")
+                and inspect.isfunction(function)
+                and function.__module__.split(".")[0] == "skdp"
+                and not inherits_documentation(value, attribute, function)
+            ):
+                found[f"{function.__module__}.{function.__qualname__}"] = f"{path}.{attribute}"
     return found
 
 

@@ -43,12 +43,11 @@ class BudgetAccountant(LedgerView):
         the same ceiling and composition. Otherwise, the file is made, and only its owner can read it. If None, records
         are kept in memory. When such an accountant is pickled, its records move to a temporary file of this process.
     composition : {"auto", "basic", "gdp", "rdp", "mixed"}, default="auto"
-        Rule that adds up events if `delta` is positive. ``"basic"`` adds up epsilons and deltas. ``"gdp"`` adds up the
-        squares of Gaussian-DP parameters, and ``"rdp"`` adds up Rényi divergences of one order. These two admit far
-        more Gaussian fits, and also a sequence of pure events if the sum of their epsilons does not exceed the ceiling.
-        ``"mixed"`` keeps several such sums side by side, each with a share of delta, and admits events with and without
-        delta in any order. ``"auto"`` adds up the epsilons of pure events. The first event that does not suit this sum
-        settles the rule permanently, in most cases on ``"mixed"``.
+        Rule that adds up events if `delta` is positive. ``"basic"`` adds up epsilons and deltas, ``"gdp"`` the squares
+        of Gaussian-DP parameters, and ``"rdp"`` Rényi divergences of one order. The last two admit far more Gaussian
+        fits, and also pure events if the sum of their epsilons does not exceed the ceiling. ``"mixed"`` keeps several
+        such sums side by side, each with a share of delta. ``"auto"`` adds up the epsilons of pure events. The first
+        event that does not suit this sum settles the rule permanently, in most cases on ``"mixed"``.
     unit : {"record", "group"}, default="record"
         Unit that the ceiling protects. ``"group"`` is for fits with `rows_per_group`, all of them with the same groups.
         It admits no other fits, because a fit that counts single records has no guarantee for a group.
@@ -227,8 +226,7 @@ class BudgetAccountant(LedgerView):
         BudgetError
             If the charge would not be admitted.
         """
-        cost = PrivacyCost.of_pair(*_checked(epsilon, delta))
-        self._rule.admit(self._store.state(), cost, self._part)
+        self.check_charge(PrivacyCost.of_pair(*_checked(epsilon, delta)))
 
     def check_charge(self, cost: PrivacyCost, *, estimator: str = "", relation: Relation | None = None) -> None:
         """Test whether `charge` would admit an event of known cost, and record nothing.
@@ -504,7 +502,14 @@ class BudgetAccountant(LedgerView):
         names = check_names(parts)
         part_of_record = assign(by, names)
         texts = tuple(str(name) for name in names)
-        number = self._divide(texts, public)
+        number = -1
+
+        def divide(state: State) -> State:
+            nonlocal number
+            number = len(state.divisions)
+            return state.divide(texts, public)
+
+        self._store.change(divide)
         accountants = [
             type(self)._attached(self._rule, self._store, (number, position), text, self._label)
             for position, text in enumerate(texts)
@@ -515,17 +520,6 @@ class BudgetAccountant(LedgerView):
     def _elsewhere(self) -> str | None:
         """Return the path that the ledger belongs to, if it is not the path that was opened."""
         return self._store.elsewhere() if isinstance(self._store, SQLiteLedger) else None
-
-    def _divide(self, names: tuple[str, ...], public: bool) -> int:
-        number = -1
-
-        def step(state: State) -> State:
-            nonlocal number
-            number = len(state.divisions)
-            return state.divide(names, public)
-
-        self._store.change(step)
-        return number
 
     def as_diffprivlib(self) -> Any:
         """Return an accountant for diffprivlib's models and tools that spends from this budget.

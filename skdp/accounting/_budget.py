@@ -51,19 +51,7 @@ def _mills(t: NDArray) -> NDArray:
 
 
 def gaussian_delta(epsilon: ArrayLike, mu: ArrayLike) -> NDArray:
-    r"""Smallest delta for which a mu-GDP Gaussian mechanism is (epsilon, delta)-DP.
-
-    Parameters
-    ----------
-    epsilon : array-like
-        Any real numbers. Proofs use negative ones.
-    mu : array-like
-        Ratio of sensitivity to standard deviation, at least 0. Broadcast against `epsilon`.
-
-    Returns
-    -------
-    delta : ndarray
-        Values in [0, 1].
+    r"""Return the smallest delta for which a mu-GDP Gaussian mechanism is (epsilon, delta)-DP, for any real epsilon.
 
     References
     ----------
@@ -97,20 +85,7 @@ def gaussian_delta(epsilon: ArrayLike, mu: ArrayLike) -> NDArray:
 
 @lru_cache(maxsize=4096)
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """Return the largest mu, rounded down, for which the Gaussian mechanism is (epsilon, delta)-DP.
-
-    Parameters
-    ----------
-    epsilon : float
-        At least 0. If infinite, so is mu.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    mu : float
-        Ratio of L2 sensitivity to standard deviation.
-    """
+    """Return the largest mu, rounded down, for which the Gaussian mechanism is (epsilon, delta)-DP, with delta > 0."""
     if not epsilon >= 0:
         raise ValueError(f"epsilon must be at least 0, got {shown(epsilon)}")
     if not (0 < delta < 1):
@@ -133,18 +108,6 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
     """Return the smallest noise multiplier, rounded up, that is (epsilon, delta)-DP.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0. If infinite, there is no noise.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    noise_multiplier : float
-        Ratio of standard deviation to L2 sensitivity, the reciprocal of :func:`gaussian_mu`.
-
     Examples
     --------
     >>> round(gaussian_noise_multiplier(1.0, 1e-5), 4)
@@ -154,20 +117,7 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Return the smallest epsilon, rounded up, for which a mu-GDP Gaussian mechanism is (epsilon, delta)-DP.
-
-    Parameters
-    ----------
-    mu : float
-        At least 0.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    epsilon : float
-        At least 0. Infinite if `mu` is infinite.
-    """
+    """Return the smallest epsilon, rounded up, for which a mu-GDP Gaussian mechanism is (epsilon, delta)-DP."""
     if not (0 < delta < 1):
         raise ValueError(f"delta must lie in (0, 1), got {shown(delta)}")
     if mu == np.inf:
@@ -194,16 +144,6 @@ def pure_dp_mu(epsilon: float) -> float:
     The trade-off curve of :math:`\varepsilon`-DP has its kink where both error rates are
     :math:`1/(1+e^\varepsilon)`; the curve of :math:`\mu`-GDP through that point,
     :math:`\mu = -2\Phi^{-1}(1/(1+e^\varepsilon))`, lies below it everywhere by convexity.
-
-    Parameters
-    ----------
-    epsilon : float
-        At least 0.
-
-    Returns
-    -------
-    mu : float
-        Infinite if `epsilon` is infinite.
     """
     if epsilon == np.inf:
         return np.inf
@@ -243,18 +183,7 @@ def bounded_range_mu(epsilon: float) -> float:
 
 
 def bounded_range_epsilon(mu: float) -> float:
-    """Return the largest epsilon for which every epsilon-bounded-range mechanism is mu-GDP, rounded down.
-
-    Parameters
-    ----------
-    mu : float
-        Positive and finite.
-
-    Returns
-    -------
-    epsilon : float
-        The inverse of :func:`bounded_range_mu`.
-    """
+    """Return the largest epsilon for which every epsilon-bounded-range mechanism is mu-GDP, rounded down."""
     # The log-odds of Phi(mu/2), through the two tails.
     half = float(special.log_ndtr(mu / 2) - special.log_ndtr(-mu / 2))
     if mu < 1e-3:
@@ -264,22 +193,7 @@ def bounded_range_epsilon(mu: float) -> float:
 
 
 def renyi_budget(epsilon: float, delta: float) -> tuple[float, float]:
-    """Return the order at which a Rényi filter admits most Gaussian noise, and the admitted divergence.
-
-    Parameters
-    ----------
-    epsilon : float
-        Ceiling on epsilon, positive and finite.
-    delta : float
-        Ceiling on delta, in (0, 1).
-
-    Returns
-    -------
-    order : float
-        Greater than 1.
-    divergence : float
-        Largest sum of Rényi divergences. It is 0 if no order admits any.
-    """
+    """Return the order at which a Rényi filter admits most Gaussian noise, and the divergence, or 0, that it admits."""
 
     def lost(log_excess: float) -> float:
         order = 1 + math.exp(log_excess)
@@ -419,20 +333,7 @@ class Budget(_Pair):
 
 
 def check_epsilon(epsilon: object, *, allow_zero: bool = False) -> float:
-    """Return `epsilon` as a float, or raise an error that explains the problem.
-
-    Parameters
-    ----------
-    epsilon : object
-        Value from the user.
-    allow_zero : bool, default=False
-        Whether 0 is valid, as for a charge.
-
-    Returns
-    -------
-    epsilon : float
-        Positive, or 0 if allowed, possibly infinite.
-    """
+    """Return a positive `epsilon`, or 0 if allowed, as a float. It can be infinite."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, numbers.Real):
         raise TypeError(f"epsilon must be a real number, got {shown(epsilon)}")
     value = as_float(epsilon)
@@ -448,18 +349,7 @@ def check_epsilon(epsilon: object, *, allow_zero: bool = False) -> float:
 
 
 def check_delta(delta: object) -> float:
-    """Return `delta` as a float in [0, 1), or raise an error that explains the problem.
-
-    Parameters
-    ----------
-    delta : object
-        Value from the user.
-
-    Returns
-    -------
-    delta : float
-        Value of the parameter.
-    """
+    """Return `delta` as a float in [0, 1), or raise an error that explains the problem."""
     if isinstance(delta, bool) or not isinstance(delta, numbers.Real):
         raise TypeError(f"delta must be a real number, got {shown(delta)}")
     value = as_float(delta)
@@ -471,13 +361,7 @@ def check_delta(delta: object) -> float:
 
 
 def warn_of_delta(delta: float) -> None:
-    """Warn of a delta that is far too large for a guarantee.
-
-    Parameters
-    ----------
-    delta : float
-        In [0, 1).
-    """
+    """Warn of a delta that is far too large for a guarantee."""
     if delta >= _LARGE_DELTA:
         warn(
             f"delta={delta:g} admits a mechanism that publishes each record with this probability. Choose a delta far "
@@ -495,19 +379,10 @@ GROUP_SUPPORT_HINT = (
 
 
 def check_same_unit(charged: str, counted: str, who: str = "") -> None:
-    """Refuse a charge whose guarantee is about another unit than the budget.
+    """Refuse a charge by `who` whose guarantee is about another unit than the budget.
 
     A fit that counts single records has no guarantee for a group, which may have any number of records. A fit that
     counts groups of one row has a weaker guarantee for single records, because a further row may replace it.
-
-    Parameters
-    ----------
-    charged : str
-        Unit of the charge.
-    counted : str
-        Unit of the budget.
-    who : str
-        Name of the class or function that charges, or empty.
     """
     if charged == counted:
         return
@@ -526,23 +401,13 @@ _SLOPES = (0.8, 3.0)
 
 
 def largest_epsilon(portion: Callable[[float], float | None], ceiling: float, first: float) -> float | None:
-    """Return approximately the largest admitted epsilon.
+    """Return about the largest admitted epsilon, 0 if none is admitted, and None if no cost is known.
 
-    Parameters
-    ----------
-    portion : callable
-        Portion of the remaining budget that a fit with this epsilon uses. It is at most 1 if the fit is admitted,
-        infinite if it is refused, and NaN if it is admitted but the portion is not known. None if no cost is known for
-        this epsilon, for instance because it is too small to be divided among the releases of a fit.
-    ceiling : float
-        Ceiling on epsilon. A fit with a larger epsilon can be admitted if its delta is smaller than that of the budget.
-    first : float
-        First value to try, so that a simple answer is exact.
-
-    Returns
-    -------
-    epsilon : float or None
-        An admitted epsilon, 0 if none is admitted, and None if no cost is known.
+    `portion` returns the portion of the remaining budget that a fit with an epsilon uses: at most 1 if the fit is
+    admitted, infinite if it is refused, and NaN if it is admitted but the portion is not known. It returns None if no
+    cost is known for this epsilon, for instance because it is too small to be divided among the releases of a fit. A
+    fit with an epsilon above the `ceiling` can be admitted if its delta is smaller than that of the budget. `first` is
+    tried first, so that a simple answer is exact.
     """
     if ceiling == math.inf:
         return ceiling

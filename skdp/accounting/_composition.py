@@ -276,16 +276,16 @@ class Composition:
         """Return the rule of which an event uses the smallest part, or None if the event leaves the rule open."""
         if cost.pure:
             # The remaining budget has no effect here, so that equal events are always treated alike.
-            rule = min(RULES[1:4], key=lambda rule: self._part(self._sums(cost), rule))
+            rule = min(RULES[1:4], key=lambda rule: self._used_part(self._sums(cost), rule))
             return None if rule == "basic" else rule
 
-        def portion(rule: str) -> float:
-            inner = self._inner(self.settle(state, rule))
-            return inner._part(inner._sums(cost), rule)
+        def used_part(rule: str) -> float:
+            inner = self.in_force(self.settle(state, rule))
+            return inner._used_part(inner._sums(cost), rule)
 
-        return min(RULES[1:4], key=portion)
+        return min(RULES[1:4], key=used_part)
 
-    def _inner(self, state: State) -> Composition:
+    def in_force(self, state: State) -> Composition:
         """Return the filter of the rule in force, for the ceiling minus earlier pure events."""
         rest = state.rest
         if rest is None:
@@ -293,12 +293,8 @@ class Composition:
         left = Budget(floor_decimal(decimal(self.ceiling.epsilon) - rest.pure), self.ceiling.delta)
         return replace(self, ceiling=left, mu=rest.mu, orders=rest.orders, divergences=rest.divergences)
 
-    def order_in_force(self, state: State) -> float:
-        """Return the first order at which Rényi divergences are counted."""
-        return self._inner(state).orders[0]
-
     def _add(self, state: State, cost: PrivacyCost, count: int, part: PartKey | None) -> State:
-        return state.add(self._inner(state)._sums(cost).times(count), part)
+        return state.add(self.in_force(state)._sums(cost).times(count), part)
 
     def after(
         self, state: State, costs: Sequence[tuple[PrivacyCost, int]], part: PartKey | None = None
@@ -331,9 +327,9 @@ class Composition:
         return state.settle(rule, Rest(pure, *limits))
 
     def _admitted(self, state: State, part: PartKey | None) -> bool:
-        sums, rule = state.seen(part), state.rule or "basic"
-        inside = self if rule == "basic" else self._inner(state)
-        return inside._within(sums, rule) or (sums.delta == 0 and self._within(sums, "basic"))
+        sums = state.seen(part)
+        inside = self.in_force(state)._within(sums, state.rule or "basic")
+        return inside or (sums.delta == 0 and self._within(sums, "basic"))
 
     def _sums(self, cost: PrivacyCost) -> Sums:
         return Sums(
@@ -357,7 +353,7 @@ class Composition:
     def _within(self, sums: Sums, rule: str) -> bool:
         return any(all(total <= limit for total, limit in limits) for limits in self._alternatives(sums, rule))
 
-    def _part(self, sums: Sums, rule: str) -> float:
+    def _used_part(self, sums: Sums, rule: str) -> float:
         """Return the part of the budget that is used according to `rule`."""
         return min(
             max(float(total / limit) if limit > 0 else math.inf for total, limit in limits)
@@ -396,8 +392,7 @@ class Composition:
 
     def used(self, state: State, part: PartKey | None = None) -> float:
         """Return the used part of the budget of the rule in force."""
-        rule = state.rule or "basic"
-        return (self if rule == "basic" else self._inner(state))._part(state.seen(part), rule)
+        return self.in_force(state)._used_part(state.seen(part), state.rule or "basic")
 
     def caution(self, before: State, after: State, cost: PrivacyCost, part: PartKey | None = None) -> str | None:
         """Return a warning about a charge that used much more of the budget than its epsilon suggests, or None."""
@@ -442,7 +437,7 @@ class Composition:
         basic = Budget(float(sums.epsilon), min(float(sums.delta), 1.0))
         if state.rule in (None, "basic"):
             return basic
-        delta, inner = self.ceiling.delta, self._inner(state)
+        delta, inner = self.ceiling.delta, self.in_force(state)
         # Each proof is about these charges, with the whole delta.
         epsilon = math.inf
         if state.rule != "rdp":
@@ -460,15 +455,6 @@ class Composition:
             return Budget(basic.epsilon, 0.0 if sums.delta == 0 else delta)
         return Budget(epsilon, delta)
 
-    def sum_of_epsilons(self, state: State, part: PartKey | None = None) -> float:
-        """Return the sum of epsilons of all events under any rule."""
-        return float(state.seen(part).epsilon)
-
-    def pure_total(self, state: State, part: PartKey | None = None) -> float | None:
-        """Return the sum of epsilons, if all events are pure. It can exceed the ceiling."""
-        sums = state.seen(part)
-        return float(sums.epsilon) if sums.delta == 0 else None
-
     def remaining(self, state: State, k: int = 1, part: PartKey | None = None) -> Budget:
         """Return the largest event that is admitted `k` more times. Unless the rule is "basic", it is Gaussian."""
         # A pure event is also admitted up to the pure sum, if all earlier events were pure.
@@ -480,7 +466,7 @@ class Composition:
                 floor_decimal(max(decimal(self.ceiling.epsilon) - sums.epsilon, Fraction(0)) / k),
                 floor_decimal(max(decimal(self.ceiling.delta) - sums.delta, Fraction(0)) / k),
             )
-        inner = self._inner(state)
+        inner = self.in_force(state)
         # The squared parameter that a unit of each sum admits.
         by_order = [2 / order for order in inner.orders]
         squares = {"gdp": [1.0], "rdp": by_order, "mixed": [1.0, *by_order]}[state.rule]

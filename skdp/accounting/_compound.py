@@ -219,20 +219,7 @@ def _second_order(events: tuple[PrivacyEvent, ...], mean: float, shape: float) -
 
 @lru_cache(maxsize=256)
 def runs_parameter(mean: float, shape: float) -> float:
-    """Return the parameter gamma of the truncated negative binomial law with a given mean.
-
-    Parameters
-    ----------
-    mean : float
-        Mean number of runs, at least 1.
-    shape : float
-        Shape of the law, at least 0.
-
-    Returns
-    -------
-    gamma : float
-        In (0, 1].
-    """
+    """Return the parameter gamma, in (0, 1], of the truncated negative binomial law with this mean and shape."""
     if not 1 <= mean < 1e6:
         raise ValueError(f"the mean number of runs must lie in [1, 1e6), got {mean!r}")
     if not 0 <= shape <= 100:
@@ -250,20 +237,7 @@ def runs_parameter(mean: float, shape: float) -> float:
 
 
 def renyi_epsilon(events: tuple[PrivacyEvent, ...], delta: float) -> float:
-    """Return the least epsilon that Rényi divergences prove, over a fixed grid of orders.
-
-    Parameters
-    ----------
-    events : tuple of PrivacyEvent
-        Events that take place.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    epsilon : float
-        At least 0. Infinite if no divergence is known.
-    """
+    """Return the least epsilon that Rényi divergences prove, over a fixed grid of orders. It can be infinite."""
     counts, least = Counter(events), math.inf
     for order in _CONVERSION_ORDERS.tolist():
         # Canonne, Kamath and Steinke 2020, proposition 12.
@@ -439,23 +413,8 @@ def _gdp(event: SampledGaussianEvent) -> float:
 def sampled_gaussian_mu(epsilon: float, delta: float, rate: float, n_steps: int, other_mu: float = 0.0) -> float:
     """Return the largest ratio of sensitivity to noise, rounded down, for (epsilon, delta)-DP sampled Gaussian steps.
 
-    Parameters
-    ----------
-    epsilon : float
-        At least 0, and finite.
-    delta : float
-        In (0, 1).
-    rate : float
-        Probability that a record is in a sample, in (0, 1].
-    n_steps : int
-        Number of steps.
-    other_mu : float, default=0.0
-        GDP parameter of other Gaussian releases of the same fit.
-
-    Returns
-    -------
-    mu : float
-        Ratio for one step. It has a closed form if `rate` is 1. Otherwise, it is within about a thousandth of the best.
+    Other Gaussian releases of the same fit are `other_mu`-GDP. The ratio of one step has a closed form if `rate` is 1.
+    Otherwise, it is within about a thousandth of the best.
     """
     whole = gaussian_mu(epsilon, delta)
     if not 0 <= other_mu < whole:

@@ -373,15 +373,8 @@ class PrivacyCost:
     def _covers(self, event: PrivacyEvent) -> bool:
         """Tell whether the guarantee of one event alone is within the pair, as far as its privacy curve is known."""
         epsilon, delta = self.epsilon * (1 + _ROUNDING), self.delta * (1 + _ROUNDING)
-        if isinstance(event, GaussianEvent):
-            return float(gaussian_delta(epsilon, event.noise_mu)) <= delta
-        if isinstance(event, BoundedRangeEvent) and 0 < event.epsilon < _MOST_RANGE:
-            return float(event.profile(np.array(epsilon))) <= delta
-        if isinstance(event, PureEvent | ApproximateEvent):
-            disclosed = getattr(event, "delta", 0.0)
-            # This is randomised response with epsilon, except that a part of the outcomes discloses everything.
-            above = max(0.0, -math.expm1(min(epsilon - event.epsilon, 0.0))) / (1 + math.exp(-event.epsilon))
-            return disclosed + (1 - disclosed) * above <= delta
+        if isinstance(event, GaussianEvent | PureEvent | ApproximateEvent):
+            return float(event.profiles(np.array(epsilon))[0]) <= delta
         if event.least_delta(epsilon) > delta:
             return False
         lists = event.alternatives()
@@ -396,18 +389,7 @@ class PrivacyCost:
 
     @classmethod
     def of_pair(cls, epsilon: float, delta: float) -> PrivacyCost:
-        """Return the cost of a release with (epsilon, delta) and no further known properties.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            Guarantee of the release.
-
-        Returns
-        -------
-        cost : PrivacyCost
-            With one event, which is pure if delta is 0.
-        """
+        """Return the cost of a release with (epsilon, delta) and no further known properties."""
         event = PureEvent(epsilon) if delta == 0 else ApproximateEvent(epsilon, delta)
         return cls(epsilon, delta, (event,))
 
@@ -417,43 +399,15 @@ class PrivacyCost:
         return self.delta == 0
 
     def mu(self) -> float:
-        """Return a mu for which the fit is mu-GDP.
-
-        Returns
-        -------
-        mu : float
-            Rounded up. Infinite if no bound is known.
-        """
+        """Return a mu for which the fit is mu-GDP."""
         return math.sqrt(math.fsum(event.mu() ** 2 for event in self.events)) * (1 + 2.0**-50)
 
     def rdp(self, order: float) -> float:
-        """Return a bound on the fit's Rényi divergence in both directions.
-
-        Parameters
-        ----------
-        order : float
-            Order, greater than 1.
-
-        Returns
-        -------
-        divergence : float
-            Rounded up. Infinite if no bound is known.
-        """
+        """Return a bound on the fit's Rényi divergence in both directions."""
         return math.fsum(event.rdp(order) for event in self.events) * (1 + 2.0**-50)
 
     def privacy_loss_distribution(self, value_discretization_interval: float = 1e-4) -> PrivacyLossDistribution:
-        """Return the distribution of the privacy loss of the fit, for composition with others.
-
-        Parameters
-        ----------
-        value_discretization_interval : float, default=1e-4
-            Width of the lattice of losses.
-
-        Returns
-        -------
-        distribution : PrivacyLossDistribution
-            It dominates the privacy loss in both directions. A loss without a bound is a ValueError.
-        """
+        """Return the distribution of the privacy loss of the fit, for composition with others."""
         return compose_events(Counter(self.events), value_discretization_interval)
 
 

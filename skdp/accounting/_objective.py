@@ -42,6 +42,9 @@ _FINITE_EPSILON = 300.0
 class ObjectiveCurve:
     """Privacy of one Gaussian objective perturbation, as a function of its GDP-like parameter mu.
 
+    `mu` is the ratio of the sensitivity of the gradient to the standard deviation of the noise. Epsilons `t` are at
+    least 0. Bounds are rounded up.
+
     Parameters
     ----------
     kappa : float
@@ -78,37 +81,11 @@ class ObjectiveCurve:
         return math.sqrt(math.pi / 2) * math.expm1(self.shift / self._n_problems) * (1 + 1e-12)
 
     def threshold(self, mu: float) -> float:
-        """Return the smallest epsilon from which the curve is a sum of Gaussian curves.
-
-        Parameters
-        ----------
-        mu : float
-            Ratio of the sensitivity of the gradient to the standard deviation.
-
-        Returns
-        -------
-        epsilon : float
-            At least 0.
-        """
+        """Return the smallest epsilon from which the curve is a sum of Gaussian curves."""
         return max(0.0, self.kappa - mu**2 / 2) if self.tied else self.shift
 
     def delta(self, epsilon: float, mu: float, mu_slack: float = 0.0) -> float:
-        """Return the delta of the perturbation together with a later release.
-
-        Parameters
-        ----------
-        epsilon : float
-            At least the threshold.
-        mu : float
-            Ratio of the sensitivity of the gradient to the standard deviation.
-        mu_slack : float, default=0.0
-            GDP parameter of the later release, or 0 if there is none.
-
-        Returns
-        -------
-        delta : float
-            Delta of both together.
-        """
+        """Return the delta of the perturbation, from the threshold on, together with a later `mu_slack`-GDP release."""
         main = sum(
             weight * float(gaussian_delta(epsilon - self.shift, math.hypot(multiple * mu, mu_slack)))
             for weight, multiple in self.terms
@@ -118,19 +95,9 @@ class ObjectiveCurve:
         return main + float(gaussian_delta(epsilon - self.threshold(mu), mu_slack))
 
     def calibrate(self, epsilon: float, delta: float, slack_share: float) -> tuple[float, float]:
-        """Return the largest mu, rounded down, and the mu of the later release.
+        """Return the largest mu, rounded down, and that of a later release, for which both are (epsilon, delta)-DP.
 
-        Parameters
-        ----------
-        epsilon, delta : float
-            Guarantee of both together.
-        slack_share : float
-            The second mu, as a multiple of the Gaussian mechanism's mu at this guarantee.
-
-        Returns
-        -------
-        mu, mu_slack : float
-            For the objective, and for the later release.
+        The second one is `slack_share` times the Gaussian mechanism's mu at this guarantee.
         """
         mu_gauss = gaussian_mu(epsilon, delta)
         mu_slack = slack_share * mu_gauss
@@ -148,20 +115,7 @@ class ObjectiveCurve:
         return mu, mu_slack
 
     def profile(self, t: NDArray[np.float64], mu: float) -> NDArray[np.float64]:
-        """Bound delta at every epsilon, in both directions.
-
-        Parameters
-        ----------
-        t : ndarray
-            Epsilons, at least 0.
-        mu : float
-            Ratio of the sensitivity of the gradient to the standard deviation.
-
-        Returns
-        -------
-        delta : ndarray
-            One value for each of `t`.
-        """
+        """Bound delta at every epsilon, in both directions."""
         above = sum(weight * gaussian_delta(t - self.shift, multiple * mu) for weight, multiple in self.terms)
         c = self.threshold(mu)
         if c == 0:
@@ -174,35 +128,13 @@ class ObjectiveCurve:
         return np.clip(np.where(t >= c, above, below), 0.0, 1.0)
 
     def mu_of_noise(self, mu: float) -> float:
-        """Return the GDP parameter of the perturbation by theorems 6 to 8.
-
-        Parameters
-        ----------
-        mu : float
-            Ratio of the sensitivity of the gradient to the standard deviation.
-
-        Returns
-        -------
-        mu : float
-            Rounded up. Infinite for the multinomial log loss.
-        """
+        """Return the GDP parameter of the perturbation by theorems 6 to 8, or infinity for the multinomial log loss."""
         if self.tied:
             return max(mu, self.kappa / GAUSSIAN_RATIO)
         return math.sqrt(self._n_problems) * (mu + self._surplus) * (1 + 1e-12) if self._n_problems else math.inf
 
     def noise_of_mu(self, mu: float) -> float:
-        """Return the largest parameter of the noise for which the perturbation is mu-GDP by theorems 6 to 8.
-
-        Parameters
-        ----------
-        mu : float
-            Required parameter of the perturbation.
-
-        Returns
-        -------
-        mu : float
-            Ratio of the sensitivity of the gradient to the standard deviation, rounded down, or 0.
-        """
+        """Return the largest parameter of the noise, or 0, for which the perturbation is mu-GDP by theorems 6 to 8."""
         if self.tied:
             return mu if self.kappa <= GAUSSIAN_RATIO * mu else 0.0
         if self._n_problems == 0:
@@ -216,16 +148,6 @@ class ObjectiveCurve:
         also compared as a composition of single problems. GDP needs the Gaussian delta at every epsilon, also below the
         threshold. On each cell of a grid, the left end of the bound is compared with the right end of the Gaussian
         curve. Beyond the grid, the profile is below 1e-40 (for the log loss, it is Gaussian there).
-
-        Parameters
-        ----------
-        mu : float
-            Ratio of the sensitivity of the gradient to the standard deviation.
-
-        Returns
-        -------
-        mu : float
-            Rounded up.
         """
         stated = self.mu_of_noise(mu)
         if stated <= mu:
@@ -235,20 +157,7 @@ class ObjectiveCurve:
         return min(stated, _gdp(self, mu))
 
     def rdp(self, order: float, mu: float) -> float:
-        """Bound the Rényi divergence in both directions.
-
-        Parameters
-        ----------
-        order : float
-            Order, greater than 1.
-        mu : float
-            Ratio of the sensitivity of the gradient to the standard deviation.
-
-        Returns
-        -------
-        divergence : float
-            Rounded up.
-        """
+        """Bound the Rényi divergence in both directions."""
         if self._n_problems > 1:
             # The problems have independent noise, so that their divergences add up.
             return self._n_problems * self._single.rdp(order, mu)
@@ -267,39 +176,15 @@ class ObjectiveCurve:
         return min(max(0.0, divergence), order * self.mu_of_noise(mu) ** 2 / 2) * (1 + 1e-9)
 
     def convex_profile(self, t: NDArray[np.float64], mu: float) -> NDArray[np.float64]:
-        """Bound delta at every epsilon, in both directions, by the lower convex hull of the profile on a grid.
-
-        Parameters
-        ----------
-        t : ndarray
-            Epsilons, at least 0.
-        mu : float
-            Ratio of the sensitivity of the gradient to the standard deviation.
-
-        Returns
-        -------
-        delta : ndarray
-            One value for each of `t`, at most about that of `profile`.
-        """
+        """Bound delta at every epsilon, in both directions, by the lower convex hull of the profile on a grid."""
         epsilons, deltas = self.hull(np.linspace(0.0, self._reach(mu, 12.0), _HULL), mu)
         return np.interp(np.exp(np.minimum(t, epsilons[-1])), np.exp(epsilons), deltas)
 
     def hull(self, t: NDArray[np.float64], mu: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the lower convex hull of the profile, which is a bound as well.
 
-        As a function of exp(epsilon), the true curve is convex and below the profile at all of these points.
-
-        Parameters
-        ----------
-        t : ndarray
-            Epsilons, increasing from 0, below 700. The hull covers the same range on both sides of 0.
-        mu : float
-            Ratio of the sensitivity of the gradient to the standard deviation.
-
-        Returns
-        -------
-        epsilon, delta : ndarray
-            Corners of the hull.
+        As a function of exp(epsilon), the true curve is convex and below the profile at all of these points. They
+        increase from 0 and are below 700. The hull covers the same range on both sides of 0.
         """
         above = self.profile(t, mu)
         # Both directions have the same bound, so that the curve at -epsilon follows from that at epsilon.
@@ -397,93 +282,26 @@ def _gdp(curve: ObjectiveCurve, mu: float) -> float:
 
 
 def binary_log_loss(kappa: float) -> ObjectiveCurve:
-    """Return the curve of the binary log loss, where mu is C R over the standard deviation of the noise.
-
-    Parameters
-    ----------
-    kappa : float
-        C R squared over lambda, the weight of the regulariser.
-
-    Returns
-    -------
-    curve : ObjectiveCurve
-        Theorem 2 of the user guide.
-    """
+    """Return the curve of the binary log loss (theorem 2 of the user guide), where mu is C R over the deviation."""
     return ObjectiveCurve(kappa, 0.0, ((1.0, 1.0),), tied=True)
 
 
 def multinomial_log_loss(kappa: float, n_classes: int) -> ObjectiveCurve:
-    """Return the curve of the multinomial log loss, where mu is sqrt(2) C R over the standard deviation of the noise.
-
-    Parameters
-    ----------
-    kappa : float
-        C R squared over lambda, the weight of the regulariser.
-    n_classes : int
-        Number of classes, at least 3.
-
-    Returns
-    -------
-    curve : ObjectiveCurve
-        Theorem 3 of the user guide.
-    """
+    """Return the curve of the multinomial log loss (theorem 3), where mu is sqrt(2) C R over the deviation."""
     return ObjectiveCurve(kappa, multinomial_price(kappa, n_classes), ((n_classes - 1.0, 1.0),), tied=False)
 
 
 def huber_hinge(kappa: float, curvature: float, n_problems: int) -> ObjectiveCurve:
-    """Return the curve of Huber hinges, where mu is C R over the standard deviation of the noise.
-
-    Parameters
-    ----------
-    kappa : float
-        C R squared over lambda, the weight of the regulariser.
-    curvature : float
-        Largest second derivative of the loss.
-    n_problems : int
-        Number of binary problems that each record enters.
-
-    Returns
-    -------
-    curve : ObjectiveCurve
-        Theorem 4 of the user guide.
-    """
+    """Return the curve of Huber hinges (theorem 4), where mu is C R over the standard deviation of the noise."""
     terms = tuple((float(math.comb(n_problems, j)), math.sqrt(j)) for j in range(1, n_problems + 1))
     return ObjectiveCurve(kappa, huber_price(kappa, curvature, n_problems), terms, tied=False)
 
 
 def multinomial_price(kappa: float, n_classes: int) -> float:
-    """Return the largest logarithm of the ratio of determinants, for the multinomial log loss.
-
-    Parameters
-    ----------
-    kappa : float
-        C R squared over lambda, the weight of the regulariser.
-    n_classes : int
-        Number of classes, at least 3.
-
-    Returns
-    -------
-    price : float
-        Amount that is added to the privacy loss.
-    """
+    """Return the largest logarithm of the ratio of determinants, for the multinomial log loss."""
     return (n_classes - 1) * math.log1p(kappa / n_classes)
 
 
 def huber_price(kappa: float, curvature: float, n_problems: int) -> float:
-    """Return the largest logarithm of the ratio of determinants, for Huber hinges.
-
-    Parameters
-    ----------
-    kappa : float
-        C R squared over lambda, the weight of the regulariser.
-    curvature : float
-        Largest second derivative of the loss.
-    n_problems : int
-        Number of binary problems that each record enters.
-
-    Returns
-    -------
-    price : float
-        Amount that is added to the privacy loss.
-    """
+    """Return the largest logarithm of the ratio of determinants, for Huber hinges of this second derivative."""
     return n_problems * math.log1p(kappa * curvature)

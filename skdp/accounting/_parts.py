@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks.data import is_sequence
+from ..checks.data import array_quietly, is_sequence
 from ..checks.params import shown
 from ..checks.silence import discreet
 
@@ -57,13 +56,7 @@ class Part:
         return taken[0] if len(taken) == 1 else taken
 
     def _take(self, array: Any) -> Any:
-        if not hasattr(array, "shape"):
-            rows, array = array, None
-            with suppress(ValueError):
-                array = np.asarray(rows)
-            if array is None:
-                # The message of NumPy holds the number of rows.
-                raise ValueError("rows must all have the same length")
+        array = array_quietly(array)
         if len(array.shape) == 0 or array.shape[0] != self._n_rows:
             raise ValueError("each array must have as many rows as `by`: its rows are the same records")
         if hasattr(array, "iloc"):
@@ -77,7 +70,7 @@ class Part:
         return f"Part({self.name!r})"
 
 
-class Parts:
+class Parts(AbstractContextManager["Parts"]):
     """A division of the records by one rule. Each record is in the part that its own value names, or in no part.
 
     `BudgetAccountant.parallel` makes divisions, and documents the rules. A division is a context manager. After the end
@@ -123,12 +116,7 @@ class Parts:
         """End the division. A further charge on a part is a BudgetError."""
         self._close()
 
-    def __enter__(self) -> Parts:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -42,23 +42,6 @@ def cells(record: Record) -> tuple[str, ...]:
     )
 
 
-def to_frame(records: Sequence[Record]) -> pandas.DataFrame:
-    """Return the records as a data frame, with the same columns if there are no records."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError("BudgetAccountant.to_frame needs pandas: pip install pandas") from error
-    texts, numbers = ("estimator", "label", "part", "relation"), ("epsilon", "delta", "mu")
-    columns = ["time", "estimator", "label", "division", "part", "relation", *numbers, "events", "releases"]
-    rows = [
-        {**vars(record), **vars(record.cost), "relation": record.relation.value, "mu": record.cost.mu()}
-        for record in records
-    ]
-    frame = pandas.DataFrame(rows, columns=columns)
-    frame["time"] = pandas.to_datetime(frame["time"], utc=True)
-    return frame.astype({**dict.fromkeys(texts, str), "division": "Int64", **dict.fromkeys(numbers, float)})
-
-
 class LedgerView:
     """The part of a BudgetAccountant that reads its ledger and charges nothing."""
 
@@ -125,18 +108,17 @@ class LedgerView:
 
     def _how(self, total: Budget) -> str:
         """Return by which rule a total is less than the sum of epsilons, or nothing."""
-        if not isinstance(self._rule, Composition):
-            return ""
         state = self._store.state()
-        added = self._rule.sum_of_epsilons(state, self._part)
+        added = float(state.seen(self._part).epsilon)
         return f" by {state.rule!r} composition ({added:.6g} by addition)" if added > total.epsilon * (1 + 1e-9) else ""
 
     def _pure_total(self) -> float | None:
-        """Return the sum of epsilons, if only pure events were charged."""
-        return self._rule.pure_total(self._store.state(), self._part) if isinstance(self._rule, Composition) else None
+        """Return the sum of epsilons, if only pure events were charged. It can exceed the ceiling."""
+        sums = self._store.state().seen(self._part)
+        return float(sums.epsilon) if sums.delta == 0 and isinstance(self._rule, Composition) else None
 
     def _remaining_pure(self) -> float:
-        """Return about the largest epsilon of a pure event that is still admitted, if it differs from the other one."""
+        """Return about the largest epsilon of a pure event that is still admitted."""
         assert isinstance(self._rule, Composition)
         return self._rule.remaining_pure(self._store.state(), self._part)
 
@@ -152,7 +134,20 @@ class LedgerView:
             One row for each charge, in order: time, estimator, label, part, epsilon, delta, GDP parameter, events and
             releases.
         """
-        return to_frame(self.records)
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("BudgetAccountant.to_frame needs pandas: pip install pandas") from error
+        texts, numbers = ("estimator", "label", "part", "relation"), ("epsilon", "delta", "mu")
+        columns = ["time", "estimator", "label", "division", "part", "relation", *numbers, "events", "releases"]
+        rows = [
+            {**vars(record), **vars(record.cost), "relation": record.relation.value, "mu": record.cost.mu()}
+            for record in self.records
+        ]
+        # The columns and their types are the same if there are no records.
+        frame = pandas.DataFrame(rows, columns=columns)
+        frame["time"] = pandas.to_datetime(frame["time"], utc=True)
+        return frame.astype({**dict.fromkeys(texts, str), "division": "Int64", **dict.fromkeys(numbers, float)})
 
     def to_text(self, last: int | None = None) -> str:
         """Return the ledger as text: the ceiling, the spent and the remaining budget, and a table of the charges.

@@ -26,7 +26,7 @@ from .channels import (
     WindowChannel,
 )
 from .discrete import DiscreteLaplaceMechanism, StabilityCounts, StabilityThreshold, discrete_gaussian, discrete_laplace
-from .gaussian import GammaMechanism, GaussianMechanism, rounded_gamma_vector, rounded_normal
+from .gaussian import GammaMechanism, GaussianMechanism, rounded_normal
 from .quantiles import ExactQuantiles, GridQuantiles, even_levels, quantile_depth, quantile_scores, weight_penalties
 from .sampled_gaussian import LEAST_RATE, PoissonSampler, SampledGaussianMechanism
 from .selection import (
@@ -92,7 +92,6 @@ __all__ = [
     "quantile_depth",
     "quantile_mechanism",
     "quantile_scores",
-    "rounded_gamma_vector",
     "rounded_normal",
     "weight_penalties",
     "within_reach",

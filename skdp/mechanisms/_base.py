@@ -47,6 +47,9 @@ _MOST_WORDS = 2**27
 # Bytes of a seed: the key of AES-256.
 _SEED_BYTES = 32
 
+# A coordinate beyond this many steps is clipped to it. Clipping is a contraction, so that no sensitivity grows.
+_LATTICE_LIMIT = 2.0**61
+
 
 class OneStream(np.random.RandomState):
     """A generator that `clone` does not copy.
@@ -67,18 +70,7 @@ class BitStream(Protocol):
     """An endless sequence of independent, uniformly distributed 64-bit words."""
 
     def words(self, n: int) -> NDArray[np.uint64]:
-        """Return the next words.
-
-        Parameters
-        ----------
-        n : int
-            Number of words.
-
-        Returns
-        -------
-        words : ndarray of uint64, of shape (n,)
-            Independent and uniform.
-        """
+        """Return the next words."""
         ...
 
 
@@ -142,18 +134,7 @@ class NoiseSource:
         return self._entropy is not None
 
     def stream(self, label: str) -> BitStream:
-        """Return the stream of one release. The same seed and label give the same words.
-
-        Parameters
-        ----------
-        label : str
-            Name of the release.
-
-        Returns
-        -------
-        stream : BitStream
-            Independent of the streams of other labels.
-        """
+        """Return the stream of one release. The same seed and label give the same words."""
         if self._entropy is None:
             return _SystemStream()
         digest = hashlib.sha256(label.encode()).digest()
@@ -161,18 +142,7 @@ class NoiseSource:
         return _SeededStream(np.random.SeedSequence(self._entropy, spawn_key=key))
 
     def simulator(self, label: str) -> np.random.Generator:
-        """Make a generator for simulations of public distributions. Its numbers are inexact, so not for releases.
-
-        Parameters
-        ----------
-        label : str
-            Name of the simulation.
-
-        Returns
-        -------
-        generator : Generator
-            Generator with a seed from the stream of this label.
-        """
+        """Make a generator for simulations of public distributions. Its numbers are inexact, so not for releases."""
         return np.random.default_rng(self.stream(label).words(4))
 
 
@@ -181,16 +151,6 @@ def global_generators(seed: int) -> Iterator[None]:
     """Replace NumPy's and Python's global generators for a while.
 
     The number of draws in this time does not affect later draws.
-
-    Parameters
-    ----------
-    seed : int
-        From 0 to ``2**32 - 1``.
-
-    Yields
-    ------
-    None
-        While the generators are replaced.
     """
     numpy_generator = np.random.get_bit_generator()  # type: ignore[attr-defined]
     # The state includes the second normal number of a pair, which is lost when generators are replaced.
@@ -204,10 +164,6 @@ def global_generators(seed: int) -> Iterator[None]:
         np.random.set_bit_generator(numpy_generator)  # type: ignore[attr-defined]
         np.random.set_state(numpy_state)  # noqa: NPY002
         random.setstate(python_state)
-
-
-# A coordinate beyond this many steps is clipped to it. Clipping is a contraction, so that no sensitivity grows.
-_LATTICE_LIMIT = 2.0**61
 
 
 def lattice_step(scale: float, bits: int) -> float:
@@ -241,20 +197,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return the private version of `value`.
-
-        Parameters
-        ----------
-        value : array-like
-            Value of the query.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        released : ndarray
-            Released value, in the shape of `value`.
-        """
+        """Return the private version of `value`, in its shape."""
 
 
 class LatticeMechanism(Mechanism):
@@ -267,20 +210,7 @@ class LatticeMechanism(Mechanism):
         """Draw the noise of so many numbers, in lattice steps."""
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return `value` plus noise, on the lattice.
-
-        Parameters
-        ----------
-        value : array-like
-            Value of the query.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        released : ndarray
-            Multiples of the lattice step, in the shape of `value`.
-        """
+        """Return `value` plus noise, on the lattice."""
         lattice = to_lattice(value, self.step)
         noise = self._noise(lattice.size, stream)
         return from_lattice(lattice + noise.reshape(lattice.shape), self.step)
@@ -307,18 +237,5 @@ class NoNoise(Mechanism):
         return 0.0
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return `value` itself.
-
-        Parameters
-        ----------
-        value : array-like
-            Value of the query.
-        stream : BitStream
-            Ignored.
-
-        Returns
-        -------
-        released : ndarray
-            A copy of `value`.
-        """
+        """Return `value` itself."""
         return np.array(value, dtype=np.float64)

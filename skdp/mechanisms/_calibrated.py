@@ -1,4 +1,8 @@
-"""Mechanisms for a share of a budget, chosen and calibrated by public numbers."""
+"""Mechanisms for a share of a budget, chosen and calibrated by public numbers.
+
+Functions return a mechanism and the event that it costs. A share is a part of the square of the GDP parameter, or of
+epsilon if delta is 0. If epsilon is infinite, there is no noise.
+"""
 
 from __future__ import annotations
 
@@ -27,47 +31,16 @@ _SHARE_MARGIN = 1 - 2.0**-50
 
 
 def pure_share(epsilon: float, share: float) -> float:
-    """Return a part of a pure epsilon. Parts together never exceed the whole, not even by rounding.
-
-    Parameters
-    ----------
-    epsilon : float
-        Whole epsilon.
-    share : float
-        Fraction in (0, 1]. The shares add up to 1.
-
-    Returns
-    -------
-    part : float
-        Rounded down, unless it is the whole.
-    """
+    """Return a share of a pure epsilon. Shares that add up to 1 never exceed the whole, not even by rounding."""
     return epsilon if share == 1 else epsilon * share * _SHARE_MARGIN
 
 
 def l2_mechanism(
     epsilon: float, delta: float, share: float, sensitivity: float, size: int
 ) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism by L2 sensitivity for a share of the budget, and its event.
+    """Return the mechanism for a vector of this size by L2 sensitivity: Gaussian for a positive delta.
 
     The lattice is so much finer than the noise that the rounding of a long vector stays small.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        Whole budget. If epsilon is infinite, there is no noise.
-    share : float
-        Part of the square of the GDP parameter, or of epsilon if delta is 0.
-    sensitivity : float
-        Largest L2 distance between the values of neighbouring data sets.
-    size : int
-        Length of the vector.
-
-    Returns
-    -------
-    mechanism : GaussianMechanism, GammaMechanism or NoNoise
-        Gaussian for a positive delta.
-    event : PrivacyEvent
-        Cost of the release.
     """
     if epsilon == math.inf:
         return NoNoise(sensitivity), PureEvent(epsilon)
@@ -99,31 +72,10 @@ def quantile_mechanism(
     weights: tuple[float, ...] = (),
     rows: int = 1,
 ) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism for quantiles of columns for a share of the budget, and its event.
+    """Return the mechanism for the quantiles with levels ``levels / whole`` of each column.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        Whole budget. If epsilon is infinite, the quantiles have no noise.
-    share : float
-        Part of the square of the GDP parameter, or of epsilon if delta is 0.
-    levels : tuple of int
-        Increasing, between 0 and `whole`, exclusive.
-    whole : int
-        Quantiles have levels ``levels / whole``.
-    n_columns : int
-        Number of columns, each with these quantiles.
-    weights : tuple of float, default=()
-        Logarithms of public weights of the edges. Empty for no weights.
-    rows : int, default=1
-        Largest number of records that are added or removed together.
-
-    Returns
-    -------
-    mechanism : GridQuantiles or ExactQuantiles
-        Without noise if epsilon is infinite.
-    event : PrivacyEvent
-        Cost of the release.
+    `weights` are logarithms of public weights of the edges, and `rows` is the largest number of records that are added
+    or removed together.
     """
     if epsilon == math.inf:
         return ExactQuantiles(levels, whole, weights, rows), PureEvent(epsilon)
@@ -137,23 +89,9 @@ def quantile_mechanism(
 
 
 def choice_mechanism(epsilon: float, delta: float, share: float, sensitivity: float) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism for choices by scores that one record moves in one direction only.
+    """Return the mechanism for choices by scores that one record moves by `sensitivity`, in one direction only.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        Whole budget. If epsilon is infinite, the best candidate is chosen.
-    share : float
-        Part of the square of the GDP parameter, or of epsilon if delta is 0.
-    sensitivity : float
-        Largest change of one candidate's score between neighbouring data sets.
-
-    Returns
-    -------
-    mechanism : GroupChoices or BestChoices
-        Exponential for a positive delta, and permute-and-flip otherwise.
-    event : PrivacyEvent
-        Cost of the release.
+    It is exponential for a positive delta, and permute-and-flip otherwise.
     """
     if epsilon == math.inf:
         return BestChoices(sensitivity), PureEvent(epsilon)
@@ -166,20 +104,7 @@ def choice_mechanism(epsilon: float, delta: float, share: float, sensitivity: fl
 
 
 def within_reach(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.float64]:
-    """Clip values to the range in which doubles hold fractions of the noise's lattice step.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Mechanism of the later release.
-    values : array-like
-        Value of the query.
-
-    Returns
-    -------
-    values : ndarray
-        Clipped values. Clipping is a contraction.
-    """
+    """Clip values, which is a contraction, to the range in which doubles hold fractions of the noise's lattice step."""
     values = np.asarray(values, dtype=np.float64)
     if isinstance(mechanism, GaussianMechanism | GammaMechanism | DiscreteLaplaceMechanism):
         most = _MOST_STEPS * mechanism.step
@@ -188,56 +113,20 @@ def within_reach(mechanism: Mechanism, values: ArrayLike) -> NDArray[np.float64]
 
 
 def is_gaussian(mechanism: Mechanism) -> bool:
-    """Tell whether the noise in each number is Gaussian, or none.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Mechanism of numbers.
-
-    Returns
-    -------
-    gaussian : bool
-        False for Laplace and L2 noise.
-    """
+    """Tell whether the noise in each number is Gaussian or none, and not Laplace or L2 noise."""
     return isinstance(mechanism, GaussianMechanism | NoNoise)
 
 
 def coordinate_variance(mechanism: Mechanism) -> float:
-    """Return the variance of the noise in one coordinate.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Gaussian, L2, discrete Laplace, or without noise.
-
-    Returns
-    -------
-    variance : float
-        Variance without rounding.
-    """
+    """Return the variance of the noise in one coordinate, without rounding."""
     if isinstance(mechanism, GammaMechanism):
         return (mechanism.size + 1) * mechanism.scale**2
     return mechanism.scale**2 * (2 if isinstance(mechanism, DiscreteLaplaceMechanism) else 1)
 
 
 def l1_mechanism(epsilon: float, sensitivity: float, size: int) -> DiscreteLaplaceMechanism:
-    """Return discrete Laplace noise for real values, on a lattice that is fine enough for a long vector.
-
-    Parameters
-    ----------
-    epsilon : float
-        Pure guarantee, finite.
-    sensitivity : float
-        Largest L1 distance between the values of neighbouring data sets.
-    size : int
-        Length of the vector.
-
-    Returns
-    -------
-    mechanism : DiscreteLaplaceMechanism
-        Its sensitivity includes rounding, to doubles and to the lattice, by three quarters of a step on either side.
-    """
+    """Return discrete Laplace noise for real values, on a lattice that is fine enough for a long vector."""
+    # Its sensitivity includes rounding, to doubles and to the lattice, by three quarters of a step on either side.
     bits = min(TOTAL_BITS + math.ceil(math.log2(size)), 44 + math.floor(math.log2(min(epsilon, 1.0))))
     step = math.ldexp(1.0, math.ceil(math.log2(sensitivity)) - bits)
     return DiscreteLaplaceMechanism(epsilon, sensitivity + 1.5 * size * step, size, step)

@@ -27,6 +27,14 @@ from ._base import BitStream
 #: Assumed relative error of a double-precision exp or log.
 ELEMENTARY = 2.0**-46
 
+Integers = NDArray[np.int64]
+
+#: Probabilities of coins are multiples of one over this.
+ONE = 2**64
+
+#: Larger values do not improve a coin.
+MOST_EPSILON = 64
+
 
 def digits_for(bits: int) -> int:
     """Return the number of decimal digits whose error is far below ``2**-bits``."""
@@ -154,15 +162,6 @@ def random_permutation(n: int, stream: BitStream) -> NDArray[np.intp]:
         order = np.argsort(words)
         if n < 2 or np.all(np.diff(words[order]) > 0):
             return order
-
-
-Integers = NDArray[np.int64]
-
-#: Probabilities of coins are multiples of one over this.
-ONE = 2**64
-
-#: Larger values do not improve a coin.
-MOST_EPSILON = 64
 
 
 def exp_below(exponent: Fraction) -> Fraction:

@@ -50,22 +50,7 @@ _ORTHOGONALITY = 2.0**-46
 
 
 def bingham_direction(matrix: NDArray[np.float64], bits: int, stream: BitStream) -> NDArray[np.int64]:
-    r"""Draw a unit vector with density proportional to :math:`e^{v^\top A v}`, rounded to a lattice.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (m, m)
-        The symmetric matrix :math:`A`.
-    bits : int
-        The lattice step is ``2**-bits``.
-    stream : BitStream
-        Source of bits.
-
-    Returns
-    -------
-    points : ndarray of int64, of shape (m,)
-        Direction in lattice steps.
-    """
+    r"""Draw a unit vector with density proportional to :math:`e^{v^\top A v}`, rounded to steps of ``2**-bits``."""
     size = len(matrix)
     if size == 1:
         return np.array([1 << bits])
@@ -239,19 +224,6 @@ class BinghamMechanism(Mechanism):
         return self.sensitivity / self.epsilon * (1 + MARGIN)
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return a direction.
-
-        Parameters
-        ----------
-        value : array-like of shape (m, m)
-            Symmetric matrix of the score.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        released : ndarray of shape (m,)
-            Vector of norm one, except for its rounding to a lattice.
-        """
+        """Return a direction."""
         matrix = np.asarray(value, dtype=np.float64) / self.scale
         return from_lattice(bingham_direction(matrix, LATTICE_BITS, stream), 2.0**-LATTICE_BITS)

@@ -45,6 +45,9 @@ _MOST_BITS = 2**22
 #: Code of an unknown category, and report of a column that is not reported.
 UNKNOWN = -1
 
+# Number of rows whose columns are drawn at once.
+_ROWS = 2**16
+
 
 class Channel(ABC):
     """The law of the report of one value."""
@@ -61,20 +64,7 @@ class Channel(ABC):
 
     @abstractmethod
     def draw(self, codes: Integers, stream: BitStream) -> NDArray:
-        """Draw reports.
-
-        Parameters
-        ----------
-        codes : ndarray of int64, of shape (n,)
-            Codes of the values.
-        stream : BitStream
-            Source of bits. The number of used bits does not depend on the codes.
-
-        Returns
-        -------
-        reports : ndarray of shape (n,) or (n, width)
-            Independent reports.
-        """
+        """Return independent reports of codes. The number of bits that are used does not depend on the codes."""
 
     @property
     @abstractmethod
@@ -83,7 +73,7 @@ class Channel(ABC):
 
 
 class Mixture(Channel):
-    """Report a uniform element of the value's own set with some weight, and otherwise any report."""
+    """Report a uniform element of the value's set with some weight, and otherwise any report."""
 
     @property
     @abstractmethod
@@ -92,62 +82,28 @@ class Mixture(Channel):
 
     @property
     @abstractmethod
-    def own_size(self) -> int:
-        """Number s of reports in each value's own set."""
+    def set_size(self) -> int:
+        """Number s of reports in the set of each value."""
 
     @abstractmethod
-    def own(self, code: int) -> list[int]:
-        """Return the set of a value.
-
-        Parameters
-        ----------
-        code : int
-            Code of a value.
-
-        Returns
-        -------
-        reports : list of int
-            List of `own_size` reports.
-        """
-
-    @abstractmethod
-    def _draw_own(self, codes: Integers, stream: BitStream) -> Integers:
-        """Draw a uniform element of each value's own set."""
+    def _draw_from_set(self, codes: Integers, stream: BitStream) -> Integers:
+        """Draw a uniform element of the set of each value."""
 
     @cached_property
     def heads(self) -> int:
         """The weight, in units of 2**-64."""
-        return mixture_weight(self.epsilon, Fraction(self.n_reports, self.own_size))
+        return mixture_weight(self.epsilon, Fraction(self.n_reports, self.set_size))
 
     @property
     def weight(self) -> float:
         """The weight lambda."""
         return self.heads / ONE
 
-    def probability(self, report: int, code: int) -> Fraction:
-        """Return the exact probability of a report.
-
-        Parameters
-        ----------
-        report : int
-            The report.
-        code : int
-            Code of the value.
-
-        Returns
-        -------
-        probability : Fraction
-            A rational number.
-        """
-        weight = Fraction(self.heads, ONE) if code != UNKNOWN else Fraction(0)
-        inside = weight and report in self.own(code)
-        return (weight / self.own_size if inside else 0) + (1 - weight) / self.n_reports
-
     def draw(self, codes: Integers, stream: BitStream) -> Integers:
         heads = coins(self.heads, len(codes), stream)
         # All draws are made for all values, so that the number of used bits does not depend on the codes.
         anywhere = uniform_integers(self.n_reports, len(codes), stream)
-        inside = self._draw_own(np.maximum(codes, 0), stream)
+        inside = self._draw_from_set(np.maximum(codes, 0), stream)
         return np.where(heads & (codes != UNKNOWN), inside, anywhere)
 
 
@@ -166,18 +122,7 @@ class CategoryChannel(Channel):
 
     @abstractmethod
     def counts(self, reports: NDArray) -> NDArray[np.float64]:
-        """Sum up reports.
-
-        Parameters
-        ----------
-        reports : ndarray of shape (n,) or (n, width)
-            Reports.
-
-        Returns
-        -------
-        counts : ndarray of shape (n_counts,)
-            Number of times that each report occurs, or that each bit is set.
-        """
+        """Return the summary, of shape (n_counts,): how often each report occurs, or each bit is set."""
 
     @property
     def mean_square(self) -> float:
@@ -186,37 +131,14 @@ class CategoryChannel(Channel):
 
     @abstractmethod
     def scores(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
-        """Return the sums of scores.
+        """Return the sums of the scores by category, for counts of shape (..., n_counts) of `n` reports.
 
-        Parameters
-        ----------
-        counts : ndarray of shape (..., n_counts)
-            From `counts`.
-        n : float or ndarray of shape (...)
-            Numbers of reports.
-
-        Returns
-        -------
-        sums : ndarray of shape (..., n_categories)
-            Unbiased estimates of the number of values of each category.
+        They are unbiased estimates of the number of values of each category.
         """
 
     @abstractmethod
     def squares(self, counts: NDArray[np.float64], n: NDArray | float) -> NDArray[np.float64]:
-        """Return the sums of squared scores.
-
-        Parameters
-        ----------
-        counts : ndarray of shape (..., n_counts)
-            From `counts`.
-        n : float or ndarray of shape (...)
-            Numbers of reports.
-
-        Returns
-        -------
-        sums : ndarray of shape (..., n_categories)
-            Sums by category.
-        """
+        """Return the sums of the squared scores by category, for the same counts."""
 
 
 class RateChannel(CategoryChannel):
@@ -256,7 +178,7 @@ class KaryChannel(Mixture, RateChannel):
     n_categories: int
 
     name = "randomised response"
-    own_size = 1
+    set_size = 1
 
     @property
     def n_reports(self) -> int:
@@ -272,10 +194,7 @@ class KaryChannel(Mixture, RateChannel):
         hit = self.weight + miss
         return math.sqrt(max(miss * (1 - miss), hit * (1 - hit))) / self.weight
 
-    def own(self, code: int) -> list[int]:
-        return [code]
-
-    def _draw_own(self, codes: Integers, stream: BitStream) -> Integers:
+    def _draw_from_set(self, codes: Integers, stream: BitStream) -> Integers:
         return codes
 
     def counts(self, reports: NDArray) -> NDArray[np.float64]:
@@ -308,20 +227,7 @@ class HadamardChannel(Mixture, CategoryChannel):
 
     @classmethod
     def best(cls, epsilon: Any, n_categories: int) -> HadamardChannel:
-        """Return the channel with the smallest mean squared score for equally frequent categories.
-
-        Parameters
-        ----------
-        epsilon : Fraction or float
-            Guarantee of the channel.
-        n_categories : int
-            Number of categories.
-
-        Returns
-        -------
-        channel : HadamardChannel
-            Channel with the best size of blocks.
-        """
+        """Return the channel with the smallest mean squared score for equally frequent categories."""
         limit = 1 << n_categories.bit_length()
         sizes = [1 << i for i in range(1, limit.bit_length())]
         excess = math.expm1(min(float(epsilon), MOST_EPSILON))
@@ -344,7 +250,7 @@ class HadamardChannel(Mixture, CategoryChannel):
         return self.n_blocks * self.block
 
     @property
-    def own_size(self) -> int:
+    def set_size(self) -> int:
         return self.block // 2
 
     @property
@@ -355,11 +261,7 @@ class HadamardChannel(Mixture, CategoryChannel):
     def deviation(self) -> float:
         return math.sqrt(self.weight + (1 - self.weight) / self.n_blocks) / self.weight
 
-    def own(self, code: int) -> list[int]:
-        block, row = divmod(code, self.block - 1)
-        return [block * self.block + j for j in range(self.block) if (j & (row + 1)).bit_count() % 2 == 0]
-
-    def _draw_own(self, codes: Integers, stream: BitStream) -> Integers:
+    def _draw_from_set(self, codes: Integers, stream: BitStream) -> Integers:
         blocks, rows = np.divmod(codes, self.block - 1)
         rows += 1
         position = (stream.words(len(codes)) & np.uint64(self.block - 1)).astype(np.int64)
@@ -443,24 +345,6 @@ class UnaryChannel(RateChannel):
         p, q = self.rates
         return math.sqrt(max(p * (1 - p), q * (1 - q))) / (p - q)
 
-    def probability(self, bit: int, own: bool) -> Fraction:
-        """Return the exact probability of one bit.
-
-        Parameters
-        ----------
-        bit : {0, 1}
-            The bit.
-        own : bool
-            Whether it is the value's own bit.
-
-        Returns
-        -------
-        probability : Fraction
-            A rational number.
-        """
-        set_ = Fraction(self.heads[0 if own else 1], ONE)
-        return set_ if bit else 1 - set_
-
     def draw(self, codes: Integers, stream: BitStream) -> NDArray[np.int8]:
         reports = np.empty((len(codes), self.n_categories), dtype=np.int8)
         rows = max(1, _MOST_BITS // self.n_categories)
@@ -484,18 +368,7 @@ class NumberChannel(Channel):
 
     @abstractmethod
     def estimate(self, reports: NDArray) -> NDArray[np.float64]:
-        """Estimate codes.
-
-        Parameters
-        ----------
-        reports : ndarray of int64
-            Reports.
-
-        Returns
-        -------
-        estimates : ndarray of float64
-            For each report, a number whose expectation is the code.
-        """
+        """Return a number for each report whose expectation is the code."""
 
 
 @dataclass(frozen=True)
@@ -522,20 +395,7 @@ class WindowChannel(Mixture, NumberChannel):
 
     @classmethod
     def best(cls, epsilon: Any, largest: int) -> WindowChannel:
-        r"""Return the channel with the window of the paper, :math:`M e^{-\varepsilon/2}`.
-
-        Parameters
-        ----------
-        epsilon : Fraction or float
-            Guarantee of the channel.
-        largest : int
-            The largest code M.
-
-        Returns
-        -------
-        channel : WindowChannel
-            Channel with that window.
-        """
+        r"""Return the channel with the window of the paper, :math:`M e^{-\varepsilon/2}`."""
         return cls(epsilon, largest, max(1, round(largest * math.exp(-float(epsilon) / 2))))
 
     @property
@@ -543,13 +403,10 @@ class WindowChannel(Mixture, NumberChannel):
         return self.largest + self.window
 
     @property
-    def own_size(self) -> int:
+    def set_size(self) -> int:
         return self.window
 
-    def own(self, code: int) -> list[int]:
-        return list(range(code, code + self.window))
-
-    def _draw_own(self, codes: Integers, stream: BitStream) -> Integers:
+    def _draw_from_set(self, codes: Integers, stream: BitStream) -> Integers:
         return codes + uniform_integers(self.window, len(codes), stream)
 
     def estimate(self, reports: NDArray) -> NDArray[np.float64]:
@@ -603,10 +460,6 @@ class LatticeLaplaceChannel(NumberChannel):
         return math.sqrt(2 * math.exp(-rate)) / -math.expm1(-rate)
 
 
-# Number of rows whose columns are drawn at once.
-_ROWS = 2**16
-
-
 @dataclass(frozen=True)
 class LocalMechanism(Mechanism):
     """Reports of rows that are randomised separately.
@@ -641,19 +494,10 @@ class LocalMechanism(Mechanism):
         return np.cumsum([0, *(channel.width for channel in self.channels)]).tolist()
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray:
-        """Return the reports.
+        """Return the reports, as integers of shape (n_rows, width).
 
-        Parameters
-        ----------
-        value : array-like of shape (n_rows, n_columns)
-            Codes of the values: integers from 0, and -1 for unknown categories.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        reports : ndarray of shape (n_rows, width)
-            Integers. Columns that are not reported have the channel's code for missing reports.
+        `value` holds codes, of shape (n_rows, n_columns): integers from 0, and -1 for unknown categories. Columns that
+        are not reported have the channel's code for missing reports.
         """
         codes = np.asarray(value, dtype=np.int64)
         n_rows, n_columns = len(codes), len(self.channels)

@@ -37,6 +37,7 @@ With :math:`\delta = 0`, no rule reports any label.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -76,16 +77,12 @@ def discrete_laplace(scale: Fraction | int, size: int, stream: BitStream) -> NDA
     t, s = scale.numerator, scale.denominator
     if not 0 < t <= _MAX_NUMERATOR:
         raise ValueError(f"scale must be positive with a numerator of at most 2**46, got {scale}")
-    blocks: list[NDArray[np.int64]] = []
-    missing = size
-    while missing > 0:
+
+    def draw(missing: int) -> NDArray[np.int64]:
         # exp(-U/t) accepts 1 - 1/e of the candidates, and at most half are lost as negative zeros.
         low, negative = uniform_below(t, int(missing * 1.6) + 64, stream)
 
-        def exact(i: int, low: NDArray[np.int64] = low) -> Fraction:
-            return Fraction(int(low[i]), t)
-
-        accepted = bernoulli_exp(low / t, 2.0**-50, exact, stream).nonzero()[0]
+        accepted = bernoulli_exp(low / t, 2.0**-50, lambda i: Fraction(int(low[i]), t), stream).nonzero()[0]
         low, negative = low.take(accepted), negative.take(accepted)
         drawn = geometric(low.size, stream)
         drawn *= t
@@ -98,10 +95,19 @@ def discrete_laplace(scale: Fraction | int, size: int, stream: BitStream) -> NDA
         drawn -= sign
         np.negative(sign, out=sign)
         drawn ^= sign
-        drawn = drawn.compress(keep)[:missing]
-        blocks.append(drawn)
-        missing -= drawn.size
-    return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.int64)
+        return drawn.compress(keep)
+
+    return _filled(size, draw)
+
+
+def _filled(size: int, draw: Callable[[int], NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return `size` draws of a sampler that returns about as many as are asked for."""
+    blocks = [np.empty(0, dtype=np.int64)]
+    missing = size
+    while missing > 0:
+        blocks.append(draw(missing)[:missing])
+        missing -= blocks[-1].size
+    return np.concatenate(blocks)
 
 
 @dataclass(frozen=True)
@@ -178,9 +184,8 @@ def discrete_gaussian(sigma: Fraction | float, size: int, stream: BitStream) -> 
     # Slightly more than one over the rate of acceptance for a fine lattice. Below sigma = 1, the worst case.
     ratio = max(1.0, float(sigma)) / t
     spare = 2.4 if sigma < 1 else 1.03 * math.sqrt(2 / math.pi) / ratio * math.exp(ratio**2 / 2)
-    blocks: list[NDArray[np.int64]] = []
-    missing = size
-    while missing > 0:
+
+    def draw(missing: int) -> NDArray[np.int64]:
         candidate = discrete_laplace(t, int(missing * spare) + 64, stream)
         # In units of sigma, to a few units in the last place of the sum, and its square accordingly. If the exponent is
         # beyond 1000, acceptance has probability below 2^-1442, and the first 53 bits almost always decide.
@@ -190,14 +195,12 @@ def discrete_gaussian(sigma: Fraction | float, size: int, stream: BitStream) -> 
         gamma = (deviations - middle) ** 2 / 2
         error = 2.0**-49 * np.minimum(gamma + np.abs(deviations - middle) * (deviations + middle), 1e3)
 
-        def exact(i: int, candidate: NDArray[np.int64] = candidate) -> Fraction:
+        def exact(i: int) -> Fraction:
             return (abs(int(candidate[i])) - centre) ** 2 / (2 * variance)
 
-        accepted = bernoulli_exp(gamma, error, exact, stream)
-        drawn = candidate.compress(accepted)[:missing]
-        blocks.append(drawn)
-        missing -= drawn.size
-    return np.concatenate(blocks) if blocks else np.empty(0, dtype=np.int64)
+        return candidate.compress(bernoulli_exp(gamma, error, exact, stream))
+
+    return _filled(size, draw)
 
 
 @dataclass(frozen=True)
@@ -247,20 +250,7 @@ class StabilityThreshold(Mechanism):
         return math.log(-math.expm1(-a)) - a * k - math.log(total)
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return 1 where the noisy count exceeds the threshold.
-
-        Parameters
-        ----------
-        value : array-like of shape (n_labels,)
-            Counts of the labels. Labels with a count of 0 may be left out.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        reported : ndarray of shape (n_labels,)
-            1 or 0. Only the labels with a 1 may be published. The number of the other labels is private.
-        """
+        """Return 1 where the noisy count exceeds the threshold."""
         return (self._noisy(value, stream) > self.threshold).astype(np.float64)
 
     def _noisy(self, value: ArrayLike, stream: BitStream) -> NDArray[np.int64]:
@@ -305,19 +295,6 @@ class StabilityCounts(StabilityThreshold):
         return float(self.rows)
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return the noisy counts above the threshold, and 0 for all others.
-
-        Parameters
-        ----------
-        value : array-like of shape (n_labels,)
-            Counts of the labels. Labels with a count of 0 may be left out.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        reported : ndarray of shape (n_labels,)
-            Only the labels with a positive number may be published. The number of the other labels is private.
-        """
+        """Return the noisy counts above the threshold, and 0 for all others."""
         noisy = self._noisy(value, stream)
         return np.where(noisy > self.threshold, noisy, 0).astype(np.float64)

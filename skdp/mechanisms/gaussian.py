@@ -63,9 +63,19 @@ from numpy.typing import NDArray
 from ._base import BitStream, LatticeMechanism, lattice_step
 from ._exact import ELEMENTARY, digits_for, extend
 
-__all__ = ["GammaMechanism", "GaussianMechanism", "rounded_gamma_vector", "rounded_normal"]
-
 Interval = tuple[Decimal, Decimal]
+
+#: Number of bits of a normal after the point that are drawn at first.
+UNIT_BITS = 53
+
+# Number of normals that are drawn at a time, few enough to stay in the processor's cache.
+_BLOCK = 2**13
+
+#: Bits by which the lattice is finer than the noise, so that rounding hardly adds to the sensitivity.
+LATTICE_BITS = 30
+
+# From here on, lattice steps, their multiples and their inverses are normal doubles.
+_LEAST_STEP = 2.0**-900
 
 
 def squared(x: Interval) -> Interval:
@@ -85,9 +95,6 @@ def pad(x: Interval) -> Interval:
     slack = max(abs(x[0]), abs(x[1]), Decimal(1)).scaleb(-(decimal.getcontext().prec - 10))
     return x[0] - slack, x[1] + slack
 
-
-#: Number of bits of a normal after the point that are drawn at first.
-UNIT_BITS = 53
 
 # Strips have a width of 2**-6. For this height at 0, the rectangles that cover the curve must be fewer than 2**16.
 _STRIP_BITS, _STRIPS, _PEAK = 6, 292, 809
@@ -211,10 +218,6 @@ class LazyNormals:
         return pad((prefix * unit, (prefix + 1) * unit))
 
 
-# Number of normals that are drawn at a time, few enough to stay in the processor's cache.
-_BLOCK = 2**13
-
-
 class LazyGamma:
     """The square root of twice a Gamma(shape) variable, for half-integer shapes."""
 
@@ -306,7 +309,7 @@ def _round_scalar(scale: float, i: int, normals: LazyNormals, factor: LazyGamma 
                 return int(low)
 
 
-def rounded_normals(scale: float, size: int, stream: BitStream, factor: LazyGamma | None = None) -> NDArray[np.int64]:
+def rounded_normal(scale: float, size: int, stream: BitStream, factor: LazyGamma | None = None) -> NDArray[np.int64]:
     """Draw ``rint(scale * factor * N)`` for independent standard normals N, exactly (see `round_to_integers`)."""
     if size <= _BLOCK:
         return round_to_integers(scale, LazyNormals(size, stream), factor)
@@ -315,13 +318,6 @@ def rounded_normals(scale: float, size: int, stream: BitStream, factor: LazyGamm
         block = rounded[start : start + _BLOCK]
         block[:] = round_to_integers(scale, LazyNormals(len(block), stream), factor)
     return rounded
-
-
-#: Bits by which the lattice is finer than the noise, so that rounding hardly adds to the sensitivity.
-LATTICE_BITS = 30
-
-# From here on, lattice steps, their multiples and their inverses are normal doubles.
-_LEAST_STEP = 2.0**-900
 
 
 class RoundedMechanism(LatticeMechanism):
@@ -363,26 +359,6 @@ class RoundedMechanism(LatticeMechanism):
         return self._draw(self.scale / self.step, size, stream)
 
 
-def rounded_normal(scale: float, size: int, stream: BitStream) -> NDArray[np.int64]:
-    """Draw independent ``rint(scale * N)`` for ideal standard normals N, exactly.
-
-    Parameters
-    ----------
-    scale : float
-        Positive, at most ``2**44``.
-    size : int
-        Number of draws.
-    stream : BitStream
-        Source of bits.
-
-    Returns
-    -------
-    noise : ndarray of int64, of shape (size,)
-        Independent draws.
-    """
-    return rounded_normals(scale, size, stream)
-
-
 @dataclass(frozen=True)
 class GaussianMechanism(RoundedMechanism):
     """Release of a real vector, by L2 sensitivity.
@@ -411,26 +387,6 @@ class GaussianMechanism(RoundedMechanism):
     def parameter(self) -> float:
         """The same as `mu`."""
         return self.mu
-
-
-def rounded_gamma_vector(scale: float, size: int, stream: BitStream) -> NDArray[np.int64]:
-    r"""Draw ``rint(z)`` for an ideal vector with density proportional to :math:`e^{-\|z\|_2/scale}`, exactly.
-
-    Parameters
-    ----------
-    scale : float
-        Scale of the noise. Must be strictly positive.
-    size : int
-        Dimension of the vector.
-    stream : BitStream
-        Source of bits.
-
-    Returns
-    -------
-    noise : ndarray of int64, of shape (size,)
-        One vector.
-    """
-    return rounded_normals(scale, size, stream, LazyGamma(size + 1, stream))
 
 
 @dataclass(frozen=True)
@@ -463,4 +419,4 @@ class GammaMechanism(RoundedMechanism):
         return self.epsilon
 
     def _draw(self, scale: float, size: int, stream: BitStream) -> NDArray[np.int64]:
-        return rounded_gamma_vector(scale, size, stream)
+        return rounded_normal(scale, size, stream, LazyGamma(size + 1, stream))

@@ -47,76 +47,31 @@ _MOST_PENALTY = 2.0**52
 
 
 def even_levels(depth: int) -> tuple[Levels, int]:
-    """Return the levels of bisection, and their common denominator.
-
-    Parameters
-    ----------
-    depth : int
-        Number of times that parts are halved.
-
-    Returns
-    -------
-    levels : tuple of int
-        1, ..., ``2**depth - 1``.
-    whole : int
-        ``2**depth``.
-    """
+    """Return the levels of bisection, 1, ..., ``2**depth - 1``, and their common denominator."""
     return tuple(range(1, 2**depth)), 2**depth
 
 
 def quantile_depth(n_levels: int) -> int:
-    """Return the number of cuts that one record can affect.
-
-    Parameters
-    ----------
-    n_levels : int
-        Number of quantiles of a column.
-
-    Returns
-    -------
-    depth : int
-        Depth of the balanced tree of cuts.
-    """
+    """Return the number of cuts that one record can affect: the depth of the balanced tree of cuts."""
     return n_levels.bit_length()
 
 
 def quantile_scores(counts: NDArray[np.float64], level: int, whole: int) -> NDArray[np.float64]:
-    """Return the scores of all edges of a part of the grid, including its ends.
+    """Return the scores of all edges of a part of the grid, including its ends, for the quantile ``level / whole``.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_cells,)
-        Number of records in each cell.
-    level, whole : int
-        The level of the quantile is their ratio.
-
-    Returns
-    -------
-    scores : ndarray of shape (n_cells + 1,)
-        Integers: minus the distance of the rank from that of the quantile, times `whole`. One record moves them by at
-        most ``max(level, whole - level)``.
+    They are integers: minus the distance of the rank from that of the quantile, times `whole`. One record moves them by
+    at most ``max(level, whole - level)``.
     """
     below = np.concatenate([[0.0], np.cumsum(counts)])
     return -np.abs(whole * below - level * below[-1])
 
 
 def weight_penalties(weights: NDArray[np.float64], change: float, epsilon: float) -> NDArray[np.float64]:
-    """Return the penalties of scores for public weights.
+    """Return the penalties of scores for public weights, which are given by their logarithms.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_edges,)
-        Logarithms of the weights.
-    change : float
-        Largest change of a score by one record.
-    epsilon : float
-        Guarantee of the cut.
-
-    Returns
-    -------
-    penalties : ndarray of shape (n_edges,)
-        Integers from 0 to ``2**52``, in the proportions of the weights. If weights are evenly spaced, a smaller weight
-        has a penalty that is larger by at least 1, for every epsilon.
+    They are integers from 0 to ``2**52``, in the proportions of the weights. If weights are evenly spaced, a smaller
+    weight has a penalty that is larger by at least 1, for every epsilon. `change` is the largest change of a score by
+    one record, and `epsilon` the guarantee of the cut.
     """
     below = weights.max() - weights
     if not below.any():
@@ -207,20 +162,7 @@ class GridQuantiles(Mechanism):
         return self.rows / self.epsilon
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return quantiles.
-
-        Parameters
-        ----------
-        value : array-like of shape (n_columns, n_cells)
-            Number of records in each cell of each column's grid.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        edges : ndarray of shape (n_columns, n_levels)
-            Positions on the grid, between 0 and `n_cells`, in increasing order.
-        """
+        """Return edges between 0 and `n_cells`, increasing, for the numbers of records in each column's cells."""
 
         def choose(scores: NDArray[np.float64], weights: NDArray[np.float64], change: int) -> int:
             # A whole number below 2**53 is exact.
@@ -257,20 +199,7 @@ class ExactQuantiles(NoNoise):
         object.__setattr__(self, "sensitivity", float(self.rows))
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return quantiles.
-
-        Parameters
-        ----------
-        value : array-like of shape (n_columns, n_cells)
-            Number of records in each cell of each column's grid.
-        stream : BitStream
-            Ignored.
-
-        Returns
-        -------
-        edges : ndarray of shape (n_columns, n_levels)
-            Positions on the grid, between 0 and `n_cells`, in increasing order.
-        """
+        """Return edges between 0 and `n_cells`, increasing, for the numbers of records in each column's cells."""
 
         def choose(scores: NDArray[np.float64], weights: NDArray[np.float64], change: int) -> int:
             return int(np.argmax(np.where(scores == scores.max(), weights, -np.inf)))

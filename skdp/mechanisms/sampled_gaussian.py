@@ -13,10 +13,9 @@ In each step, every record is in the sample with probability ``rate``, independe
 to which a record adds at most ``sensitivity`` in L2 norm. The contribution of a record may depend on earlier releases.
 The theorem is that of :class:`~skdp.accounting.SampledGaussianEvent`.
 
-The noise is ideal noise rounded to a lattice
-(:mod:`skdp.mechanisms.gaussian`). It is drawn for many steps at once, because it does not depend on the data. A step of
-the lattice is :math:`2^{-26}` of the noise, so that doubles hold all points within :math:`2^{26}` standard deviations.
-Coordinates beyond are clipped, which is a contraction.
+The noise is ideal noise rounded to a lattice (:mod:`skdp.mechanisms.gaussian`). It is drawn for many steps at once,
+because it does not depend on the data. A step of the lattice is :math:`2^{-26}` of the noise, so that doubles hold all
+points within :math:`2^{26}` standard deviations. Coordinates beyond are clipped, which is a contraction.
 """
 
 from __future__ import annotations
@@ -45,6 +44,14 @@ _CHUNK_ROWS = 2**17
 # Mark of gaps that 16 bits do not determine.
 _UNDECIDED = -1
 
+Array = NDArray[np.float64]
+
+# Number of noise values that are drawn at a time.
+_CHUNK_NUMBERS = 2**16
+
+# Below this number of lattice steps, sums with the noise are exact in doubles.
+_LARGEST = 2.0**52
+
 
 @dataclass(frozen=True)
 class PoissonSampler:
@@ -63,22 +70,7 @@ class PoissonSampler:
             raise ValueError(f"rate must be at least {LEAST_RATE} and below 1, got {self.rate!r}")
 
     def samples(self, n_rows: int, n_samples: int, stream: BitStream) -> Iterator[NDArray[np.intp]]:
-        """Draw independent samples.
-
-        Parameters
-        ----------
-        n_rows : int
-            Number of rows to draw from.
-        n_samples : int
-            Number of samples.
-        stream : BitStream
-            Source of bits.
-
-        Yields
-        ------
-        rows : ndarray of intp
-            Positions of the rows in one sample, increasing. They are private, and so is their number.
-        """
+        """Yield independent samples of the rows, as increasing positions. They are private, and so is their number."""
         if n_rows == 0:
             for _ in range(n_samples):
                 yield np.empty(0, dtype=np.intp)
@@ -111,20 +103,8 @@ class PoissonSampler:
     def gaps(self, size: int, stream: BitStream, most: float = math.inf) -> NDArray[np.intp]:
         """Draw independent geometric numbers of failures before a success.
 
-        Parameters
-        ----------
-        size : int
-            Number of gaps.
-        stream : BitStream
-            Source of bits.
-        most : int, optional
-            Gaps above this number may be returned as any larger number. With a small rate, exact values are slow to
-            compute, and a caller does not need values beyond its trials.
-
-        Returns
-        -------
-        gaps : ndarray of intp, of shape (size,)
-            Gaps, at least 0.
+        Gaps above `most` may be returned as any larger number. With a small rate, exact values are slow to compute, and
+        a caller does not need values beyond its trials.
         """
         heads = stream.words(-(-size // 4)).view(np.uint16)[:size]
         gaps = self._table.take(heads)
@@ -182,15 +162,6 @@ class PoissonSampler:
             prefix, bits = extend(prefix, stream), bits + 64
 
 
-Array = NDArray[np.float64]
-
-# Number of noise values that are drawn at a time.
-_CHUNK_NUMBERS = 2**16
-
-# Below this number of lattice steps, sums with the noise are exact in doubles.
-_LARGEST = 2.0**52
-
-
 @dataclass(frozen=True)
 class SampledGaussianMechanism(RoundedMechanism):
     """Release of `n_steps` sums over Poisson samples of rows. Each sum may depend on earlier releases.
@@ -239,13 +210,6 @@ class SampledGaussianMechanism(RoundedMechanism):
     def release(self, value: ArrayLike, stream: BitStream) -> Array:
         """Not available, because the sums are released one after the other by `steps`.
 
-        Parameters
-        ----------
-        value : array-like
-            Ignored.
-        stream : BitStream
-            Ignored.
-
         Raises
         ------
         TypeError
@@ -256,28 +220,16 @@ class SampledGaussianMechanism(RoundedMechanism):
     def steps(
         self, n_rows: int, sampling: BitStream, noise: BitStream
     ) -> Iterator[tuple[NDArray[np.intp] | None, Callable[[Array], Array]]]:
-        """Iterate over the steps.
+        """Yield, for each step, the positions of its sample, and a function that maps the sum over it to the release.
 
-        Parameters
-        ----------
-        n_rows : int
-            Number of rows to sample from. Private.
-        sampling, noise : BitStream
-            Sources of bits.
-
-        Yields
-        ------
-        rows : ndarray of intp or None
-            Sample, as increasing positions, or None for all rows. It is private, and so is its size.
-        release : callable
-            Function that maps the sum over the sample to the released sum.
+        The sample is None for all rows. It is private, and so is its size.
         """
         noises = self._noises(noise)
         samples: Iterator[NDArray[np.intp] | None] = repeat(None, self.n_steps)
         if self.rate < 1:
             samples = PoissonSampler(self.rate).samples(n_rows, self.n_steps, sampling)
         for rows in samples:
-            yield rows, self._release_once(next(noises), self.step)
+            yield rows, self._release_once(next(noises))
 
     def _noises(self, stream: BitStream) -> Iterator[Array | None]:
         """Yield the noise of each step, in lattice steps."""
@@ -291,7 +243,7 @@ class SampledGaussianMechanism(RoundedMechanism):
             yield from self._draw(scale, count * self.size, stream).astype(np.float64).reshape(count, self.size)
             left -= count
 
-    def _release_once(self, noise: Array | None, step: float) -> Callable[[Array], Array]:
+    def _release_once(self, noise: Array | None) -> Callable[[Array], Array]:
         waiting: list[Array | None] = [noise]
 
         def release(total: Array) -> Array:
@@ -302,12 +254,12 @@ class SampledGaussianMechanism(RoundedMechanism):
                 raise ValueError(f"a sum of {self.size} numbers is planned, got {np.size(total)}")
             # These are powers of two, and integers below 2**53. Therefore only rint rounds.
             with np.errstate(all="ignore"):
-                points = np.multiply(total, 1 / step)
+                points = np.multiply(total, 1 / self.step)
             np.rint(points, out=points)
             np.minimum(points, _LARGEST, out=points)
             np.maximum(points, -_LARGEST, out=points)
             points += drawn.reshape(points.shape)
-            points *= step
+            points *= self.step
             return points
 
         return release

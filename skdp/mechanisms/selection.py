@@ -61,6 +61,9 @@ from ..accounting import runs_parameter
 from ._base import BitStream, Mechanism, NoNoise
 from ._exact import bernoulli_exp, random_permutation, uniform_below
 
+# Scores that differ by less than this part of their sensitivity are equal.
+_EQUAL = 2.0**-20
+
 
 @dataclass(frozen=True)
 class SelectionMechanism(ABC):
@@ -89,20 +92,7 @@ class SelectionMechanism(ABC):
 
     @abstractmethod
     def select(self, scores: ArrayLike, stream: BitStream) -> int:
-        """Return the index of the chosen candidate.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_candidates,)
-            Finite scores. Larger is better.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        index : int
-            Position in `scores`.
-        """
+        """Return the index of the chosen candidate. Scores are finite, and larger ones are better."""
 
     def _accept(self, scores: NDArray[np.float64], drawn: NDArray[np.intp], stream: BitStream) -> NDArray[np.bool_]:
         """Accept each drawn candidate with probability exp(epsilon (score - best) / range), exactly."""
@@ -157,10 +147,6 @@ class PermuteAndFlip(SelectionMechanism):
         return int(order[np.argmax(self._accept(values, order, stream))])
 
 
-# Scores that differ by less than this part of their sensitivity are equal.
-_EQUAL = 2.0**-20
-
-
 @dataclass(frozen=True)
 class GroupChoices(Mechanism):
     """Choice of one of finitely many public candidates in each of several disjoint groups.
@@ -186,34 +172,25 @@ class GroupChoices(Mechanism):
     norm = "score"
 
     @property
+    def _choice(self) -> SelectionMechanism:
+        kind = ExponentialMechanism if self.bounded_range else PermuteAndFlip
+        return kind(self.epsilon, self.sensitivity, self.monotone)
+
+    @property
     def name(self) -> str:  # type: ignore[override]
         """Name of the mechanism of the choices."""
-        return ExponentialMechanism.name if self.bounded_range else PermuteAndFlip.name
+        return self._choice.name
 
     @property
     def scale(self) -> float:
         """Difference of scores that counts as one in the exponent."""
-        return (self.sensitivity if self.monotone else 2 * self.sensitivity) / self.epsilon
+        return self._choice.score_range / self.epsilon
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return the chosen candidates.
-
-        Parameters
-        ----------
-        value : array-like of shape (n_groups, n_candidates)
-            Finite scores. Larger is better.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        chosen : ndarray of shape (n_groups,)
-            Positions of the chosen candidates.
-        """
-        kind = ExponentialMechanism if self.bounded_range else PermuteAndFlip
-        mechanism = kind(self.epsilon, self.sensitivity, self.monotone)
+        """Return the position of the chosen candidate for each row of scores, which are finite."""
+        choice = self._choice
         rows = np.asarray(value, dtype=np.float64)
-        return np.array([mechanism.select(scores, stream) for scores in rows], dtype=np.float64)
+        return np.array([choice.select(scores, stream) for scores in rows], dtype=np.float64)
 
 
 class BestChoices(NoNoise):
@@ -226,20 +203,7 @@ class BestChoices(NoNoise):
     """
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return one of the best candidates of each group, drawn at random. Scores that differ by rounding are equal.
-
-        Parameters
-        ----------
-        value : array-like of shape (n_groups, n_candidates)
-            Finite scores. Larger is better.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        chosen : ndarray of shape (n_groups,)
-            Positions of the chosen candidates.
-        """
+        """Return a random one of the best candidates of each group. Scores that differ by rounding are equal."""
         rows = np.asarray(value, dtype=np.float64)
         best = rows >= rows.max(axis=1, keepdims=True) - self.sensitivity * _EQUAL
         order = random_permutation(rows.shape[1], stream)
@@ -247,22 +211,7 @@ class BestChoices(NoNoise):
 
 
 def number_of_runs(mean: float, shape: float, stream: BitStream) -> int:
-    """Draw the number of runs.
-
-    Parameters
-    ----------
-    mean : float
-        Mean number, at least 1.
-    shape : float
-        Shape of the law, at least 0.
-    stream : BitStream
-        Source of bits.
-
-    Returns
-    -------
-    runs : int
-        At least 1. It must not be released.
-    """
+    """Draw the number of runs, at least 1. It must not be released."""
     gamma = runs_parameter(mean, shape)
     if gamma == 1:
         return 1
@@ -311,41 +260,13 @@ class BestOfRuns(Mechanism):
         return self.noise.scale
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return the position of the best run. Only the output of the run is public, not its position.
-
-        Parameters
-        ----------
-        value : array-like of shape (n_runs,)
-            Scores of the runs.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        best : ndarray of shape ()
-            Position of the run.
-        """
+        """Return the position of the best run, by the scores. Only the output of the run is public."""
         # Each run has independent noise.
         return np.array(float(np.argmax(self.noise.release(value, stream))))
 
 
 def draw_parts(probabilities: tuple[float, ...], n_rows: int, stream: BitStream) -> NDArray[np.intp]:
-    """Draw a part for each row, independently.
-
-    Parameters
-    ----------
-    probabilities : tuple of float
-        Probability of each part. They add up to 1.
-    n_rows : int
-        Number of rows.
-    stream : BitStream
-        Source of bits, one word for each row.
-
-    Returns
-    -------
-    parts : ndarray of shape (n_rows,)
-        Parts of the rows. They are private, because the number of rows is private.
-    """
+    """Draw a part for each row, independently, from one word each. The parts are private."""
     whole = sum(Fraction(p) for p in probabilities)
     ends, total = [], Fraction(0)
     for probability in probabilities[:-1]:

@@ -93,35 +93,11 @@ class Potential(Protocol):  # numpydoc ignore=PR01
     frame: Array
 
     def values(self, points: Array) -> Array:
-        """Return the values of the function.
-
-        Parameters
-        ----------
-        points : ndarray of shape (n_points, size)
-            Points.
-
-        Returns
-        -------
-        values : ndarray of shape (n_points,)
-            One value for each point.
-        """
+        """Return the value of the function at each point."""
         ...
 
     def slopes(self, points: Array) -> tuple[Array, Array]:
-        """Return the values and subgradients of the function.
-
-        Parameters
-        ----------
-        points : ndarray of shape (n_points, size)
-            Points.
-
-        Returns
-        -------
-        values : ndarray of shape (n_points,)
-            One value for each point.
-        gradients : ndarray of shape (n_points, size)
-            A subgradient for each point.
-        """
+        """Return the value of the function and a subgradient at each point."""
         ...
 
 
@@ -295,25 +271,9 @@ class _Lattice:
 
 
 def sample_ball(potential: Potential, rate: float, radius: float, size: int, stream: BitStream) -> NDArray[np.int64]:
-    r"""Draw from a ball with density proportional to :math:`e^{-\text{rate}\, F}`, rounded to a lattice.
+    r"""Draw from a ball around the origin with density proportional to :math:`e^{-\text{rate}\, F}`, exactly rounded.
 
-    Parameters
-    ----------
-    potential : Potential
-        The convex function F.
-    rate : float
-        Factor of the potential. Must be non-negative.
-    radius : float
-        Radius of the ball around the origin.
-    size : int
-        Number of dimensions.
-    stream : BitStream
-        Source of bits.
-
-    Returns
-    -------
-    point : ndarray of int64, of shape (size,)
-        Lattice point in steps of ``radius * 2**-LATTICE_BITS``. Its cube lies within the ball.
+    The point is in steps of ``radius * 2**-LATTICE_BITS``, and its cube lies within the ball.
     """
     boxes = _Boxes(potential, rate, radius, size)
     lattice = _Lattice(potential.frame, stream)
@@ -368,20 +328,7 @@ class TangentPlaneMechanism(Mechanism):
         return self.sensitivity / min(self.epsilon, _LARGEST_EPSILON) * (1 + MARGIN)
 
     def release(self, value: Any, stream: BitStream) -> Array:
-        """Return a point.
-
-        Parameters
-        ----------
-        value : Potential
-            Sum of losses.
-        stream : BitStream
-            Source of bits.
-
-        Returns
-        -------
-        released : ndarray of shape (n_parameters,)
-            Point on a public lattice, within the ball.
-        """
+        """Return a point on a public lattice, within the ball, for a `Potential`, which is the sum of losses."""
         looked_at = self.epsilon >= _LEAST_EPSILON
         rate, potential = (1 / self.scale, value) if looked_at else (0.0, _Zero(self.n_parameters))
         # Underflow depends on the data. Therefore NumPy must not report it.

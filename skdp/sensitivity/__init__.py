@@ -1,4 +1,7 @@
-"""Clipping, queries and their sensitivities, with derivations. Nothing in this package is random."""
+"""Clipping, queries and their sensitivities, with derivations. Nothing in this package is random.
+
+Names that end in ``_l1`` or ``_l2`` bound the norm of what one record adds to a query. All bounds are rounded up.
+"""
 
 from ._cells import (
     CELLS_STEP,

@@ -41,27 +41,31 @@ _FEWEST = 16
 # Lengths are at least so large that numbers which are too small for a type do no harm.
 _SHORTEST = {np.float32: 2.0**-50, np.float64: 2.0**-450}
 
+Array = NDArray[np.float64]
+
+#: Contributions of a record to a sum are counted in steps of ``2**-SUM_BITS``.
+SUM_BITS = 20
+
+#: Weights are multiples of an eighth. Weighted sums are multiples of this number.
+CELLS_STEP = 2.0 ** -(SUM_BITS + 3)
+
+#: Larger sums are clipped to this size, which is a contraction. Below it, doubles hold all steps.
+LARGEST_SUM = 2.0**31
+
+# Sums are exact for every size of a block. With this size, the distances to all centres are a few megabytes.
+_BLOCK_ROWS, _BLOCK_ENTRIES = 8192, 2**20
+
+#: Number of parts of a cell, a power of two.
+PARTS = 8
+
 
 def largest_products(X: Any, matrix: NDArray[np.float64], constants: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return ``(row_products(X, matrix) + constants).argmax(axis=1)`` in less time.
 
     A product of matrices is faster than `row_products`, above all in single precision, but its last bits can depend on
     all rows. If one sum is larger than all others by more than rounding can change, its position is certain. Double
-    precision, and then `row_products`, decide on the other rows.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n_rows, n_columns)
-        Finite rows.
-    matrix : ndarray of shape (n_columns, n_products)
-        Finite public numbers.
-    constants : ndarray of shape (n_products,)
-        Finite public numbers.
-
-    Returns
-    -------
-    positions : ndarray of shape (n_rows,)
-        Position of the largest sum of each row, the first of equal ones.
+    precision, and then `row_products`, decide on the other rows. Of equal sums, the first counts. All numbers are
+    finite, and the matrix and the constants are public.
     """
     if issparse(X):
         return _safe(X, matrix, constants)
@@ -125,23 +129,6 @@ def _safe(X: Any, matrix: NDArray[np.float64], constants: NDArray[np.float64]) -
     return (row_products(X, matrix) + constants).argmax(axis=1)
 
 
-Array = NDArray[np.float64]
-
-#: Contributions of a record to a sum are counted in steps of ``2**-SUM_BITS``.
-SUM_BITS = 20
-
-#: Weights are multiples of an eighth. Weighted sums are multiples of this number.
-CELLS_STEP = 2.0 ** -(SUM_BITS + 3)
-
-#: Larger sums are clipped to this size, which is a contraction. Below it, doubles hold all steps.
-LARGEST_SUM = 2.0**31
-
-
-# Sums are exact for every size of a block. With this size, the distances to all centres are a few megabytes.
-_BLOCK_ROWS = 8192
-_BLOCK_ENTRIES = 2**20
-
-
 @dataclass(frozen=True, eq=False)
 class RowLattice:
     """Public bounds of the rows, and a lattice on which everything inside them is an integer.
@@ -176,20 +163,7 @@ class RowLattice:
         return np.rint((self.upper / 2 - self.lower / 2) / self.unit * 2.0**self.bits)
 
     def encode(self, rows: NDArray) -> Array:
-        """Clip rows to the bounds, and round them to the lattice.
-
-        Each entry is mapped separately.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (n_rows, n_features)
-            Finite rows of any size.
-
-        Returns
-        -------
-        points : ndarray of shape (n_rows, n_features)
-            Integers, as doubles.
-        """
+        """Clip finite rows of any size to the bounds, and round them to integers, as doubles. Each entry by itself."""
         with np.errstate(all="ignore"):
             points = np.subtract(rows, self.centre, dtype=np.float64)
             points *= 2.0**self.bits / self.unit
@@ -199,54 +173,20 @@ class RowLattice:
         return np.rint(points, out=points)
 
     def encode_once(self, X: NDArray) -> NDArray[np.float32]:
-        """Return `encode` of all rows, in single precision, which holds these integers exactly.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            Finite rows of any size.
-
-        Returns
-        -------
-        points : ndarray of float32, of shape (n_rows, n_features)
-            Integers.
-        """
+        """Return `encode` of all rows, in single precision, which holds these integers exactly."""
         points = np.empty(X.shape, dtype=np.float32)
         for block in short_blocks(*X.shape):
             points[block] = self.encode(X[block])
         return points
 
     def decode(self, points: Array) -> Array:
-        """Return points in units of the data, within the bounds.
-
-        Parameters
-        ----------
-        points : ndarray of shape (n_points, n_features)
-            In steps.
-
-        Returns
-        -------
-        rows : ndarray of shape (n_points, n_features)
-            Rows. They are public if the points are.
-        """
+        """Return points, which are given in steps, in units of the data, within the bounds. They stay public."""
         return np.clip(self.centre + self.unit * (points * 2.0**-self.bits), self.lower, self.upper)
 
 
 def nearest(points: Array, centres: Array) -> NDArray[np.intp]:
-    """Return the position of the nearest centre of each point, or the first of several.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_features)
-        Points. The result is exact for integers of a `RowLattice`. For other points, it does not depend on the others.
-    centres : ndarray of shape (n_centres, n_features)
-        Centres. The result is exact for integers of a `RowLattice`.
-
-    Returns
-    -------
-    labels : ndarray of shape (n_points,)
-        Positions in `centres`.
-    """
+    """Return the position of the nearest centre of each point, or the first of several."""
+    # The result is exact for integers of a `RowLattice`. For other points, it does not depend on the other points.
     return largest_products(points, *_table(centres))
 
 
@@ -263,18 +203,6 @@ def cells_l2(n_features: int, count_weight: float, spread_weight: float) -> floa
     nothing to the others. The norm is :math:`\sqrt{a^2 + \lVert u\rVert^2 + b^2\lVert u\rVert^4} \le \sqrt{a^2 + 1 +
     b^2}`, and every record beyond the radius attains the bound. Centres and radii are public, so that a record's cell
     depends on the record only. Rounding moves each coordinate of :math:`u`, and the square, by at most half a step.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of columns.
-    count_weight, spread_weight : float
-        The weights a and b.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound, rounded up.
     """
     step = 2.0**-SUM_BITS
     radius = 1 + _scaling_error(n_features) + step * math.sqrt(n_features) / 2
@@ -286,18 +214,6 @@ def cells_l1(n_features: int, count_weight: float, spread_weight: float) -> floa
 
     As for `cells_l2`, it is :math:`a + \lVert u\rVert_1 + b\lVert u\rVert_2^2 \le a + \sqrt d + b`. A record in the
     direction of a corner attains the bound.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of columns.
-    count_weight, spread_weight : float
-        The weights a and b.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound, rounded up.
     """
     step = 2.0**-SUM_BITS
     total = math.sqrt(n_features) * (1 + _scaling_error(n_features)) + n_features * step / 2
@@ -316,26 +232,12 @@ def cell_sums(
     count_weight: float,
     spread_weight: float,
 ) -> Array:
-    """Return the exact sums over cells. They are multiples of ``CELLS_STEP``, for every order of the rows.
+    """Return exact sums over the cells of public centres: multiples of ``CELLS_STEP``, for every order of the rows.
 
-    Parameters
-    ----------
-    encode : callable
-        Function that maps blocks of `X` to integers of a `RowLattice`.
-    X : ndarray of shape (n_rows, n_features)
-        Finite data, in memory or memory-mapped.
-    centres : ndarray of shape (n_cells, n_features)
-        Public centres: integers of the lattice within the bounds.
-    radii : ndarray of shape (n_cells,)
-        Public radii in steps, positive and finite.
-    count_weight, spread_weight : float
-        The weights a and b, multiples of an eighth below 1. With b = 0, the squares are left out.
-
-    Returns
-    -------
-    sums : ndarray of shape (n_cells, n_features + 2)
-        For each cell, a times the count, the sum of clipped differences over the radius, and b times the sum of
-        their squared norms.
+    The sums have shape (n_cells, n_features + 2): a times the count of each cell, the sum of the records' clipped
+    differences to the centre over the radius, and b times the sum of the squared norms of these. `encode` maps blocks
+    of `X` to integers of a `RowLattice`. Centres are integers of the lattice within the bounds, and radii are positive
+    and finite, in steps. The weights a and b (`count_weight` and `spread_weight`) are multiples of an eighth below 1.
     """
     n_cells, d = centres.shape
     per_unit = 2.0**SUM_BITS
@@ -373,32 +275,12 @@ def cell_sums(
     return sums
 
 
-#: Number of parts of a cell, a power of two.
-PARTS = 8
-
-
 def cell_counts(places: Callable[[NDArray], NDArray], X: NDArray, n_columns: int, n_cells: int) -> NDArray[np.float64]:
     """Count the records in the cells of each column's grid.
 
     Each record is placed separately, and adds 1 to one cell of each column. Therefore neighbouring data sets differ by
-    1 in one cell of each column.
-
-    Parameters
-    ----------
-    places : callable
-        Function that maps a block of rows to positions in units of cells, of shape (n_rows, n_columns), by a public
-        rule. Positions beyond the grid count for the outer cells.
-    X : ndarray of shape (n_rows, n_features)
-        Rows.
-    n_columns : int
-        Number of grids.
-    n_cells : int
-        Number of cells of each grid.
-
-    Returns
-    -------
-    counts : ndarray of shape (n_columns, n_cells)
-        Integers.
+    1 in one cell of each column. `places` maps a block of rows to positions in units of cells, of shape (n_rows,
+    n_columns), by a public rule. Positions beyond the grid count for the outer cells.
     """
     first = np.arange(n_columns) * n_cells
 
@@ -415,16 +297,6 @@ def spread_counts(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     A record adds ``1 / PARTS`` to each of the parts of one cell of each column. These shares are not negative, and
     their sum is 1. Therefore the L1 norm of a record's contribution is 1, as for counts. Sums of shares, which are
     powers of two, are exact.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_columns, n_cells)
-        Integers.
-
-    Returns
-    -------
-    shares : ndarray of shape (n_columns, PARTS * n_cells)
-        Multiples of ``1 / PARTS``.
     """
     return np.repeat(counts, PARTS, axis=1) / PARTS
 
@@ -434,21 +306,9 @@ def class_sums_l2(n_cells: int, n_moments: int, weight: float) -> float:
 
     Each counted cell adds 1 to the square. A pair of moments adds :math:`v^2 + a^2(w - 1/2)^2`. For every rounding,
     this is largest for :math:`v = \pm1` and :math:`w \in \{0, 1\}`, namely :math:`1 + a^2/4`. The record with all
-    values at a bound attains the bound. Without the shift by 1/2, it would be :math:`1 + a^2`.
-
-    Parameters
-    ----------
-    n_cells : int
-        Number of tables, plus one if the records of a class are counted separately.
-    n_moments : int
-        Number of features whose two moments are summed.
-    weight : float
-        Weight :math:`a` of the second moments.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound, rounded up.
+    values at a bound attains the bound. Without the shift by 1/2, it would be :math:`1 + a^2`. `n_cells` is the number
+    of tables, plus one if the records of a class are counted separately, `n_moments` the number of features whose two
+    moments are summed, and `weight` is :math:`a`.
     """
     return math.sqrt(n_cells + n_moments * (1 + weight**2 / 4)) * (1 + 2.0**-50)
 
@@ -457,20 +317,6 @@ def class_sums_l1(n_cells: int, n_moments: int, weight: float) -> float:
     r"""Bound the L1 norm of one record's contribution to the sums of its class.
 
     As above, with :math:`|v| + a|w - 1/2| \le 1 + a/2`.
-
-    Parameters
-    ----------
-    n_cells : int
-        Number of tables, plus one if the records of a class are counted separately.
-    n_moments : int
-        Number of features whose two moments are summed.
-    weight : float
-        Weight :math:`a` of the second moments.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound, rounded up.
     """
     return (n_cells + n_moments * (1 + weight / 2)) * (1 + 2.0**-50)
 
@@ -481,37 +327,12 @@ def blocks_l2(n_centres: int, n_features: int) -> float:
     The points of one block move by 2 each, hence by :math:`2\sqrt k` together. A block whose points all move from one
     end of a diameter to the other attains the bound. Rounding moves each coordinate by at most half a step, before and
     after.
-
-    Parameters
-    ----------
-    n_centres : int
-        The number of points k.
-    n_features : int
-        Their dimension.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound, rounded up.
     """
     radius = 1 + _scaling_error(n_features) + 2.0**-SUM_BITS * math.sqrt(n_features) / 2
     return 2 * radius * math.sqrt(n_centres) * (1 + 2.0**-50)
 
 
 def blocks_l1(n_centres: int, n_features: int) -> float:
-    r"""Bound the same change in L1 norm: :math:`2k\sqrt d`, attained in the direction of a corner.
-
-    Parameters
-    ----------
-    n_centres : int
-        The number of points k.
-    n_features : int
-        Their dimension.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound, rounded up.
-    """
+    r"""Bound the same change in L1 norm: :math:`2k\sqrt d`, attained in the direction of a corner."""
     radius = math.sqrt(n_features) * (1 + _scaling_error(n_features)) + n_features * 2.0**-SUM_BITS / 2
     return 2 * radius * n_centres * (1 + 2.0**-50)

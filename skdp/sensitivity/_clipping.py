@@ -24,10 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from ._rows import BLOCK_ROWS, clip_sparse, parts_of_columns, sum_over_rows, two_or_more, with_constant
-
-# Beyond these limits, squared norms overflow or lose digits.
-_LEAST_SQUARE, _LARGEST_SQUARE = 1e-280, 1e300
+from ._rows import (
+    BLOCK_ROWS,
+    LARGEST_SQUARE,
+    LEAST_SQUARE,
+    clip_sparse,
+    parts_of_columns,
+    sum_over_rows,
+    two_or_more,
+    with_constant,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,19 +88,9 @@ class ClippedRows:
         return scaled
 
     def in_steps(self, part: Any, step: float) -> NDArray[np.float64]:
-        """Return some dense rows in units of a power of two, rounded towards zero, without the constant feature.
+        """Return some dense rows in units of `step`, a power of two, as integers in doubles, rounded towards zero.
 
-        Parameters
-        ----------
-        part : slice or ndarray of int
-            Which rows.
-        step : float
-            A power of two.
-
-        Returns
-        -------
-        rows : ndarray of shape (n_part, n_columns)
-            Integers, as doubles.
+        The constant feature is left out.
         """
         rows = np.asarray(self.source[part], dtype=np.float64)
         # A warning of NumPy would depend on the data.
@@ -111,18 +107,7 @@ class ClippedRows:
             return np.trunc(out, out=out)
 
     def weighted_gram(self, weights: NDArray) -> NDArray[np.float64]:
-        """Return the sum of weighted products of dense rows with themselves.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_rows,)
-            Non-negative weights.
-
-        Returns
-        -------
-        gram : ndarray of shape (n_columns, n_columns)
-            Symmetric and positive semi-definite.
-        """
+        """Return the sum of products of dense rows with themselves, with non-negative weights."""
 
         def block(source: NDArray, of_source: NDArray, roots: NDArray) -> NDArray:
             scaled = source * of_source[:, None]
@@ -137,20 +122,7 @@ class ClippedRows:
 
 
 def augmented_norm(norm: float, constant: float) -> float:
-    """Return an L2 bound of rows of norm at most `norm` with a constant feature.
-
-    Parameters
-    ----------
-    norm : float
-        Bound without the feature.
-    constant : float
-        Value of the constant feature, or 0 for none.
-
-    Returns
-    -------
-    norm : float
-        Bound with the feature, rounded up.
-    """
+    """Bound the L2 norm of rows of norm at most `norm` with a constant feature, which is 0 if there is none."""
     return norm if constant == 0 else math.hypot(norm, constant) * (1 + 2.0**-50)
 
 
@@ -158,21 +130,8 @@ def clip_rows(X: Any, norm: float, constant: float = 0.0) -> ClippedRows:
     r"""Scale rows down to an L2 norm of at most `norm`, then append a constant feature.
 
     Each row is mapped separately, so that neighbouring data sets stay neighbours. The target is :math:`(1-2^{-40})` of
-    the bound, so that the bound holds despite the rounding of the norm and of the division.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n_rows, n_columns)
-        Finite rows of any size. Sparse rows are canonical, and stay sparse.
-    norm : float
-        Clipping bound of the L2 norm of a row of `X`.
-    constant : float, default=0.0
-        Value of the appended feature. If 0, none is appended.
-
-    Returns
-    -------
-    clipped : ClippedRows
-        The rows, with their bound. `X` is not copied, unless squares of its entries are no doubles.
+    the bound, so that the bound holds despite the rounding of the norm and of the division. Rows are finite, of any
+    size. Sparse rows are canonical, and stay sparse. `X` is not copied, unless squares of its entries are no doubles.
     """
     target = norm * (1 - max(2.0**-40, X.shape[1] * 2.0**-50))
     bound = augmented_norm(norm, constant)
@@ -180,12 +139,12 @@ def clip_rows(X: Any, norm: float, constant: float = 0.0) -> ClippedRows:
         return ClippedRows(with_constant(clip_sparse(X, target), constant), bound)
     factors = None
     # Rows that are shorter have a factor of exactly 1, despite rounding.
-    short = min(target * target * (1 - 2.0**-50), _LARGEST_SQUARE)
+    short = min(target * target * (1 - 2.0**-50), LARGEST_SQUARE)
     for start in range(0, X.shape[0], BLOCK_ROWS):
         block = slice(start, start + BLOCK_ROWS)
         with np.errstate(over="ignore", under="ignore"):
             squared = squared_norms(np.asarray(X[block], dtype=np.float64))
-        if short >= 4 * _LEAST_SQUARE and squared.max() <= short:
+        if short >= 4 * LEAST_SQUARE and squared.max() <= short:
             continue
         if _are_extreme(squared, target).any():
             return ClippedRows(_scaled(X, target), bound, None, constant)
@@ -196,12 +155,12 @@ def clip_rows(X: Any, norm: float, constant: float = 0.0) -> ClippedRows:
 
 
 def _factors(squared: NDArray[np.float64], target: float) -> NDArray[np.float64]:
-    return np.minimum(1.0, target / np.sqrt(np.maximum(squared, _LEAST_SQUARE)))
+    return np.minimum(1.0, target / np.sqrt(np.maximum(squared, LEAST_SQUARE)))
 
 
 def _are_extreme(squared: NDArray[np.float64], target: float) -> NDArray[np.bool_]:
     """Return the rows whose squares overflow, or lose digits and matter."""
-    return (squared > _LARGEST_SQUARE) | ((squared < _LEAST_SQUARE) & (target**2 < 4 * _LEAST_SQUARE))
+    return (squared > LARGEST_SQUARE) | ((squared < LEAST_SQUARE) & (target**2 < 4 * LEAST_SQUARE))
 
 
 def _scaled(X: Any, target: float) -> NDArray[np.float64]:
@@ -219,18 +178,7 @@ def _scaled(X: Any, target: float) -> NDArray[np.float64]:
 
 
 def squared_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return squared L2 norms of rows. The bits of a norm do not depend on other rows.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_columns)
-        Rows.
-
-    Returns
-    -------
-    squares : ndarray of shape (n_rows,)
-        Squared norms. Infinite if they overflow.
-    """
+    """Return squared L2 norms of rows. The bits of a norm do not depend on other rows."""
     several = two_or_more(rows)
     total = np.zeros(len(several))
     for columns in parts_of_columns(several.shape[1]):
@@ -247,40 +195,15 @@ def _clip_extreme(rows: NDArray[np.float64], target: float) -> NDArray[np.float6
 
 
 def minimizer_sensitivity(C: float, lipschitz: float, strong_convexity: float, tau: float) -> float:
-    r"""Bound the L2 distance between the certified minimisers of neighbouring data sets.
+    r"""Bound the L2 distance between the certified minimisers of neighbouring data sets: :math:`(C L + 2\tau)/\lambda`.
 
-    Parameters
-    ----------
-    C : float
-        Weight of the sum of losses.
-    lipschitz : float
-        Bound on the norm of one record's loss gradient.
-    strong_convexity : float
-        The regulariser's :math:`\lambda`.
-    tau : float
-        Certified bound on the norm of the gradient at the returned point.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound :math:`(C L + 2\tau)/\lambda`, rounded up.
+    :math:`C` is the weight of the sum of losses, :math:`L` bounds the norm of one record's loss gradient,
+    :math:`\lambda` is that of the regulariser, and :math:`\tau` is the certified bound on the norm of the gradient at
+    the returned point.
     """
     return (C * lipschitz + 2 * tau) / strong_convexity * (1 + 2.0**-50)
 
 
 def solver_slack_sensitivity(strong_convexity: float, tau: float) -> float:
-    r"""Bound the L2 distance between two points certified to the same exact minimiser, :math:`2\tau/\lambda`.
-
-    Parameters
-    ----------
-    strong_convexity : float
-        The regulariser's :math:`\lambda`.
-    tau : float
-        Certified bound on the norm of the gradient at either point.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound, rounded up.
-    """
+    r"""Bound the L2 distance between two points certified to the same exact minimiser, :math:`2\tau/\lambda`."""
     return 2 * tau / strong_convexity * (1 + 2.0**-50)

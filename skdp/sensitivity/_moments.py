@@ -14,6 +14,7 @@ record is rounded to a lattice before the sum. Therefore sums are exact for any 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,78 +28,41 @@ Array = NDArray[np.float64]
 #: Bits of a double.
 BITS = 53
 
+#: A total is stored in two parts. The lower part has this many bits.
+LOWER_BITS = 26
+
+# Integers of 64 bits hold half of a lattice step of 2**62 in addition to the upper part of a total.
+_MOST_SHIFT = 62
+
+#: Entries of a record are counted in up to ``2**ENTRY_BITS`` steps. The sum over a block of ``2**11`` rows is then at
+#: most ``2**51`` steps, which doubles hold exactly.
+ENTRY_BITS = 20
+
+#: The sums over so many blocks are at most ``2**53`` steps, which doubles still hold exactly.
+PRODUCT_BLOCKS = 4
+
+_LIMB = 2.0**LOWER_BITS
+
 
 def bits_left(bits: int, n_terms: int) -> int:
-    """Return the number of bits of the other factor for exact sums of products.
-
-    Parameters
-    ----------
-    bits : int
-        Factors of the first kind are integers of at most ``2**bits``.
-    n_terms : int
-        Number of products in a sum.
-
-    Returns
-    -------
-    bits : int
-        Factors of the other kind may be integers of at most ``2**bits``.
-    """
+    """Return the bits of the other factors for which sums of `n_terms` products with `bits` bits are exact."""
     return BITS - bits - math.ceil(math.log2(max(n_terms, 1)))
 
 
 def step_of(largest: float, bits: int) -> float:
-    """Return the power of two of which numbers up to `largest` are at most ``2**bits`` multiples.
-
-    Parameters
-    ----------
-    largest : float
-        Positive bound on the size of the numbers.
-    bits : int
-        Number of bits of the numbers.
-
-    Returns
-    -------
-    step : float
-        Smallest such power of two.
-    """
+    """Return the smallest power of two of which numbers up to `largest` are at most ``2**bits`` multiples."""
     mantissa, exponent = math.frexp(largest)
     # A power of two has a mantissa of 1/2.
     return math.ldexp(1.0, (exponent - 1 if mantissa == 0.5 else exponent) - bits)
 
 
 def truncate(values: Array, step: float) -> Array:
-    """Round numbers towards zero to multiples of a power of two, in place. No norm grows.
-
-    Parameters
-    ----------
-    values : ndarray
-        Finite numbers, overwritten.
-    step : float
-        A power of two.
-
-    Returns
-    -------
-    values : ndarray
-        The same array.
-    """
+    """Round numbers towards zero to multiples of a power of two, in place. No norm grows."""
     return _in_steps(values, step, np.trunc)
 
 
 def round_to(values: Array, step: float) -> Array:
-    """Round numbers to the nearest multiples of a power of two, in place.
-
-    Parameters
-    ----------
-    values : ndarray
-        Finite numbers, overwritten.
-    step : float
-        A power of two.
-
-    Returns
-    -------
-    values : ndarray
-        The same array.
-    """
+    """Round numbers to the nearest multiples of a power of two, in place."""
     return _in_steps(values, step, np.rint)
 
 
@@ -109,36 +73,15 @@ def _in_steps(values: Array, step: float, rounded: np.ufunc) -> Array:
     return values
 
 
-#: A total is stored in two parts. The lower part has this many bits.
-LOWER_BITS = 26
-
-# Integers of 64 bits hold half of a lattice step of 2**62 in addition to the upper part of a total.
-_MOST_SHIFT = 62
-
-
 class ExactTotal:
-    """Add up integers that are held in doubles, without rounding, for any number of terms.
-
-    Parameters
-    ----------
-    size : int
-        Number of totals.
-    """
+    """Add up integers that are held in doubles, without rounding, for any number of terms."""
 
     def __init__(self, size: int) -> None:
         self._high = np.zeros(size, dtype=np.int64)
         self._low = np.zeros(size, dtype=np.int64)
 
     def add(self, values: Array, bits: int = 0) -> None:
-        """Add to each total.
-
-        Parameters
-        ----------
-        values : ndarray of shape (size,)
-            Integers of at most ``2**53``.
-        bits : int, default=0
-            The totals take these values times ``2**bits``, which must be at most ``2**88``.
-        """
+        """Add ``values * 2**bits`` to the totals, for integers of at most ``2**53`` and a factor of at most 2**88."""
         integers = values.astype(np.int64)
         if bits < LOWER_BITS:
             self._high += integers >> (LOWER_BITS - bits)
@@ -147,13 +90,7 @@ class ExactTotal:
             self._high += integers << (bits - LOWER_BITS)
 
     def add_integers(self, integers: NDArray[np.int64]) -> None:
-        """Add to each total.
-
-        Parameters
-        ----------
-        integers : ndarray of shape (size,)
-            Integers of 64 bits.
-        """
+        """Add integers of 64 bits to the totals."""
         self._high += integers >> LOWER_BITS
         self._low += integers & (2**LOWER_BITS - 1)
 
@@ -164,18 +101,7 @@ class ExactTotal:
 
     @classmethod
     def of(cls, limbs: NDArray[np.int64]) -> ExactTotal:
-        """Return the totals with these parts.
-
-        Parameters
-        ----------
-        limbs : ndarray of shape (2, size)
-            Sums of upper and lower parts, as `limbs` returns them.
-
-        Returns
-        -------
-        total : ExactTotal
-            Their sum.
-        """
+        """Return the totals whose limbs have these sums."""
         total = cls(0)
         total._high, total._low = limbs
         return total
@@ -183,18 +109,8 @@ class ExactTotal:
     def nearest(self, bits: int) -> Array:
         """Return the multiples of ``2**bits`` next to the totals, in units of that.
 
-        Rounding a total to a double first, and then to a lattice, could move it by more than half a step.
-
-        Parameters
-        ----------
-        bits : int
-            Exponent of the rounding, of any size. If it is 0 or less, the totals are returned in units of 1, rounded
-            beyond ``2**53``.
-
-        Returns
-        -------
-        multiples : ndarray of shape (size,)
-            Multiples, exact up to ``2**53``.
+        Rounding a total to a double first, and then to a lattice, could move it by more than half a step. Multiples are
+        exact up to ``2**53``. If `bits` is 0 or less, the totals are returned in units of 1.
         """
         high = self._high.astype(np.float64)
         if bits <= 0:
@@ -209,16 +125,6 @@ class ExactTotal:
         return (carried >> above).astype(np.float64)
 
 
-#: Entries of a record are counted in up to ``2**ENTRY_BITS`` steps. The sum over a block of ``2**11`` rows is then at
-#: most ``2**51`` steps, which doubles hold exactly.
-ENTRY_BITS = 20
-
-#: The sums over so many blocks are at most ``2**53`` steps, which doubles still hold exactly.
-PRODUCT_BLOCKS = 4
-
-_LIMB = 2.0**LOWER_BITS
-
-
 def moments_l2(
     row_norm: float,
     target_norm: float,
@@ -229,29 +135,13 @@ def moments_l2(
 ) -> float:
     r"""Bound the L2 norm of one record's contribution to (svec of the Gram matrix, weighted cross moments).
 
-    svec lists the diagonal, and :math:`\sqrt2` times the upper triangle, so that its norm is the Frobenius norm.
-    Since :math:`\|z z^\top\|_F = \|z\|^2` and :math:`\|z u^\top\|_F = \|z\|\,\|u\|`, the norm is exactly
+    svec lists the diagonal, and :math:`\sqrt2` times the upper triangle, so that its norm is the Frobenius norm. Since
+    :math:`\|z z^\top\|_F = \|z\|^2` and :math:`\|z u^\top\|_F = \|z\|\,\|u\|`, the norm is exactly
     :math:`\|z\|\sqrt{\|z\|^2 + w^2\|u\|^2}`. With the square of the constant feature :math:`z_c` listed :math:`a`
-    times, and its products with targets :math:`b` times, the square of the norm is larger by
-    :math:`(a^2 - 1) z_c^4 + w^2 (b^2 - 1) z_c^2\|u\|^2`. Every record of full norms attains the bound.
-
-    Parameters
-    ----------
-    row_norm : float
-        Bound on the L2 norm of a row, including the constant feature.
-    target_norm : float
-        Bound on the L2 norm of a record's targets.
-    weight : float
-        Weight of the cross moments.
-    constant : float, default=0.0
-        Bound on the constant feature.
-    count_weight, total_weight : float, default=1.0
-        Further weights, at least 1, of the square of the constant feature and of its products with targets.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound, rounded up.
+    times, and its products with targets :math:`b` times, the square of the norm is larger by :math:`(a^2 - 1) z_c^4 +
+    w^2 (b^2 - 1) z_c^2\|u\|^2`. Every record of full norms attains the bound. The arguments are bounds on :math:`\|z\|`
+    (with the constant feature) and :math:`\|u\|`, the weight :math:`w`, a bound on :math:`z_c`, and the weights
+    :math:`a, b \ge 1`.
     """
     whole = row_norm * math.hypot(row_norm, weight * target_norm)
     count = math.sqrt(max(count_weight**2 - 1, 0.0)) * constant**2
@@ -270,27 +160,10 @@ def moments_l1(
 ) -> float:
     r"""Bound the L1 norm of one record's contribution to (upper triangle of Gram matrix, weighted cross moments).
 
-    The triangle with its diagonal has :math:`\sum_{j\le l}|z_j z_l| = (\|z\|_1^2 + \|z\|_2^2)/2`, and the cross
-    moments have :math:`\|z\|_1\|u\|_1`. A row whose entries are all equal in size attains the bound. Further weights
-    of the constant feature's own products add :math:`(a - 1) z_c^2 + w (b - 1) |z_c| \|u\|_1`.
-
-    Parameters
-    ----------
-    row_norm, row_sum : float
-        Bounds on the L2 and on the L1 norm of a row, including the constant feature.
-    target_sum : float
-        Bound on the L1 norm of a record's targets.
-    weight : float
-        Weight of the cross moments.
-    constant : float, default=0.0
-        Bound on the constant feature.
-    count_weight, total_weight : float, default=1.0
-        Further weights, at least 1, of the square of the constant feature and of its products with targets.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound, rounded up.
+    The triangle with its diagonal has :math:`\sum_{j\le l}|z_j z_l| = (\|z\|_1^2 + \|z\|_2^2)/2`, and the cross moments
+    have :math:`\|z\|_1\|u\|_1`. A row whose entries are all equal in size attains the bound. Further weights of the
+    constant feature's own products add :math:`(a - 1) z_c^2 + w (b - 1) |z_c| \|u\|_1`. The arguments are bounds on
+    :math:`\|z\|_2`, :math:`\|z\|_1` and :math:`\|u\|_1`, and then those of `moments_l2`.
     """
     whole = (row_sum**2 + row_norm**2) / 2 + weight * row_sum * target_sum
     more = (count_weight - 1) * constant**2 + (total_weight - 1) * weight * constant * target_sum
@@ -298,40 +171,12 @@ def moments_l1(
 
 
 def pack_symmetric(matrix: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
-    """List a symmetric matrix: its diagonal, then `weight` times the entries above it. With sqrt(2), this is svec.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (p, p)
-        Symmetric matrix.
-    weight : float
-        Weight of the entries above the diagonal.
-
-    Returns
-    -------
-    values : ndarray of shape (p * (p + 1) / 2,)
-        List of the entries.
-    """
+    """List a symmetric matrix: its diagonal, then `weight` times the entries above it. With sqrt(2), this is svec."""
     return np.concatenate([np.diagonal(matrix), weight * matrix[np.triu_indices(len(matrix), 1)]])
 
 
 def unpack_symmetric(values: NDArray[np.float64], size: int, weight: float) -> NDArray[np.float64]:
-    """Return the matrix that `pack_symmetric` listed.
-
-    Parameters
-    ----------
-    values : ndarray of shape (size * (size + 1) / 2,)
-        List of the entries.
-    size : int
-        Number of rows of the matrix.
-    weight : float
-        Weight of the entries above the diagonal.
-
-    Returns
-    -------
-    matrix : ndarray of shape (size, size)
-        Symmetric matrix.
-    """
+    """Return the matrix that `pack_symmetric` listed."""
     matrix = np.empty((size, size))
     rows, columns = np.triu_indices(size, 1)
     matrix[rows, columns] = matrix[columns, rows] = values[size:] / weight
@@ -340,18 +185,7 @@ def unpack_symmetric(values: NDArray[np.float64], size: int, weight: float) -> N
 
 
 def entry_step(largest: float) -> float:
-    """Return the lattice step for entries of at most `largest`: the smallest power of two with at most 2**20 steps.
-
-    Parameters
-    ----------
-    largest : float
-        Bound on the size of an entry.
-
-    Returns
-    -------
-    step : float
-        A power of two.
-    """
+    """Return the lattice step for entries of at most `largest`: the smallest power of two with at most 2**20 steps."""
     return step_of(largest, ENTRY_BITS)
 
 
@@ -359,70 +193,30 @@ def rounded_norm(norm: float, size: int, step: float) -> float:
     """Bound the L2 norm of a row that was scaled to `norm`, then rounded to a lattice.
 
     Rounding moves each entry by at most half a step. The factor covers the rounding errors of the scaling.
-
-    Parameters
-    ----------
-    norm : float
-        Norm that the row was scaled to.
-    size : int
-        Number of entries.
-    step : float
-        Lattice step.
-
-    Returns
-    -------
-    norm : float
-        Bound of the rounded row.
     """
     return norm * (1 + max(2.0**-40, size * 2.0**-50)) + step * math.sqrt(size) / 2
 
 
-def exact_moments(encode, X: Any, y: NDArray, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
+def exact_moments(
+    encode: Callable[[Any, NDArray], tuple[Any, NDArray]], X: Any, y: NDArray, block_rows: int = BLOCK_ROWS
+) -> NDArray[np.float64]:
     """Sum the moments of integer-valued rows and targets, exactly, then round the totals to doubles.
 
-    Parameters
-    ----------
-    encode : callable
-        Function that maps blocks of `X` and `y` to rows and targets. These are integers of at most ``2**20`` in size,
-        as doubles, or integers of 64 bits for sparse rows.
-    X : ndarray or csr_array of shape (n_rows, n_features)
-        Data, in memory or memory-mapped.
-    y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-        Data.
-    block_rows : int, default=2048
-        Number of rows of a block.
-
-    Returns
-    -------
-    moments : ndarray of shape (n_columns, n_columns + n_targets)
-        Gram matrix, followed by the cross moments.
+    The moments are the Gram matrix, followed by the cross moments, of shape (n_columns, n_columns + n_targets).
+    `encode` maps blocks of `X` and `y` to rows and targets. These are integers of at most ``2**20`` in size, as
+    doubles, or integers of 64 bits for sparse rows.
     """
-
     n_blocks = 1 if issparse(X) else PRODUCT_BLOCKS
     return exact_sum(lambda X, y: _moments(*encode(X, y)), X, y, block_rows=block_rows, n_blocks=n_blocks)
 
 
-def exact_sum(  # type: ignore[no-untyped-def]
-    statistic, *arrays: Any, block_rows: int = BLOCK_ROWS, n_blocks: int = 1
+def exact_sum(
+    statistic: Callable[..., NDArray], *arrays: Any, block_rows: int = BLOCK_ROWS, n_blocks: int = 1
 ) -> NDArray[np.float64]:
     """Sum a statistic over blocks of rows, exactly, then round the totals to doubles.
 
-    Parameters
-    ----------
-    statistic : callable
-        Function that maps blocks of the arrays to the sum of the statistic over their rows. The sums are integers, as
-        doubles, which are exact for up to ``2**11`` rows, or integers of 64 bits.
-    *arrays : ndarray or csr_array
-        Arrays with the same number of rows, in memory or memory-mapped.
-    block_rows : int, default=2048
-        Number of rows of a block, at most 2048 for doubles.
-    n_blocks : int, default=1
-        Number of blocks whose sums doubles add up exactly.
-
-    Returns
-    -------
-    total : ndarray
-        Statistic of all rows.
+    `statistic` maps blocks of the arrays to the sum over their rows. Its values are integers, as doubles, which are
+    exact for up to ``2**11`` rows, or integers of 64 bits. Doubles add up the sums of `n_blocks` blocks exactly.
     """
 
     def block(*rows: NDArray) -> NDArray:
@@ -446,25 +240,10 @@ def exact_sum(  # type: ignore[no-untyped-def]
     return high * _LIMB + low
 
 
-def plain_moments(encode, X: Any, y: NDArray, block_rows: int = BLOCK_ROWS) -> NDArray[np.float64]:  # type: ignore[no-untyped-def]
-    """Sum the moments in floating point, for releases without noise.
-
-    Parameters
-    ----------
-    encode : callable
-        Function that maps blocks of `X` and `y` to rows and targets.
-    X : ndarray or csr_array of shape (n_rows, n_features)
-        Data, in memory or memory-mapped.
-    y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-        Data.
-    block_rows : int, default=2048
-        Number of rows of a block.
-
-    Returns
-    -------
-    moments : ndarray of shape (n_columns, n_columns + n_targets)
-        Gram matrix, followed by the cross moments.
-    """
+def plain_moments(
+    encode: Callable[[Any, NDArray], tuple[Any, NDArray]], X: Any, y: NDArray, block_rows: int = BLOCK_ROWS
+) -> NDArray[np.float64]:
+    """Sum the moments of `exact_moments` in floating point, for releases without noise."""
     return sum_over_rows(lambda X, y: _moments(*encode(X, y)), X, y, block_rows=block_rows)
 
 
@@ -482,18 +261,6 @@ def energies_l1(norm: float, weight: float) -> float:
     :math:`\|x\|^2 \le R^2`, for any number of directions. With the number of records, times `weight`, the bound is
     :math:`R^2 + w`, and every row of full norm attains it. (Energies and their *total* would have twice this
     sensitivity.)
-
-    Parameters
-    ----------
-    norm : float
-        Bound :math:`R` on the L2 norm of a row.
-    weight : float
-        Contribution of a record to the weighted number of records, or 0 if that is not released.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound, rounded up.
     """
     return (norm**2 + weight) * (1 + 2.0**-40)
 
@@ -502,18 +269,6 @@ def energies_l2(norm: float, weight: float) -> float:
     r"""Bound the same contribution in L2 norm: :math:`\sqrt{R^4 + w^2}`. Energies have an L2 norm of at most their sum.
 
     A row along one of the directions attains it.
-
-    Parameters
-    ----------
-    norm : float
-        Bound :math:`R` on the L2 norm of a row.
-    weight : float
-        Contribution of a record to the weighted number of records, or 0 if that is not released.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound, rounded up.
     """
     return math.hypot(norm**2, weight) * (1 + 2.0**-40)
 
@@ -522,18 +277,6 @@ def row_sum_l2(norm: float, weight: float) -> float:
     r"""Bound the L2 norm of one record's contribution to (sum of rows, `weight`): :math:`\sqrt{R^2 + w^2}`.
 
     Every row of full norm attains it.
-
-    Parameters
-    ----------
-    norm : float
-        Bound :math:`R` on the L2 norm of a row.
-    weight : float
-        Contribution of a record to the weighted number of records.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound, rounded up.
     """
     return math.hypot(norm, weight) * (1 + 2.0**-50)
 
@@ -543,19 +286,5 @@ def centred_moments_l2(norm: float, sum_weight: float, count_weight: float) -> f
 
     With :math:`\|\mathrm{svec}(x x^\top)\| = \|x\|^2`, it is :math:`\sqrt{\|x\|^4 + s^2\|x\|^2 + c^2}` exactly. Every
     row of full norm attains the bound.
-
-    Parameters
-    ----------
-    norm : float
-        Bound on the L2 norm of a row.
-    sum_weight : float
-        Weight :math:`s` of the sum of rows, or 0 if that is not released.
-    count_weight : float
-        Contribution :math:`c` of a record to the weighted number of records.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound, rounded up.
     """
     return math.hypot(norm**2, sum_weight * norm, count_weight) * (1 + 2.0**-48)

@@ -42,18 +42,7 @@ _ROUNDING = 2.0 ** -(POLYNOMIAL_BITS + 1)
 
 @lru_cache
 def bernstein_matrix(degree: int) -> Array:
-    """Return the coefficients of Bernstein's polynomials in powers of v, of shape (degree + 1, degree + 1).
-
-    Parameters
-    ----------
-    degree : int
-        The degree.
-
-    Returns
-    -------
-    matrix : ndarray
-        One row for each polynomial, lowest power first.
-    """
+    """Return the coefficients of Bernstein's polynomials in powers of v: a row for each, lowest power first."""
     rows = []
     for k in range(degree + 1):
         factors = polynomial.polymul(polynomial.polypow([0.5, 0.5], k), polynomial.polypow([0.5, -0.5], degree - k))
@@ -63,18 +52,7 @@ def bernstein_matrix(degree: int) -> Array:
 
 @lru_cache
 def chebyshev_matrix(weights: tuple[float, ...]) -> Array:
-    """Return the coefficients of weighted Chebyshev polynomials in powers of v.
-
-    Parameters
-    ----------
-    weights : tuple of float
-        One for each degree, from 0 on.
-
-    Returns
-    -------
-    matrix : ndarray of shape (n_weights, n_weights)
-        One row for each polynomial, lowest power first.
-    """
+    """Return the coefficients of weighted Chebyshev polynomials in powers of v. Weights are for degrees from 0 on."""
     matrix = np.zeros((len(weights), len(weights)))
     for k, weight in enumerate(weights):
         coefficients = chebyshev.cheb2poly([0.0] * k + [1.0])
@@ -88,23 +66,11 @@ def _frozen(matrix: Array) -> Array:
 
 
 def polynomial_sums(matrix: Array, values: Array, cells: NDArray | None = None, n_cells: int = 1) -> NDArray[np.int64]:
-    """Sum polynomials of values, exactly.
+    """Return exact sums of polynomials of values by cell, in units of ``POLYNOMIAL_UNIT``.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n_polynomials, n_powers)
-        Coefficients of the polynomials in powers, lowest power first: multiples of 1/16, of degree 4 at most.
-    values : ndarray of shape (n_values,)
-        Integers, as doubles: values in [-1, 1] in units of ``2**-POLYNOMIAL_BITS``. At most `POLYNOMIAL_ROWS`.
-    cells : ndarray of shape (n_values,), default=None
-        Cell of each value. If None, all values are in cell 0.
-    n_cells : int, default=1
-        Number of cells.
-
-    Returns
-    -------
-    sums : ndarray of shape (n_cells, n_polynomials)
-        In units of ``POLYNOMIAL_UNIT``.
+    A row of `matrix` has the coefficients of a polynomial of degree 4 at most, lowest power first: multiples of 1/16.
+    Values in [-1, 1] are integers, as doubles, in units of ``2**-POLYNOMIAL_BITS``. There are at most
+    `POLYNOMIAL_ROWS` of them. If `cells` is None, all values are in cell 0.
     """
 
     degree = matrix.shape[1] - 1
@@ -153,52 +119,20 @@ def bernstein_l1(degree: int, n_columns: int) -> float:
 
     It is 1 for each column, by the argument of this module. Up to degree 2, polynomials of a rounded value are exact.
     Above degree 2, the bound includes the errors of rounded squares.
-
-    Parameters
-    ----------
-    degree, n_columns : int
-        The degree, and the number of columns.
-
-    Returns
-    -------
-    sensitivity : float
-        Bound, rounded up.
     """
     return n_columns * (1 + math.fsum(_rounding(bernstein_matrix(degree)))) * (1 + 2.0**-50)
 
 
 def bernstein_l2(degree: int, n_columns: int) -> float:
-    r"""Bound the same contribution in L2 norm: :math:`\sqrt d` for d columns, as the L2 norm is at most the L1 norm.
-
-    Parameters
-    ----------
-    degree, n_columns : int
-        The degree, and the number of columns.
-
-    Returns
-    -------
-    sensitivity : float
-        Bound, rounded up.
-    """
+    r"""Bound the same contribution in L2 norm: :math:`\sqrt d` for d columns, as the L2 norm is at most the L1 norm."""
     return bernstein_l1(degree, n_columns) / math.sqrt(n_columns)
 
 
 def chebyshev_l2(weights: tuple[float, ...], n_columns: int, shared: bool) -> float:
     """Bound the L2 norm of one record's contribution to the sums of weighted Chebyshev polynomials of each column.
 
-    Parameters
-    ----------
-    weights : tuple of float
-        One for each degree, from 0 on.
-    n_columns : int
-        Number of columns.
-    shared : bool
-        Whether the polynomial of degree 0, which counts records, is released once for all columns.
-
-    Returns
-    -------
-    sensitivity : float
-        Bound, rounded up. A record with all values at the upper bound attains it.
+    If `shared`, the polynomial of degree 0, which counts records, is released once for all columns. A record with all
+    values at the upper bound attains the bound.
     """
     errors = _rounding(chebyshev_matrix(weights)).tolist()
     squares = [(abs(weight) + error) ** 2 for weight, error in zip(weights, errors, strict=True)]

@@ -28,167 +28,8 @@ EXACT_ROWS = 2**20
 # Number of rows that are clipped at once.
 _BLOCK = 2**16
 
-
-def with_data(rows: Any, data: NDArray) -> Any:
-    """Return sparse rows with other stored entries in the same places.
-
-    Parameters
-    ----------
-    rows : csr_array of shape (n_rows, n_columns)
-        Rows.
-    data : ndarray
-        One number for each stored entry.
-
-    Returns
-    -------
-    rows : csr_array of shape (n_rows, n_columns)
-        Rows with the same places of stored entries.
-    """
-    return sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
-
-
-def by_entry(rows: Any, values: NDArray) -> NDArray:
-    """Repeat the value of each row for each of the row's stored entries.
-
-    Parameters
-    ----------
-    rows : csr_array of shape (n_rows, n_columns)
-        Rows.
-    values : ndarray of shape (n_rows,)
-        One value for each row.
-
-    Returns
-    -------
-    values : ndarray
-        One value for each stored entry.
-    """
-    return np.repeat(values, np.diff(rows.indptr))
-
-
-def sparse_squared_norms(rows: Any) -> Array:
-    """Return squared L2 norms of sparse rows. The bits of a norm do not depend on other rows.
-
-    Parameters
-    ----------
-    rows : csr_array of shape (n_rows, n_columns)
-        Rows of doubles.
-
-    Returns
-    -------
-    squares : ndarray of shape (n_rows,)
-        Squared norms. Infinite if they overflow.
-    """
-    return with_data(rows, np.square(rows.data)) @ np.ones(rows.shape[1])
-
-
-def largest_entries(rows: Any) -> Array:
-    """Return the exact largest absolute entry of each sparse row, or 0 if nothing is stored.
-
-    Parameters
-    ----------
-    rows : csr_array of shape (n_rows, n_columns)
-        Rows of doubles.
-
-    Returns
-    -------
-    sizes : ndarray of shape (n_rows,)
-        Largest absolute entries.
-    """
-    largest = np.zeros(rows.shape[0])
-    filled = np.flatnonzero(np.diff(rows.indptr))
-    if len(filled):
-        largest[filled] = np.maximum.reduceat(np.abs(rows.data), rows.indptr[filled])
-    return largest
-
-
-def with_constant(rows: Any, constant: float) -> Any:
-    """Append a constant feature to sparse rows.
-
-    Parameters
-    ----------
-    rows : csr_array of shape (n_rows, n_columns)
-        Canonical rows.
-    constant : float
-        Value of the feature. If 0, none is appended.
-
-    Returns
-    -------
-    rows : csr_array of shape (n_rows, n_columns) or (n_rows, n_columns + 1)
-        Canonical rows.
-    """
-    if constant == 0.0:
-        return rows
-    n_rows, n_columns = rows.shape
-    # Indexes have 64 bits, because the constants could make more entries than 32 bits count.
-    indptr = rows.indptr.astype(np.int64) + np.arange(n_rows + 1)
-    of_features = np.ones(indptr[-1], dtype=bool)
-    of_features[indptr[1:] - 1] = False
-    data = np.full(indptr[-1], constant)
-    data[of_features] = rows.data
-    indices = np.full(indptr[-1], n_columns, dtype=rows.indices.dtype)
-    indices[of_features] = rows.indices
-    return sparse.csr_array((data, indices, indptr), shape=(n_rows, n_columns + 1))
-
-
-def clip_sparse(rows: Any, target: float) -> Any:
-    """Scale sparse rows down to an L2 norm of at most `target`, up to rounding.
-
-    Parameters
-    ----------
-    rows : csr_array of shape (n_rows, n_columns)
-        Canonical rows of any size.
-    target : float
-        Clipping bound.
-
-    Returns
-    -------
-    rows : csr_array of shape (n_rows, n_columns)
-        Rows of doubles in the same places.
-    """
-    data = np.empty(len(rows.data))
-    for start in range(0, rows.shape[0], _BLOCK):
-        stop = min(start + _BLOCK, rows.shape[0])
-        data[rows.indptr[start] : rows.indptr[stop]] = _clipped(rows[start:stop], target)
-    return with_data(rows, data)
-
-
-def _clipped(rows: Any, target: float) -> Array:
-    doubles = with_data(rows, rows.data.astype(np.float64))
-    with np.errstate(over="ignore", under="ignore"):
-        squared = sparse_squared_norms(doubles)
-        # Beyond these limits, squares overflow or lose digits. Therefore rows are first divided by their largest entry.
-        extreme = (squared > 1e300) | (squared < 1e-280)
-        data: Array = doubles.data * by_entry(rows, np.minimum(1.0, target / np.sqrt(np.maximum(squared, 1e-280))))
-        if np.any(extreme):
-            data[by_entry(rows, extreme)] = _clip_extreme(doubles[np.flatnonzero(extreme)], target)
-    return data
-
-
-def _clip_extreme(rows: Any, target: float) -> Array:
-    largest = np.maximum(largest_entries(rows), _TINY)
-    direction = rows.data / by_entry(rows, largest)
-    length = np.sqrt(sparse_squared_norms(with_data(rows, direction)))
-    scale = target / np.maximum(length, _TINY)
-    return direction * by_entry(rows, np.minimum(largest, scale))
-
-
-def sparse_gram(rows: Any) -> NDArray:
-    """Return the sum of products of sparse rows with themselves, as an array.
-
-    Parameters
-    ----------
-    rows : csr_array of shape (n_rows, n_columns)
-        Rows.
-
-    Returns
-    -------
-    gram : ndarray of shape (n_columns, n_columns)
-        Gram matrix in the type of the rows. For integers, it is exact for up to `EXACT_ROWS` rows with entries of at
-        most ``2**20``.
-    """
-    # The order is that of dense products, so that later results have the same bits.
-    return (rows.T @ rows).toarray(order="C")
-
+#: Beyond these limits, squared norms overflow or lose digits.
+LEAST_SQUARE, LARGEST_SQUARE = 1e-280, 1e300
 
 #: Number of rows of a block, for which exact sums of products fit into doubles (see `ENTRY_BITS`).
 BLOCK_ROWS = 2048
@@ -206,6 +47,83 @@ _LARGEST = np.finfo(np.float64).max
 _MOST_PRODUCTS = 96
 
 
+def with_data(rows: Any, data: NDArray) -> Any:
+    """Return sparse rows with one other number for each stored entry, in the same places."""
+    return sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def by_entry(rows: Any, values: NDArray) -> NDArray:
+    """Repeat the value of each row for each of the row's stored entries."""
+    return np.repeat(values, np.diff(rows.indptr))
+
+
+def sparse_squared_norms(rows: Any) -> Array:
+    """Return squared L2 norms of sparse rows. The bits of a norm do not depend on other rows."""
+    return with_data(rows, np.square(rows.data)) @ np.ones(rows.shape[1])
+
+
+def largest_entries(rows: Any) -> Array:
+    """Return the exact largest absolute entry of each sparse row, or 0 if nothing is stored."""
+    largest = np.zeros(rows.shape[0])
+    filled = np.flatnonzero(np.diff(rows.indptr))
+    if len(filled):
+        largest[filled] = np.maximum.reduceat(np.abs(rows.data), rows.indptr[filled])
+    return largest
+
+
+def with_constant(rows: Any, constant: float) -> Any:
+    """Append a constant feature to canonical sparse rows, unless it is 0."""
+    if constant == 0.0:
+        return rows
+    n_rows, n_columns = rows.shape
+    # Indexes have 64 bits, because the constants could make more entries than 32 bits count.
+    indptr = rows.indptr.astype(np.int64) + np.arange(n_rows + 1)
+    of_features = np.ones(indptr[-1], dtype=bool)
+    of_features[indptr[1:] - 1] = False
+    data = np.full(indptr[-1], constant)
+    data[of_features] = rows.data
+    indices = np.full(indptr[-1], n_columns, dtype=rows.indices.dtype)
+    indices[of_features] = rows.indices
+    return sparse.csr_array((data, indices, indptr), shape=(n_rows, n_columns + 1))
+
+
+def clip_sparse(rows: Any, target: float) -> Any:
+    """Scale canonical sparse rows of any size down to an L2 norm of at most `target`, up to rounding."""
+    data = np.empty(len(rows.data))
+    for start in range(0, rows.shape[0], _BLOCK):
+        stop = min(start + _BLOCK, rows.shape[0])
+        data[rows.indptr[start] : rows.indptr[stop]] = _clipped(rows[start:stop], target)
+    return with_data(rows, data)
+
+
+def _clipped(rows: Any, target: float) -> Array:
+    doubles = with_data(rows, rows.data.astype(np.float64))
+    with np.errstate(over="ignore", under="ignore"):
+        squared = sparse_squared_norms(doubles)
+        # These rows are first divided by their largest entry.
+        extreme = (squared > LARGEST_SQUARE) | (squared < LEAST_SQUARE)
+        factors = np.minimum(1.0, target / np.sqrt(np.maximum(squared, LEAST_SQUARE)))
+        data: Array = doubles.data * by_entry(rows, factors)
+        if np.any(extreme):
+            data[by_entry(rows, extreme)] = _clip_extreme(doubles[np.flatnonzero(extreme)], target)
+    return data
+
+
+def _clip_extreme(rows: Any, target: float) -> Array:
+    largest = np.maximum(largest_entries(rows), _TINY)
+    direction = rows.data / by_entry(rows, largest)
+    length = np.sqrt(sparse_squared_norms(with_data(rows, direction)))
+    scale = target / np.maximum(length, _TINY)
+    return direction * by_entry(rows, np.minimum(largest, scale))
+
+
+def sparse_gram(rows: Any) -> NDArray:
+    """Return the sum of products of sparse rows with themselves, as an array."""
+    # For integers of at most ``2**20``, it is exact for up to `EXACT_ROWS` rows.
+    # The order is that of dense products, so that later results have the same bits.
+    return (rows.T @ rows).toarray(order="C")
+
+
 def sum_over_rows(
     statistic: Callable[..., NDArray],
     *arrays: Any,
@@ -214,22 +132,9 @@ def sum_over_rows(
     """Sum a statistic over blocks of rows.
 
     Block totals are added in pairs of equal weight, so that each is added only ``log2(blocks)`` times. There are no
-    more partial sums than that.
-
-    Parameters
-    ----------
-    statistic : callable
-        Function that maps blocks of the arrays to the sum of the statistic over their rows. It is called with empty
-        blocks if there are no rows, so that the result always has its shape.
-    *arrays : ndarray, csr_array or PartedArray
-        Arrays with the same number of rows, in memory, memory-mapped or in parts.
-    block_rows : int, default=2048
-        Number of rows of a block.
-
-    Returns
-    -------
-    total : ndarray
-        Statistic of all rows.
+    more partial sums than that. `statistic` maps blocks of the arrays to the sum over their rows. It is called with
+    empty blocks if there are no rows, so that the result always has its shape. The arrays have the same number of rows,
+    in memory, memory-mapped or in parts.
     """
     if isinstance(arrays[0], PartedArray):
         return folded(partial(sum_over_rows, statistic, block_rows=block_rows), arrays)
@@ -259,37 +164,12 @@ def group_sensitivity(sensitivity: float, rows: int) -> float:
     the sum by at most :math:`\Delta` in some norm. By the triangle inequality, a group moves it by at most
     :math:`m\Delta`. In every norm, :math:`m` equal records attain this bound. In particular, :math:`\sqrt m` is not
     enough in L2 norm. It would be enough if the records of a group were known to affect different cells.
-
-    Parameters
-    ----------
-    sensitivity : float
-        Bound :math:`\Delta` for one record.
-    rows : int
-        Bound :math:`m` on the number of records that count.
-
-    Returns
-    -------
-    sensitivity : float
-        Bound for one group, rounded up. If `rows` is 1, it is the bound for one record.
     """
     return sensitivity if rows == 1 else rows * sensitivity * (1 + 2.0**-50)
 
 
 def short_blocks(n_rows: int, width: int) -> Iterator[slice]:
-    """Yield slices of rows that stay in a cache.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows.
-    width : int
-        Number of entries of a row.
-
-    Yields
-    ------
-    rows : slice
-        Consecutive rows.
-    """
+    """Yield slices of rows that stay in a cache."""
     size = max(_ENTRIES // max(width, 1), 16)
     for start in range(0, n_rows, size):
         yield slice(start, start + size)
@@ -301,18 +181,6 @@ def row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     A library for linear algebra chooses the order of its additions by the number of rows. Then one more record could
     change the last bits of all others. Here, the products of a dense row are added by `numpy.einsum`, in an order that
     depends on the number of columns only, and the products of a sparse row in the order of its entries.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n_rows, n_columns)
-        Finite rows.
-    matrix : ndarray of shape (n_columns, n_products)
-        Finite public numbers.
-
-    Returns
-    -------
-    products : ndarray of shape (n_rows, n_products)
-        Products, with the usual error of a sum of doubles. Numbers beyond doubles are the largest doubles.
     """
     if not issparse(X) and matrix.shape[1] > _MOST_PRODUCTS:
         return exact_row_products(X, matrix)
@@ -352,19 +220,6 @@ def exact_row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float6
     as :math:`a 2^{-b} + a' 2^{-2b}` with integers :math:`|a| \le 2^b` and :math:`|a'| \le 2^{b-1}`. With :math:`n`
     columns and :math:`n 2^{2b} \le 2^{53}`, the sums of products of these integers, and all partial sums, are integers
     that doubles hold exactly. The remaining operations are on single numbers.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n_rows, n_columns)
-        Finite rows.
-    matrix : ndarray of shape (n_columns, n_products)
-        Finite public numbers.
-
-    Returns
-    -------
-    products : ndarray of shape (n_rows, n_products)
-        Products. The error is about :math:`2^{-2b}` of the products of largest entries. Numbers beyond doubles are
-        the largest doubles.
     """
     bits = (53 - (max(X.shape[1], 1) - 1).bit_length()) // 2
     coarse, fine, scale = _slices(matrix.T, bits)

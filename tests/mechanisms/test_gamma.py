@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp.mechanisms import GammaMechanism, gaussian, rounded_gamma_vector
+from skdp.mechanisms import GammaMechanism, gaussian, rounded_normal
 from skdp.mechanisms.gaussian import LazyGamma, LazyNormals, _round_scalar, round_to_integers
 from tests.mechanisms.streams import ONES, Counted, Replay, stream, without_doubles
 from tests.statistics import accept, chi_square_integers, independence, reject
@@ -21,7 +21,7 @@ FINE = 2.0**30
 
 def vectors(p, n, label, scale=FINE):
     bits = stream(label)
-    return np.array([rounded_gamma_vector(scale, p, bits) for _ in range(n)])
+    return np.array([rounded_normal(scale, p, bits, LazyGamma(p + 1, bits)) for _ in range(n)])
 
 
 def ks(sample, cdf):
