@@ -28,9 +28,8 @@ from ._view import LedgerView, Rule
 class BudgetAccountant(LedgerView):
     r"""A privacy budget that is charged before noise is drawn, and refuses charges that exceed it.
 
-    Pass one accountant to any number of estimators. ``clone``, ``copy`` and ``deepcopy`` return the same accountant,
-    and a pickled accountant spends from the same budget in every process. Therefore `cross_val_score`, `GridSearchCV`,
-    pipelines and worker processes share the budget.
+    Pass one accountant to any number of estimators. A clone or copy is the same accountant, and a pickled accountant
+    spends from the same budget in every process. Therefore searches, pipelines and worker processes share the budget.
 
     Parameters
     ----------
@@ -84,9 +83,9 @@ class BudgetAccountant(LedgerView):
     -----
     **Privacy.** All releases through events that this accountant has admitted are together (epsilon,
     delta)-differentially private, with respect to adding or removing one record (or all records of one group, if `unit`
-    is ``"group"``). This also holds if each event was chosen after earlier outputs were seen.
-    :doc:`/user_guide/accounting` has the rules and their proofs. Numbers are added up exactly, as the decimal numbers
-    that were typed. Therefore ten charges of 0.1 fill a budget of 1.
+    is ``"group"``). This also holds if each event was chosen after earlier outputs were seen
+    (:doc:`/user_guide/accounting` has the proofs). Ten charges of 0.1 fill a budget of 1, because numbers are added up
+    exactly, as the decimal numbers that were typed.
 
     If one of the charges is of the local model (:mod:`skdp.local`), the total is about replacing the contents of a
     record by any fixed row, because the number of rows is public in the local model.
@@ -226,25 +225,10 @@ class BudgetAccountant(LedgerView):
         BudgetError
             If the charge would not be admitted.
         """
-        self.check_charge(PrivacyCost.of_pair(*_checked(epsilon, delta)))
+        self._check_charge(PrivacyCost.of_pair(*_checked(epsilon, delta)))
 
-    def check_charge(self, cost: PrivacyCost, *, estimator: str = "", relation: Relation | None = None) -> None:
-        """Test whether `charge` would admit an event of known cost, and record nothing.
-
-        Parameters
-        ----------
-        cost : PrivacyCost
-            The guarantees that the event has.
-        estimator : str, default=""
-            Which class would be fitted.
-        relation : Relation, optional
-            Which data sets the guarantees compare. By default, one unit of the accountant is added or removed.
-
-        Raises
-        ------
-        BudgetError
-            If `charge` would not admit it now. Other charges may come before.
-        """
+    def _check_charge(self, cost: PrivacyCost, *, estimator: str = "", relation: Relation | None = None) -> None:
+        """Raise the error that `charge` would raise now, and record nothing. Other charges may come before."""
         relation = Relation.of_unit(self.unit) if relation is None else Relation(relation)
         check_same_unit(relation.unit, self.unit, estimator)
         state = self._store.state()

@@ -20,7 +20,6 @@ whose integrand is positive. This form is accurate to a few units in the last pl
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from functools import lru_cache
@@ -30,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special
 
-from ..checks.params import as_float, shown, warn
+from ..checks.params import as_float, real_number, shown, warn
 from ..exceptions import BudgetError, PrivacyAssumptionWarning
 
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
@@ -305,8 +304,7 @@ class Budget(_Pair):
     def __new__(cls, epsilon: float, delta: float) -> Self:
         """Make a pair of two numbers in their ranges."""
         for name, value, most in (("epsilon", epsilon, math.inf), ("delta", delta, 1.0)):
-            if isinstance(value, bool) or not isinstance(value, numbers.Real):
-                raise TypeError(f"{name} must be a real number, got {shown(value)}")
+            real_number(value, name)
             if not 0 <= value <= most:
                 raise ValueError(f"{name} must lie in [0, {most:g}], got {shown(value)}")
         return super().__new__(cls, as_float(epsilon), as_float(delta))
@@ -334,9 +332,7 @@ class Budget(_Pair):
 
 def check_epsilon(epsilon: object, *, allow_zero: bool = False) -> float:
     """Return a positive `epsilon`, or 0 if allowed, as a float. It can be infinite."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, numbers.Real):
-        raise TypeError(f"epsilon must be a real number, got {shown(epsilon)}")
-    value = as_float(epsilon)
+    value = real_number(epsilon, "epsilon")
     if allow_zero and value == 0:
         return 0.0
     if not value > 0:
@@ -350,10 +346,8 @@ def check_epsilon(epsilon: object, *, allow_zero: bool = False) -> float:
 
 def check_delta(delta: object) -> float:
     """Return `delta` as a float in [0, 1), or raise an error that explains the problem."""
-    if isinstance(delta, bool) or not isinstance(delta, numbers.Real):
-        raise TypeError(f"delta must be a real number, got {shown(delta)}")
-    value = as_float(delta)
-    if not 0 <= value < 1 or delta < 0:
+    value = real_number(delta, "delta")
+    if not 0 <= value < 1 or delta < 0:  # type: ignore[operator]
         raise ValueError(f"delta must lie in [0, 1), got {shown(delta)}")
     if 0 < value < LEAST_DELTA:
         raise ValueError(f"delta must be 0, or at least {LEAST_DELTA:g}, got {shown(delta)}")

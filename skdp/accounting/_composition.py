@@ -76,20 +76,7 @@ def floor_decimal(exact: Exact) -> float:
 
 
 def largest_share(whole: float, portion: Fraction) -> float:
-    """Return a portion of a budget, rounded down, so that portions that add up to 1 do not exceed the whole.
-
-    Parameters
-    ----------
-    whole : float
-        Budget to divide, as the decimal number that was typed.
-    portion : Fraction
-        In (0, 1].
-
-    Returns
-    -------
-    share : float
-        Infinite if the whole is infinite.
-    """
+    """Return a portion of a budget, rounded down, so that portions that add up to 1 do not exceed the whole."""
     return floor_decimal(decimal(whole) * portion) if math.isfinite(whole) else whole
 
 
@@ -250,8 +237,7 @@ class Composition:
         return cls(ceiling, rule, *_parameters(epsilon, delta))
 
     def start(self) -> State:
-        state = State(rule=None if self.rule in ("auto", "mixed") else self.rule)
-        return self.settle(state, "mixed") if self.rule == "mixed" else state
+        return State() if self.rule == "auto" else self.settle(State(), self.rule)
 
     def admit(self, state: State, cost: PrivacyCost, part: PartKey | None = None) -> State:
         """Return the state with `cost` added, or raise BudgetError if that would exceed the ceiling."""
@@ -300,18 +286,15 @@ class Composition:
         self, state: State, costs: Sequence[tuple[PrivacyCost, int]], part: PartKey | None = None
     ) -> State | None:
         """Return the state after these costs, each as often as its number says, or None if one is refused."""
-        try:
-            state = self.admit(state, costs[0][0], part)
-        except BudgetError:
-            return None
-        state = self._add(state, costs[0][0], costs[0][1] - 1, part)
-        for cost, count in costs[1:]:
-            if state.rule is None and not self._admitted(state, part):
-                return None
-            if count:
-                state = self._settled(state, cost, part)
-            state = self._add(state, cost, count, part)
-        return state if self._admitted(state, part) else None
+        with suppress(BudgetError):
+            for cost, count in costs:
+                if state.rule is None and not self._admitted(state, part):
+                    return None
+                if count:
+                    state = self._add(self._settled(state, cost, part), cost, count, part)
+            if self._admitted(state, part):
+                return state
+        return None
 
     def settle(self, state: State, rule: str, first: str = "gdp") -> State:
         """Return the state with a settled rule. All events so far are pure, and are counted by their sum."""
@@ -372,7 +355,7 @@ class Composition:
         message = (
             f"the budget (epsilon={ceiling.epsilon:g}, delta={ceiling.delta:g}) does not admit a "
             f"further (epsilon={cost.epsilon:g}, delta={cost.delta:g}) under {rule!r} composition; "
-            f"{self.left_for(cost, state, part)}"
+            f"{self._left_for(cost, state, part)}"
         )
         if rule != "basic" and math.isfinite(cost.epsilon) and not math.isfinite(cost.rdp(self.orders[0])):
             message += (
@@ -381,7 +364,7 @@ class Composition:
             )
         return message
 
-    def left_for(self, cost: PrivacyCost, state: State, part: PartKey | None) -> str:
+    def _left_for(self, cost: PrivacyCost, state: State, part: PartKey | None) -> str:
         """Describe what remains for charges of the kind of `cost`."""
         if state.rule not in (None, "basic") and cost.delta == 0:
             return f"epsilon={self.remaining_pure(state, part):.6g} remains for a charge without delta"

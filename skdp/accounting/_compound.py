@@ -108,9 +108,6 @@ class ParallelEvent(PrivacyEvent):
     def pure_epsilon(self) -> float:
         return max(math.fsum(event.pure_epsilon() for event in part) for part in self.parts)
 
-    def alternatives(self) -> tuple[tuple[PrivacyEvent, ...], ...]:
-        return self.parts
-
     def mu(self) -> float:
         # A single event is not rounded again.
         return max(
@@ -307,7 +304,7 @@ class SampledGaussianEvent(PrivacyEvent):
         whole = math.sqrt(self.n_steps) * self.noise_mu * (1 + 2.0**-50)
         return whole if self.rate == 1 or self.noise_mu == 0 else min(whole, _gdp(self))
 
-    def least_delta(self, epsilon: float) -> float:
+    def _least_delta(self, epsilon: float) -> float:
         # The divergence of one step, when a record is removed, and of all steps together without sampling.
         mu, rate = self.noise_mu, self.rate
         if rate == 1:

@@ -68,19 +68,8 @@ class PrivacyEvent(ABC):
             Infinite if no bound is known.
         """
 
-    def least_delta(self, epsilon: float) -> float:
-        """Return a lower bound on the delta for an epsilon, which is used to refuse costs that are stated too low.
-
-        Parameters
-        ----------
-        epsilon : float
-            At least 0.
-
-        Returns
-        -------
-        delta : float
-            Zero if no bound is easy to compute.
-        """
+    def _least_delta(self, epsilon: float) -> float:
+        """Return a lower bound on the delta for an epsilon, or 0, to refuse costs that are stated too low."""
         return 0.0
 
     @abstractmethod
@@ -122,16 +111,6 @@ class PrivacyEvent(ABC):
             Infinite if no bound is known.
         """
         return math.inf
-
-    def alternatives(self) -> tuple[tuple[PrivacyEvent, ...], ...]:
-        """Return the lists of events such that each record is exposed to one list only.
-
-        Returns
-        -------
-        lists : tuple of tuple of PrivacyEvent
-            One list, with the event itself, unless the event consists of others.
-        """
-        return ((self,),)
 
 
 @dataclass(frozen=True)
@@ -375,13 +354,11 @@ class PrivacyCost:
         epsilon, delta = self.epsilon * (1 + _ROUNDING), self.delta * (1 + _ROUNDING)
         if isinstance(event, GaussianEvent | PureEvent | ApproximateEvent):
             return float(event.profiles(np.array(epsilon))[0]) <= delta
-        if event.least_delta(epsilon) > delta:
+        if event._least_delta(epsilon) > delta:
             return False
-        lists = event.alternatives()
-        if lists == ((event,),):
-            return True
         try:
-            for events in filter(None, lists):
+            # Each part of a ParallelEvent must have the pair by itself.
+            for events in filter(None, getattr(event, "parts", ())):
                 replace(self, events=events)
         except ValueError:
             return False

@@ -291,7 +291,7 @@ class PrivacyLossDistribution:
 
     @classmethod
     def from_profile(
-        cls, profile: Callable[[NDArray[np.float64]], Profiles], interval: float, most: float = _MOST_LOSS
+        cls, profile: Callable[[NDArray[np.float64]], Profiles], interval: float
     ) -> PrivacyLossDistribution:
         """Return a distribution whose profile is at least a given profile, and equal to it on a lattice.
 
@@ -301,8 +301,6 @@ class PrivacyLossDistribution:
             Function that maps epsilons, at least 0, to two arrays of deltas: for removal and addition of a record.
         interval : float
             Width of the lattice of losses.
-        most : float, default=600
-            Losses beyond this count as infinite.
 
         Returns
         -------
@@ -311,7 +309,7 @@ class PrivacyLossDistribution:
         """
         infinite = np.max([profile(np.array([_MOST_LOSS]))], axis=(0, 2))
         # About the smallest number of steps with almost nothing beyond.
-        steps = [1, max(2, math.ceil(min(most, _MOST_LOSS) / interval))]
+        steps = [1, max(2, math.ceil(_MOST_LOSS / interval))]
         while steps[1] - steps[0] > 1 + steps[0] // 64:
             middle = max(math.isqrt(steps[0] * steps[1]), steps[0] + 1)
             beyond = np.max([profile(np.array([middle * interval]))], axis=(0, 2))
@@ -341,8 +339,8 @@ class PrivacyLossDistribution:
         if other.interval != self.interval:
             raise ValueError("the distributions must be on the same lattice")
         size = max(len(self._directions), len(other._directions))
-        mine, others = (d._directions * (size // len(d._directions)) for d in (self, other))
-        return type(self)(self.interval, tuple(a + b for a, b in zip(mine, others, strict=True)))
+        both = (distribution._directions * (size // len(distribution._directions)) for distribution in (self, other))
+        return type(self)(self.interval, tuple(a + b for a, b in zip(*both, strict=True)))
 
     def self_compose(self, n_times: int) -> PrivacyLossDistribution:
         """Return the distribution of the list of releases, carried out several times.

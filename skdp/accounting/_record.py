@@ -136,29 +136,21 @@ def check_record(cost: PrivacyCost, text: str, releases: tuple[RecordedRelease, 
         raise ValueError("label and estimator must be text that UTF-8 can encode") from None
     if not all(isinstance(release, RecordedRelease) for release in releases):
         raise TypeError("releases must be instances of RecordedRelease")
-    _check_events(cost.events)
-
-
-def _check_events(events: tuple[PrivacyEvent, ...]) -> None:
-    for event in events:
-        if type(event) not in _NAMES:
-            raise TypeError(f"a ledger cannot keep an event of class {type(event).__name__}")
-        if isinstance(event, ParallelEvent):
-            for part in event.parts:
-                _check_events(part)
-        if isinstance(event, RepeatedSelectionEvent):
-            _check_events(event.events)
+    _cost_to_data(cost)
 
 
 def _event_to_data(event: PrivacyEvent) -> dict[str, Any]:
-    kind = _NAMES[type(event)]
-    if isinstance(event, ParallelEvent):
-        return {"kind": kind, "parts": [[_event_to_data(e) for e in part] for part in event.parts]}
-    if isinstance(event, RepeatedSelectionEvent):
-        events = [_event_to_data(e) for e in event.events]
-        return {"kind": kind, "events": events, "mean": event.mean, "shape": event.shape}
-    # Every other known event is a dataclass of numbers.
-    return {"kind": kind, **asdict(event)}  # type: ignore[call-overload]
+    if type(event) not in _NAMES:
+        raise TypeError(f"a ledger cannot keep an event of class {type(event).__name__}")
+    return {"kind": _NAMES[type(event)], **{name: _field_to_data(value) for name, value in vars(event).items()}}
+
+
+def _field_to_data(value: Any) -> Any:
+    if isinstance(value, PrivacyEvent):
+        return _event_to_data(value)
+    if isinstance(value, tuple):
+        return [_field_to_data(item) for item in value]
+    return asdict(value) if isinstance(value, ObjectiveCurve) else value
 
 
 def _event_from_data(data: dict[str, Any]) -> PrivacyEvent:

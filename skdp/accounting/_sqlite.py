@@ -168,9 +168,7 @@ class SQLiteLedger:
         self.path = path
         self.identity = identity
         self.temporary = temporary
-        self._seen = seen
-
-    # --- opening and making -------------------------------------------------------------------------------------------
+        self.seen = seen
 
     @classmethod
     def create(
@@ -269,13 +267,6 @@ class SQLiteLedger:
         except LedgerError:
             return False
 
-    @property
-    def seen(self) -> Seen:
-        """Return the state that was seen last."""
-        return self._seen
-
-    # --- what a ledger does -------------------------------------------------------------------------------------------
-
     def change(self, step: Callable[[State], State], record: Record | None = None) -> None:
         row = None if record is None else record_to_row(record)
 
@@ -311,8 +302,6 @@ class SQLiteLedger:
 
     def __len__(self) -> int:
         return self._use(self._read).n_records
-
-    # --- the file -----------------------------------------------------------------------------------------------------
 
     def _use(self, work: Callable[[sqlite3.Connection], Result], path: Path | None = None) -> Result:
         """Return ``work(connection)``, with a connection for this call only, and undo all that was not committed."""
@@ -497,7 +486,7 @@ class SQLiteLedger:
         """Refuse another file than the one that was seen before, and a state that does not continue from that one."""
         if self.identity and header.identity != self.identity:
             raise LedgerError(f"{self.path} is another ledger than the one that this accountant opened")
-        revision, digest, number, last = self._seen
+        revision, digest, number, last = self.seen
         goes_on = header.revision > revision or header.digest() == digest
         if number and goes_on:
             stored = connection.execute("SELECT digest FROM record WHERE number = ?", (number,)).fetchone()
@@ -510,7 +499,7 @@ class SQLiteLedger:
 
     def _remember(self, header: _Header) -> None:
         # Another thread may have seen a later state.
-        self._seen = max(self._seen, (header.revision, header.digest(), header.n_records, header.last))
+        self.seen = max(self.seen, (header.revision, header.digest(), header.n_records, header.last))
 
     def _verified(self, connection: sqlite3.Connection, header: _Header) -> Iterator[tuple[Any, ...]]:
         """Yield all records, or raise an error if one was changed."""

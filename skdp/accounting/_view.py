@@ -258,20 +258,7 @@ class LedgerView:
 
 
 def running_totals(accountant: LedgerView, records: Sequence[Record]) -> NDArray[np.float64]:
-    """Return the epsilon of the total after each charge, by admitting the charges once more.
-
-    Parameters
-    ----------
-    accountant : BudgetAccountant
-        The accountant.
-    records : sequence of Record
-        All of its records, the oldest first.
-
-    Returns
-    -------
-    epsilons : ndarray of shape (n_records,)
-        Epsilon that is proved for the charges up to each, at the accountant's delta.
-    """
+    """Return the epsilon of the total after each of all records, in order, by admitting the charges once more."""
     if accountant.composition == "plan":
         # The guarantee of a declared list is that of the whole list, from the first entry on.
         return np.full(len(records), accountant.total().epsilon)

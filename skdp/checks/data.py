@@ -5,6 +5,7 @@ The conversion of sparse rows to dense rows depends on public facts only.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -113,9 +114,9 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
         read = validate_data(checked, rows, y, **kwargs)
         if not takes_sparse:
             return read
-        if isinstance(read, tuple):
-            return (_canonical(read[0]), *read[1:])
-        return _canonical(read)
+        rows, *targets = read if isinstance(read, tuple) else (read,)
+        rows = canonical_rows(rows) if issparse(rows) else rows
+        return (rows, *targets) if targets else rows
 
     return _quietly(validate, X)
 
@@ -128,10 +129,6 @@ def _with_sparse_rows(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {**kwargs, "accept_sparse": "csr"}
 
 
-def _canonical(rows: Any) -> Any:
-    return canonical_rows(rows) if issparse(rows) else rows
-
-
 def reads_table(estimator: Any, reset: bool) -> bool:
     """Tell whether an estimator encodes its rows by a schema."""
     return hasattr(estimator, "_used") and estimator._used(reset) is not None
@@ -139,15 +136,15 @@ def reads_table(estimator: Any, reset: bool) -> bool:
 
 def _in_parts(validate: Callable[..., Any], estimator: Any, *data: PartedArray, **options: Any) -> Any:
     """Validate columns and types here, without rows, and the rows of each part in its place."""
-    here = validate(estimator, *(array.meta for array in data), **options)
-    metas = here if isinstance(here, tuple) else (here,)
+    without_rows = validate(estimator, *(array.meta for array in data), **options)
+    metas = without_rows if isinstance(without_rows, tuple) else (without_rows,)
     arrays = metas[: len(data)]
     reader = estimator._column_reader(options.get("reset", True))
-    there = partial(validate, reader, **{**options, "reset": False})
+    validate_part = partial(validate, reader, **{**options, "reset": False})
     types = tuple(array.dtype for array in arrays)
-    found = mapped(partial(_validated_part, there, types), data, arrays)
+    validated = mapped(partial(_validated_part, validate_part, types), data, arrays)
     # The results after the arrays do not depend on rows.
-    return (*found, *metas[len(data) :]) if isinstance(here, tuple) else found[0]
+    return (*validated, *metas[len(data) :]) if isinstance(without_rows, tuple) else validated[0]
 
 
 def _validated_part(validate: Callable[..., Any], types: tuple[Any, ...], *data: Any) -> tuple[Any, ...]:
@@ -162,18 +159,14 @@ def _validated_part(validate: Callable[..., Any], types: tuple[Any, ...], *data:
 
 def known_labels(codes: Any) -> Any:
     """Return which labels are in the label set, for codes of `labelled_data`."""
-    return rowwise(_is_known, codes)
-
-
-def _is_known(codes: NDArray[np.intp]) -> NDArray[np.bool_]:
-    return codes >= 0
+    return rowwise(partial(operator.le, 0), codes)
 
 
 def check_quietly(X: Any, **kwargs: Any) -> Any:
     """Call scikit-learn's check_array, and keep values out of its messages, as `validate_quietly` does."""
     if isinstance(X, PartedArray):
-        here = check_quietly(X.meta, **kwargs)
-        return mapped(partial(_validated_part, partial(check_quietly, **kwargs), (here.dtype,)), (X,), (here,))[0]
+        meta = check_quietly(X.meta, **kwargs)
+        return mapped(partial(_validated_part, partial(check_quietly, **kwargs), (meta.dtype,)), (X,), (meta,))[0]
 
     def validate() -> Any:
         rows = X
@@ -362,7 +355,7 @@ def labelled_data(
     if isinstance(X, PartedArray):
         if classes is None:
             raise ValueError(_DECLARE_FOR_PARTS)
-        return _in_parts(_labelled_part, estimator, X, y, classes=classes, dtypes=dtypes, reset=reset)
+        return _in_parts(labelled_data, estimator, X, y, classes=classes, dtypes=dtypes, reset=reset)
     if classes is None:
         X, y = validate_quietly(estimator, X, y, dtype=list(dtypes))
         y, classes = _quietly(partial(_occurring_labels, y))
@@ -392,12 +385,6 @@ def _occurring_labels(y: Any) -> tuple[NDArray, NDArray]:
     with silence():
         check_classification_targets(y)
         return y, unique_labels(y)
-
-
-def _labelled_part(
-    estimator: Any, X: Any, y: Any, *, classes: NDArray, dtypes: Sequence[type], reset: bool
-) -> tuple[NDArray, NDArray[np.intp], NDArray]:
-    return labelled_data(estimator, X, y, classes, dtypes, reset=reset)
 
 
 def is_sequence(data: Any) -> bool:
@@ -573,9 +560,9 @@ def ordered_by_row(X: Any) -> Any:
 def canonical_rows(X: Any) -> Any:
     """Return a copy of CSR rows as a CSR array: sorted, without duplicates and without stored zeros."""
     # The constructor copies flags from X, which may be wrong. Therefore only the parts are passed on.
-    end = int(X.indptr[-1])
+    n_entries = int(X.indptr[-1])
     try:
-        rows = sparse.csr_array((X.data[:end], X.indices[:end], X.indptr), shape=X.shape)
+        rows = sparse.csr_array((X.data[:n_entries], X.indices[:n_entries], X.indptr), shape=X.shape)
         rows.check_format(full_check=True)
     except Exception:
         rows = None

@@ -157,11 +157,16 @@ LEAST, MOST = 1e-100, 1e100
 _MOST_JOBS = 10**4
 
 
-def check_positive(value: object, name: str, *, least: float = LEAST, most: float = MOST) -> float:
-    """Return a finite positive real number in [`least`, `most`] as a float."""
+def real_number(value: object, name: str) -> float:
+    """Return a real number, possibly infinite, as a double."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a real number, got {shown(value)}")
-    number = as_float(value)
+    return as_float(value)
+
+
+def check_positive(value: object, name: str, *, least: float = LEAST, most: float = MOST) -> float:
+    """Return a finite positive real number in [`least`, `most`] as a float."""
+    number = real_number(value, name)
     if not least <= number <= most or not math.isfinite(number):
         raise ValueError(f"{name} must lie in [{least:g}, {most:g}], got {shown(value)}")
     return number
@@ -191,13 +196,6 @@ def check_integer(value: object, name: str, *, least: int, most: int | None = No
     return number
 
 
-def check_zero_or_positive(value: object, name: str, *, least: float = LEAST, most: float = MOST) -> float:
-    """Return 0, or a finite positive real number in [`least`, `most`], as a float."""
-    if check_positive(value, name, least=0.0, most=most) == 0:
-        return 0.0
-    return check_positive(value, name, least=least, most=most)
-
-
 def check_n_jobs(value: object) -> int | None:
     """Return a number of processes, counted as in joblib."""
     if value is None:
@@ -223,7 +221,7 @@ def real_numbers(value: Any) -> NDArray[np.float64] | None:
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O":
-            flat = [_real(entry) for entry in array.ravel().tolist()]
+            flat = [real_number(entry, "an entry") for entry in array.ravel().tolist()]
             return np.array(flat, dtype=np.float64).reshape(array.shape)
         if array.dtype.kind not in "iuf":
             return None
@@ -240,12 +238,6 @@ def increasing_edges(value: Any) -> NDArray[np.float64] | None:
     if edges is None or edges.ndim != 1 or len(edges) < 2 or not np.all(np.isfinite(edges)):
         return None
     return edges if np.all(edges[:-1] < edges[1:]) else None
-
-
-def _real(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError
-    return as_float(value)
 
 
 def check_boolean(value: object, name: str) -> bool:
@@ -285,10 +277,9 @@ def check_classes(classes: Any, name: str = "classes", *, least: int = 2) -> NDA
         raise ValueError(f"{name} must not contain missing values")
     size = array
     if array.dtype.kind == "O":
-        if not all(isinstance(label, str) for label in array) and not all(map(_is_number, array)):
+        if not all(map(_is_number, array)):
             raise ValueError(f"{name} must be all text, or all numbers, and hold no missing values")
-        if all(map(_is_number, array)):
-            size = np.array([as_float(label) for label in array])
+        size = np.array([as_float(label) for label in array])
     if size.dtype.kind in "iuf" and len(size) and not np.abs(size.astype(np.float64)).max() < _MOST_LABEL:
         # Labels may come as doubles, which do not distinguish larger integers.
         raise ValueError(f"{name} must contain numbers below 2**53, or text")
@@ -332,10 +323,10 @@ def _ends(value: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     if isinstance(value, str | bytes | Set | Mapping | Iterator):
         return nothing
     try:
-        lower, upper = (real_numbers(end) for end in value)
+        lower, upper = (real_numbers(bound) for bound in value)
         if lower is None or upper is None:
             return nothing
-        lower, upper = (np.array(end) for end in np.broadcast_arrays(lower, upper))
+        lower, upper = (np.array(bound) for bound in np.broadcast_arrays(lower, upper))
     except Exception:
         return nothing
     return lower, upper
@@ -347,7 +338,7 @@ def columns_of(
     """Return the result of `check_bounds` with one entry per column."""
     if bounds[0].ndim and len(bounds[0]) != n_columns:
         raise ValueError(f"{name} has bounds for {len(bounds[0])} columns, and there are {n_columns}")
-    lower, upper = (np.broadcast_to(end, (n_columns,)) for end in bounds)
+    lower, upper = (np.broadcast_to(bound, (n_columns,)) for bound in bounds)
     return lower, upper
 
 
@@ -364,8 +355,9 @@ class Real:
     zero: bool = False
 
     def __call__(self, value: object, name: str) -> float:
-        check = check_zero_or_positive if self.zero else check_positive
-        return check(value, name, least=self.least, most=self.most)
+        if self.zero and check_positive(value, name, least=0.0, most=self.most) == 0:
+            return 0.0
+        return check_positive(value, name, least=self.least, most=self.most)
 
 
 @dataclass(frozen=True)

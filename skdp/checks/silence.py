@@ -169,9 +169,9 @@ def parts_of(value: Any) -> Iterator[Any]:
 def quieten(model: Any) -> None:
     """Remove everything from a clone and its parts that reports single fits: callbacks, and printed lines."""
     # A clone keeps callbacks, and they would receive its rows.
-    for part in parts_of(model):
-        if hasattr(part, "set_callbacks"):
-            part.set_callbacks()
-        own = part.get_params(deep=False)
-        if "verbose" in own:
-            part.set_params(verbose=False if isinstance(own["verbose"], bool) else 0)
+    for estimator in parts_of(model):
+        if hasattr(estimator, "set_callbacks"):
+            estimator.set_callbacks()
+        parameters = estimator.get_params(deep=False)
+        if "verbose" in parameters:
+            estimator.set_params(verbose=False if isinstance(parameters["verbose"], bool) else 0)

@@ -204,10 +204,18 @@ def count_rows(X: Any) -> int:
 def chosen(by: PartedArray, draw: Callable[[NDArray], Any], *arrays: Any) -> tuple[Any, ...]:
     """Return the rows at the increasing, private positions that `draw` returns for the private entries of `by`."""
     entries = _by_part(np.asarray, by)
-    if len({of_part.dtype for of_part in entries}) > 1:
+    if len({entries_of_part.dtype for entries_of_part in entries}) > 1:
         # A common type could round entries.
-        entries = [of_part.astype(object) for of_part in entries]
-    return _picked(draw(np.concatenate(entries)), np.cumsum([0, *map(len, entries)]), *arrays)
+        entries = [entries_of_part.astype(object) for entries_of_part in entries]
+    parts = _parts_of([array for array in arrays if array is not None])
+    node = parts.give(positions_by_part(draw(np.concatenate(entries)), np.cumsum([0, *map(len, entries)])))
+
+    def rows_at(X: Any, positions: NDArray[np.intp]) -> Any:
+        return [column[positions] for column in X] if isinstance(X, list) else X[positions]
+
+    return tuple(
+        None if array is None else PartedArray(parts, Node(rows_at, (array.node, node)), array.meta) for array in arrays
+    )
 
 
 def _by_part(task: Task, X: PartedArray) -> list[Any]:
@@ -217,18 +225,6 @@ def _by_part(task: Task, X: PartedArray) -> list[Any]:
 
 def _numbered(task: Task, part: int, X: Any) -> list[tuple[int, Any]]:
     return [(part, task(X))]
-
-
-def _picked(positions: NDArray[np.intp], ends: NDArray[np.intp], *arrays: Any) -> tuple[Any, ...]:
-    parts = _parts_of([array for array in arrays if array is not None])
-    node = parts.give(positions_by_part(positions, ends))
-
-    def rows_at(X: Any, positions: NDArray[np.intp]) -> Any:
-        return [column[positions] for column in X] if isinstance(X, list) else X[positions]
-
-    return tuple(
-        None if array is None else PartedArray(parts, Node(rows_at, (array.node, node)), array.meta) for array in arrays
-    )
 
 
 def positions_by_part(positions: NDArray[np.intp], ends: NDArray[np.intp]) -> list[NDArray[np.intp]]:
@@ -243,7 +239,8 @@ def divided(numbers: NDArray[np.intp], *arrays: Any) -> tuple[Any, ...]:
     parts = _parts_of(present)
     ends = np.cumsum([0, *_by_part(len, present[0])])
     node = parts.give([numbers[a:b] for a, b in pairwise(ends)])
-    remainder = Node(partial(_remainder, parts.n_parts), (node,))
+    n_parts = parts.n_parts
+    remainder = Node(lambda numbers: numbers % n_parts, (node,))
     job = dumps(((*(array.node for array in present), node, remainder), _as_tuple))
     others = parts._divided(job, parts._identities)
     metas = [*(array.meta for array in present), numbers[:0]]
@@ -251,17 +248,9 @@ def divided(numbers: NDArray[np.intp], *arrays: Any) -> tuple[Any, ...]:
     return tuple(None if array is None else next(made) for array in [*arrays, numbers])
 
 
-def _remainder(n_parts: int, numbers: NDArray[np.intp]) -> NDArray[np.intp]:
-    return numbers % n_parts
-
-
 def column_of(j: int, X: Any) -> Any:
     """Return a column."""
-    return rowwise(partial(_column, j), X)
-
-
-def _column(j: int, X: Any) -> Any:
-    return X[:, j]
+    return rowwise(itemgetter((slice(None), j)), X)
 
 
 def _parts_of(arrays: Sequence[Any]) -> Parts:
@@ -276,10 +265,8 @@ class KeptObjects:
 
     def __init__(self, make: Callable[..., Any], arrays: tuple[PartedArray, ...], n_rows_of: Callable[[Any], int]):
         (self._objects,) = kept((rowwise(make, *arrays),))
-        parts = self._objects.parts.n_parts
-        numbered = folded(partial(_numbered_rows, n_rows_of), [self._objects], [{"part": i} for i in range(parts)])
         # The positions of rows and the numbers of rows are private.
-        self._ends = np.cumsum([0, *(n for _, n in sorted(numbered))])
+        self._ends = np.cumsum([0, *_by_part(n_rows_of, self._objects)])
 
     @property
     def without_rows(self) -> Any:
@@ -295,10 +282,6 @@ class KeptObjects:
         """Apply a task to the object and the rows (of increasing positions) of each part, and return the sum."""
         by_part = [None] * (len(self._ends) - 1) if rows is None else positions_by_part(rows, self._ends)
         return folded(task, [self._objects], [{"rows": positions} for positions in by_part])
-
-
-def _numbered_rows(n_rows_of: Callable[[Any], int], made: Any, part: int) -> list[tuple[int, int]]:
-    return [(part, n_rows_of(made))]
 
 
 # Classes of noise, seeds, budgets and sessions are in these packages.

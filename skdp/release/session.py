@@ -440,7 +440,7 @@ class ReleaseSession:
     ) -> None:
         if validate is not None:
             if accountant is not None:
-                accountant.check_charge(plan.cost, estimator=estimator, relation=plan.relation)
+                accountant._check_charge(plan.cost, estimator=estimator, relation=plan.relation)
             validate()
         warn_of_callers(charged=accountant is not None and math.isfinite(plan.cost.epsilon))
         if accountant is None:

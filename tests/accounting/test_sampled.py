@@ -261,7 +261,7 @@ def test_calibration_ends_for_all_parameters(arguments):
     mu = sampled_gaussian_mu(*arguments)
     alone = gaussian_mu(epsilon, delta) / math.sqrt(n_steps)
     assert alone * (1 - 1e-12) <= mu <= max(MOST_MU, alone)
-    assert SampledGaussianEvent(rate, mu, n_steps).least_delta(epsilon) <= delta
+    assert SampledGaussianEvent(rate, mu, n_steps)._least_delta(epsilon) <= delta
 
 
 def test_rare_records_are_hidden_too():
@@ -283,9 +283,9 @@ def test_least_delta_of_one_step(rate, mu):
         phi = stats.norm.cdf
         cut = (math.log((math.expm1(epsilon) + rate) / rate) + mu * mu / 2) / mu
         removal = (1 - rate - math.exp(epsilon)) * phi(-cut) + rate * phi(mu - cut)
-        assert SampledGaussianEvent(rate, mu, 1).least_delta(epsilon) == pytest.approx(removal, rel=1e-6, abs=2e-12)
-        assert SampledGaussianEvent(rate, mu, 5).least_delta(epsilon) >= removal * (1 - 1e-6) - 2e-12
-    assert SampledGaussianEvent(rate, mu, 1).least_delta(1000.0) == 0
+        assert SampledGaussianEvent(rate, mu, 1)._least_delta(epsilon) == pytest.approx(removal, rel=1e-6, abs=2e-12)
+        assert SampledGaussianEvent(rate, mu, 5)._least_delta(epsilon) >= removal * (1 - 1e-6) - 2e-12
+    assert SampledGaussianEvent(rate, mu, 1)._least_delta(1000.0) == 0
 
 
 def test_a_cost_that_states_too_little_is_refused():
