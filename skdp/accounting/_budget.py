@@ -44,6 +44,24 @@ SAFETY = 1e-10
 #: that a million such events change it by less than a part in a thousand.
 NEGLIGIBLE_DELTA, LEAST_DELTA = 1e-40, 1e-30
 
+#: The possible units of privacy: one record, or all records of one group.
+UNITS = ("record", "group")
+
+#: Below this, noise scales would lose their precision.
+MIN_EPSILON = 2.0**-20
+
+#: From here on, a delta is remarked on.
+_LARGE_DELTA = 0.01
+
+#: Above this, a finite epsilon means no more than ``inf``.
+MAX_EPSILON = 1e9
+
+#: The answer is this close to the largest epsilon, relative to it.
+_TOLERANCE = 2e-4
+
+#: Above these, a power law of the cost is not trusted.
+_SLOPES = (0.8, 3.0)
+
 
 def _mills(t: NDArray) -> NDArray:
     return np.sqrt(np.pi / 2) * special.erfcx(t / np.sqrt(2))
@@ -257,19 +275,6 @@ class Relation(StrEnum):
         return cls.ADD_OR_REMOVE_GROUP if unit == "group" else cls.ADD_OR_REMOVE_RECORD
 
 
-#: The possible units of privacy: one record, or all records of one group.
-UNITS = ("record", "group")
-
-#: Below this, noise scales would lose their precision.
-MIN_EPSILON = 2.0**-20
-
-#: From here on, a delta is remarked on.
-_LARGE_DELTA = 0.01
-
-#: Above this, a finite epsilon means no more than ``inf``.
-MAX_EPSILON = 1e9
-
-
 class _Pair(NamedTuple):
     """The fields of a budget."""
 
@@ -385,13 +390,6 @@ def check_same_unit(charged: str, counted: str, who: str = "") -> None:
     if counted == "record":
         raise BudgetError(message + 'Fits with rows_per_group need BudgetAccountant(..., unit="group")')
     raise BudgetError(message + GROUP_SUPPORT_HINT)
-
-
-#: The answer is this close to the largest epsilon, relative to it.
-_TOLERANCE = 2e-4
-
-#: Above these, a power law of the cost is not trusted.
-_SLOPES = (0.8, 3.0)
 
 
 def largest_epsilon(portion: Callable[[float], float | None], ceiling: float, first: float) -> float | None:

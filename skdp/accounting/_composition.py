@@ -61,6 +61,26 @@ Exact = Fraction | float
 #: A part is identified by the number of its division and by its position in it.
 PartKey = tuple[int, int]
 
+RULES = ("auto", "basic", "gdp", "rdp", "mixed")
+
+#: The part of delta that the first rule of "mixed" gets. Rényi divergences of higher orders share the rest.
+_MOST_OF_DELTA = 0.9
+
+#: Higher orders, less 1, relative to the order at which most Gaussian noise fits.
+_HIGHER_ORDERS = (2.0, 5.0, 15.0)
+
+#: A warning is raised if a charge uses more than this part of the budget, and so many times its share of epsilon.
+_NOTICED, _MUCH_MORE = 0.1, 2.0
+
+#: If so much of the budget is used, the rule for the rest does not matter.
+_LITTLE_LEFT = 0.9
+
+#: Above this ceiling, the composed distribution of a plan would be too long.
+_MOST_COMPOSED_EPSILON = 100.0
+
+#: Largest number of entries of a plan, so that a wrong number is refused at once.
+_MOST_ENTRIES = 1_000_000
+
 
 def decimal(value: float) -> Exact:
     """Return the decimal number that a user typed, so that ten charges of 0.1 make 1."""
@@ -198,21 +218,6 @@ class State:
 
     def _with(self, number: int, division: Division) -> State:
         return replace(self, divisions=(*self.divisions[:number], division, *self.divisions[number + 1 :]))
-
-
-RULES = ("auto", "basic", "gdp", "rdp", "mixed")
-
-#: The part of delta that the first rule of "mixed" gets. Rényi divergences of higher orders share the rest.
-_MOST_OF_DELTA = 0.9
-
-#: Higher orders, less 1, relative to the order at which most Gaussian noise fits.
-_HIGHER_ORDERS = (2.0, 5.0, 15.0)
-
-#: A warning is raised if a charge uses more than this part of the budget, and so many times its share of epsilon.
-_NOTICED, _MUCH_MORE = 0.1, 2.0
-
-#: If so much of the budget is used, the rule for the rest does not matter.
-_LITTLE_LEFT = 0.9
 
 
 @dataclass(frozen=True)
@@ -483,13 +488,6 @@ def _parameters(epsilon: float, delta: float, first: str = "") -> tuple[float, t
     if first == "gdp":
         return gaussian_mu(epsilon, most), higher, limits
     return 0.0, (order, *higher), (renyi_limit(order, epsilon, most), *limits)
-
-
-#: Above this ceiling, the composed distribution of a plan would be too long.
-_MOST_COMPOSED_EPSILON = 100.0
-
-#: Largest number of entries of a plan, so that a wrong number is refused at once.
-_MOST_ENTRIES = 1_000_000
 
 
 @dataclass(frozen=True)

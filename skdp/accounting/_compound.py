@@ -54,6 +54,32 @@ _PAIR_DELTA = 2.0**-30
 #: More than the rounding of a bound on a divergence.
 _ABOVE_ROUNDING = 1 + 2.0**-40
 
+# Steps of the lattice of losses per standard deviation of the loss of one step. The resulting noise is within a few
+# parts in ten thousand of the noise for the finest lattice.
+_RESOLUTION = 20.0
+
+# Beyond so many lattice points for a step, or so many steps, Rényi divergences are used, because they are faster.
+_MOST_POINTS_OF_STEP, _MOST_STEPS = 4e5, 10**5
+
+# Relative margin when curves are compared on a grid, which is more than their rounding.
+_MARGIN = 1e-6
+
+# Relative precision of the noise.
+_NOISE_TOLERANCE = 1e-4
+
+#: Every step has at least the noise of a third of the sensitivity, and at least the noise without sampling. Otherwise,
+#: if a record is sampled very rarely, delta could be the probability of disclosing a record completely.
+MOST_MU = 3.0
+
+# The largest epsilon at which deltas are compared with those of Gaussian DP.
+_LARGEST_EPSILON = 400.0
+
+# The largest order times mu for which a divergence is integrated. Beyond it, sampling helps little.
+_FARTHEST = 2e4
+
+# Orders at which divergences bound delta. Sampled noise needs many orders near 1, and high ones for small rates.
+_ORDERS = np.concatenate([np.linspace(1.1, 10.9, 99), np.arange(11.0, 64), (2.0 ** np.arange(6, 12, 0.25)).round()])
+
 
 @dataclass(frozen=True)
 class ParallelEvent(PrivacyEvent):
@@ -242,34 +268,6 @@ def renyi_epsilon(events: tuple[PrivacyEvent, ...], delta: float) -> float:
         if offset < least:
             least = min(least, math.fsum(count * event.rdp(order) for event, count in counts.items()) + offset)
     return max(least, 0.0) * _ABOVE_ROUNDING
-
-
-# Steps of the lattice of losses per standard deviation of the loss of one step. The resulting noise is within a few
-# parts in ten thousand of the noise for the finest lattice.
-_RESOLUTION = 20.0
-
-# Beyond so many lattice points for a step, or so many steps, Rényi divergences are used, because they are faster.
-_MOST_POINTS_OF_STEP = 4e5
-_MOST_STEPS = 10**5
-
-# Relative margin when curves are compared on a grid, which is more than their rounding.
-_MARGIN = 1e-6
-
-# Relative precision of the noise.
-_NOISE_TOLERANCE = 1e-4
-
-#: Every step has at least the noise of a third of the sensitivity, and at least the noise without sampling. Otherwise,
-#: if a record is sampled very rarely, delta could be the probability of disclosing a record completely.
-MOST_MU = 3.0
-
-# The largest epsilon at which deltas are compared with those of Gaussian DP.
-_LARGEST_EPSILON = 400.0
-
-# The largest order times mu for which a divergence is integrated. Beyond it, sampling helps little.
-_FARTHEST = 2e4
-
-# Orders at which divergences bound delta. Sampled noise needs many orders near 1, and high ones for small rates.
-_ORDERS = np.concatenate([np.linspace(1.1, 10.9, 99), np.arange(11.0, 64), (2.0 ** np.arange(6, 12, 0.25)).round()])
 
 
 @dataclass(frozen=True)
