@@ -36,6 +36,9 @@ _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 # For mu up to 1, so many nodes are enough for the identity above, to a few units in the last place.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
+#: Factor of sums and products of bounds, which is more than their rounding errors.
+UP = 1 + 2.0**-50
+
 #: Relative margin by which calibrated noise exceeds the computed root. The curve is evaluated to about
 #: 1e-13, so that this margin puts every rounding error on the safe side.
 SAFETY = 1e-10

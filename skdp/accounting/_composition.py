@@ -75,6 +75,10 @@ _NOTICED, _MUCH_MORE = 0.1, 2.0
 #: If so much of the budget is used, the rule for the rest does not matter.
 _LITTLE_LEFT = 0.9
 
+#: Factors of sums in doubles, which are more than their rounding: of an exact sum, and of a sum over the entries of a
+#: plan.
+_EXACT_UP, _SUM_UP = 1 + 1e-15, 1 + 1e-12
+
 #: Above this ceiling, the composed distribution of a plan would be too long.
 _MOST_COMPOSED_EPSILON = 100.0
 
@@ -429,14 +433,14 @@ class Composition:
         # Each proof is about these charges, with the whole delta.
         epsilon = math.inf
         if state.rule != "rdp":
-            epsilon = gaussian_epsilon(math.sqrt(float(sums.mu_squared)) * (1 + 1e-15), delta)
+            epsilon = gaussian_epsilon(math.sqrt(float(sums.mu_squared)) * _EXACT_UP, delta)
         if state.rule != "gdp":
             left = inner.ceiling.epsilon
             for ((used, limit),), order in zip(inner._alternatives(sums, "rdp"), inner.orders, strict=True):
                 most = renyi_limit(order, left, delta) if state.rule == "mixed" else float(limit)
-                epsilon = min(epsilon, max(0.0, left - (most - float(used) * (1 + 1e-15)))) if most > 0 else epsilon
+                epsilon = min(epsilon, max(0.0, left - (most - float(used) * _EXACT_UP))) if most > 0 else epsilon
         if state.rest is not None:
-            epsilon = (epsilon + float(state.rest.pure)) * (1 + 1e-15)
+            epsilon = (epsilon + float(state.rest.pure)) * _EXACT_UP
         # Sums that are bounded one by one, over several parts, may exceed the charges of any single record.
         epsilon = min(epsilon, self.ceiling.epsilon)
         if sums.delta <= decimal(delta) and basic.epsilon <= epsilon:
@@ -613,7 +617,7 @@ def _guarantee(entries: tuple[PrivacyCost, ...], ceiling: Budget) -> Budget:
     if ceiling.delta == 0 or basic.epsilon == math.inf or (delta == 0 and basic <= ceiling):
         return basic
     epsilons = [basic.epsilon] if delta <= decimal(ceiling.delta) else []
-    mu = math.sqrt(math.fsum(entry.mu() ** 2 for entry in entries)) * (1 + 1e-12)
+    mu = math.sqrt(math.fsum(entry.mu() ** 2 for entry in entries)) * _SUM_UP
     if math.isfinite(mu):
         epsilons.append(gaussian_epsilon(mu, ceiling.delta))
     events = Counter(event for entry in entries for event in entry.events)
@@ -631,7 +635,7 @@ def _by_filters(entries: tuple[PrivacyCost, ...], ceiling: Budget) -> list[float
     """Return the epsilons that filters prove for the list, with pure entries first."""
     pure, others = (tuple(e for e in entries if e.pure is first) for first in (True, False))
     summed = float(sum((decimal(entry.epsilon) for entry in pure), start=decimal(0.0))) * (1 + 2.0**-40)
-    mu = math.sqrt(math.fsum(entry.mu() ** 2 for entry in others)) * (1 + 1e-12)
+    mu = math.sqrt(math.fsum(entry.mu() ** 2 for entry in others)) * _SUM_UP
     counts = sorted(Counter(entries).items(), key=lambda item: (not item[0].pure, -item[0].epsilon))
     epsilons = [summed + gaussian_epsilon(mu, ceiling.delta)]
     epsilons.append(summed + renyi_epsilon(tuple(event for e in others for event in e.events), ceiling.delta))

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from ..checks.params import shown
-from ._budget import NEGLIGIBLE_DELTA, gaussian_delta, gaussian_mu, pure_dp_mu
+from ._budget import NEGLIGIBLE_DELTA, UP, gaussian_delta, gaussian_mu, pure_dp_mu
 from ._events import GaussianEvent, PrivacyEvent, PureEvent, compose_events, pair_profile
 from ._loss_distribution import NEGLIGIBLE, PrivacyLossDistribution, Profiles
 
@@ -137,12 +137,12 @@ class ParallelEvent(PrivacyEvent):
     def mu(self) -> float:
         # A single event is not rounded again.
         return max(
-            part[0].mu() if len(part) == 1 else math.sqrt(math.fsum(event.mu() ** 2 for event in part)) * (1 + 2.0**-50)
+            part[0].mu() if len(part) == 1 else math.sqrt(math.fsum(event.mu() ** 2 for event in part)) * UP
             for part in self.parts
         )
 
     def rdp(self, order: float) -> float:
-        return max(math.fsum(event.rdp(order) for event in part) * (1 + 2.0**-50) for part in self.parts)
+        return max(math.fsum(event.rdp(order) for event in part) * UP for part in self.parts)
 
     def profiles(self, t: NDArray[np.float64]) -> Profiles:
         return self._largest(t, PROFILE_INTERVAL)
@@ -299,7 +299,7 @@ class SampledGaussianEvent(PrivacyEvent):
 
     def mu(self) -> float:
         # A mixture is at least as hard to distinguish as its farther part.
-        whole = math.sqrt(self.n_steps) * self.noise_mu * (1 + 2.0**-50)
+        whole = math.sqrt(self.n_steps) * self.noise_mu * UP
         return whole if self.rate == 1 or self.noise_mu == 0 else min(whole, _gdp(self))
 
     def _least_delta(self, epsilon: float) -> float:

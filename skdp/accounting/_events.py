@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks.params import shown
-from ._budget import bounded_range_mu, gaussian_delta, pure_dp_mu, renyi_budget
+from ._budget import UP, bounded_range_mu, gaussian_delta, pure_dp_mu, renyi_budget
 from ._loss_distribution import PrivacyLossDistribution, Profiles
 from ._objective import ObjectiveCurve
 
@@ -377,11 +377,11 @@ class PrivacyCost:
 
     def mu(self) -> float:
         """Return a mu for which the fit is mu-GDP."""
-        return math.sqrt(math.fsum(event.mu() ** 2 for event in self.events)) * (1 + 2.0**-50)
+        return math.sqrt(math.fsum(event.mu() ** 2 for event in self.events)) * UP
 
     def rdp(self, order: float) -> float:
         """Return a bound on the fit's Rényi divergence in both directions."""
-        return math.fsum(event.rdp(order) for event in self.events) * (1 + 2.0**-50)
+        return math.fsum(event.rdp(order) for event in self.events) * UP
 
     def privacy_loss_distribution(self, value_discretization_interval: float = 1e-4) -> PrivacyLossDistribution:
         """Return the distribution of the privacy loss of the fit, for composition with others."""

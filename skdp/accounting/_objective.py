@@ -32,6 +32,9 @@ from ._budget import NEGLIGIBLE_DELTA, SAFETY, gaussian_delta, gaussian_mu
 #: Up to this ratio of kappa to mu, the binary log loss is mu-GDP (theorem 6 of the user guide).
 GAUSSIAN_RATIO = 3.7
 
+# Factor of parameters, which is more than their rounding errors.
+_UP = 1 + 1e-12
+
 # Numbers of points at which the profile is compared with Gaussian curves, and of points of its convex hull.
 _GRID, _HULL = 1200, 2000
 # Up to this value, their exponentials, and products of them, are finite.
@@ -78,7 +81,7 @@ class ObjectiveCurve:
         """The surplus of theorem 7 over mu in each problem, rounded up. It is infinite for the multinomial log loss."""
         if self._n_problems == 0:
             return math.inf
-        return math.sqrt(math.pi / 2) * math.expm1(self.shift / self._n_problems) * (1 + 1e-12)
+        return math.sqrt(math.pi / 2) * math.expm1(self.shift / self._n_problems) * _UP
 
     def threshold(self, mu: float) -> float:
         """Return the smallest epsilon from which the curve is a sum of Gaussian curves."""
@@ -131,7 +134,7 @@ class ObjectiveCurve:
         """Return the GDP parameter of the perturbation by theorems 6 to 8, or infinity for the multinomial log loss."""
         if self.tied:
             return max(mu, self.kappa / GAUSSIAN_RATIO)
-        return math.sqrt(self._n_problems) * (mu + self._surplus) * (1 + 1e-12) if self._n_problems else math.inf
+        return math.sqrt(self._n_problems) * (mu + self._surplus) * _UP if self._n_problems else math.inf
 
     def noise_of_mu(self, mu: float) -> float:
         """Return the largest parameter of the noise, or 0, for which the perturbation is mu-GDP by theorems 6 to 8."""
@@ -153,7 +156,7 @@ class ObjectiveCurve:
         if stated <= mu:
             return stated
         if self._n_problems > 1:
-            stated = min(stated, math.sqrt(self._n_problems) * _gdp(self._single, mu) * (1 + 1e-12))
+            stated = min(stated, math.sqrt(self._n_problems) * _gdp(self._single, mu) * _UP)
         return min(stated, _gdp(self, mu))
 
     def rdp(self, order: float, mu: float) -> float:

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import issparse
 
-from ._rows import row_products, short_blocks, sum_over_rows
+from ._rows import UP, row_products, scaling_error, short_blocks, sum_over_rows
 
 # From so many products on, it takes less time to convert rows to single precision first.
 _FEWEST = 16
@@ -205,8 +205,8 @@ def cells_l2(n_features: int, count_weight: float, spread_weight: float) -> floa
     depends on the record only. Rounding moves each coordinate of :math:`u`, and the square, by at most half a step.
     """
     step = 2.0**-SUM_BITS
-    radius = 1 + _scaling_error(n_features) + step * math.sqrt(n_features) / 2
-    return math.hypot(count_weight, radius, spread_weight * (1 + step)) * (1 + 2.0**-50)
+    radius = 1 + scaling_error(n_features) + step * math.sqrt(n_features) / 2
+    return math.hypot(count_weight, radius, spread_weight * (1 + step)) * UP
 
 
 def cells_l1(n_features: int, count_weight: float, spread_weight: float) -> float:
@@ -216,12 +216,8 @@ def cells_l1(n_features: int, count_weight: float, spread_weight: float) -> floa
     direction of a corner attains the bound.
     """
     step = 2.0**-SUM_BITS
-    total = math.sqrt(n_features) * (1 + _scaling_error(n_features)) + n_features * step / 2
-    return (count_weight + total + spread_weight * (1 + step)) * (1 + 2.0**-50)
-
-
-def _scaling_error(n_features: int) -> float:
-    return max(2.0**-40, n_features * 2.0**-50)
+    total = math.sqrt(n_features) * (1 + scaling_error(n_features)) + n_features * step / 2
+    return (count_weight + total + spread_weight * (1 + step)) * UP
 
 
 def cell_sums(
@@ -310,7 +306,7 @@ def class_sums_l2(n_cells: int, n_moments: int, weight: float) -> float:
     of tables, plus one if the records of a class are counted separately, `n_moments` the number of features whose two
     moments are summed, and `weight` is :math:`a`.
     """
-    return math.sqrt(n_cells + n_moments * (1 + weight**2 / 4)) * (1 + 2.0**-50)
+    return math.sqrt(n_cells + n_moments * (1 + weight**2 / 4)) * UP
 
 
 def class_sums_l1(n_cells: int, n_moments: int, weight: float) -> float:
@@ -318,7 +314,7 @@ def class_sums_l1(n_cells: int, n_moments: int, weight: float) -> float:
 
     As above, with :math:`|v| + a|w - 1/2| \le 1 + a/2`.
     """
-    return (n_cells + n_moments * (1 + weight / 2)) * (1 + 2.0**-50)
+    return (n_cells + n_moments * (1 + weight / 2)) * UP
 
 
 def blocks_l2(n_centres: int, n_features: int) -> float:
@@ -328,11 +324,11 @@ def blocks_l2(n_centres: int, n_features: int) -> float:
     end of a diameter to the other attains the bound. Rounding moves each coordinate by at most half a step, before and
     after.
     """
-    radius = 1 + _scaling_error(n_features) + 2.0**-SUM_BITS * math.sqrt(n_features) / 2
-    return 2 * radius * math.sqrt(n_centres) * (1 + 2.0**-50)
+    radius = 1 + scaling_error(n_features) + 2.0**-SUM_BITS * math.sqrt(n_features) / 2
+    return 2 * radius * math.sqrt(n_centres) * UP
 
 
 def blocks_l1(n_centres: int, n_features: int) -> float:
     r"""Bound the same change in L1 norm: :math:`2k\sqrt d`, attained in the direction of a corner."""
-    radius = math.sqrt(n_features) * (1 + _scaling_error(n_features)) + n_features * 2.0**-SUM_BITS / 2
-    return 2 * radius * n_centres * (1 + 2.0**-50)
+    radius = math.sqrt(n_features) * (1 + scaling_error(n_features)) + n_features * 2.0**-SUM_BITS / 2
+    return 2 * radius * n_centres * UP

@@ -28,8 +28,10 @@ from ._rows import (
     BLOCK_ROWS,
     LARGEST_SQUARE,
     LEAST_SQUARE,
+    UP,
     clip_sparse,
     parts_of_columns,
+    scaling_error,
     sum_over_rows,
     two_or_more,
     with_constant,
@@ -123,7 +125,7 @@ class ClippedRows:
 
 def augmented_norm(norm: float, constant: float) -> float:
     """Bound the L2 norm of rows of norm at most `norm` with a constant feature, which is 0 if there is none."""
-    return norm if constant == 0 else math.hypot(norm, constant) * (1 + 2.0**-50)
+    return norm if constant == 0 else math.hypot(norm, constant) * UP
 
 
 def clip_rows(X: Any, norm: float, constant: float = 0.0) -> ClippedRows:
@@ -133,7 +135,7 @@ def clip_rows(X: Any, norm: float, constant: float = 0.0) -> ClippedRows:
     the bound, so that the bound holds despite the rounding of the norm and of the division. Rows are finite, of any
     size. Sparse rows are canonical, and stay sparse. `X` is not copied, unless squares of its entries are no doubles.
     """
-    target = norm * (1 - max(2.0**-40, X.shape[1] * 2.0**-50))
+    target = norm * (1 - scaling_error(X.shape[1]))
     bound = augmented_norm(norm, constant)
     if issparse(X):
         return ClippedRows(with_constant(clip_sparse(X, target), constant), bound)
@@ -201,9 +203,9 @@ def minimizer_sensitivity(C: float, lipschitz: float, strong_convexity: float, t
     :math:`\lambda` is that of the regulariser, and :math:`\tau` is the certified bound on the norm of the gradient at
     the returned point.
     """
-    return (C * lipschitz + 2 * tau) / strong_convexity * (1 + 2.0**-50)
+    return (C * lipschitz + 2 * tau) / strong_convexity * UP
 
 
 def solver_slack_sensitivity(strong_convexity: float, tau: float) -> float:
     r"""Bound the L2 distance between two points certified to the same exact minimiser, :math:`2\tau/\lambda`."""
-    return 2 * tau / strong_convexity * (1 + 2.0**-50)
+    return 2 * tau / strong_convexity * UP

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from ._rows import BLOCK_ROWS, sparse_gram, sum_over_rows
+from ._rows import BLOCK_ROWS, UP, scaling_error, sparse_gram, sum_over_rows
 
 Array = NDArray[np.float64]
 
@@ -146,7 +146,7 @@ def moments_l2(
     whole = row_norm * math.hypot(row_norm, weight * target_norm)
     count = math.sqrt(max(count_weight**2 - 1, 0.0)) * constant**2
     totals = math.sqrt(max(total_weight**2 - 1, 0.0)) * weight * constant * target_norm
-    return math.hypot(whole, count, totals) * (1 + 2.0**-50)
+    return math.hypot(whole, count, totals) * UP
 
 
 def moments_l1(
@@ -194,7 +194,7 @@ def rounded_norm(norm: float, size: int, step: float) -> float:
 
     Rounding moves each entry by at most half a step. The factor covers the rounding errors of the scaling.
     """
-    return norm * (1 + max(2.0**-40, size * 2.0**-50)) + step * math.sqrt(size) / 2
+    return norm * (1 + scaling_error(size)) + step * math.sqrt(size) / 2
 
 
 def exact_moments(
@@ -278,7 +278,7 @@ def row_sum_l2(norm: float, weight: float) -> float:
 
     Every row of full norm attains it.
     """
-    return math.hypot(norm, weight) * (1 + 2.0**-50)
+    return math.hypot(norm, weight) * UP
 
 
 def centred_moments_l2(norm: float, sum_weight: float, count_weight: float) -> float:

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.polynomial import chebyshev, polynomial
 from numpy.typing import NDArray
 
+from ._rows import UP
+
 Array = NDArray[np.float64]
 
 #: A value is rounded to a multiple of ``2**-POLYNOMIAL_BITS``.
@@ -120,7 +122,7 @@ def bernstein_l1(degree: int, n_columns: int) -> float:
     It is 1 for each column, by the argument of this module. Up to degree 2, polynomials of a rounded value are exact.
     Above degree 2, the bound includes the errors of rounded squares.
     """
-    return n_columns * (1 + math.fsum(_rounding(bernstein_matrix(degree)))) * (1 + 2.0**-50)
+    return n_columns * (1 + math.fsum(_rounding(bernstein_matrix(degree)))) * UP
 
 
 def bernstein_l2(degree: int, n_columns: int) -> float:
@@ -137,4 +139,4 @@ def chebyshev_l2(weights: tuple[float, ...], n_columns: int, shared: bool) -> fl
     errors = _rounding(chebyshev_matrix(weights)).tolist()
     squares = [(abs(weight) + error) ** 2 for weight, error in zip(weights, errors, strict=True)]
     total = squares[0] + n_columns * math.fsum(squares[1:]) if shared else n_columns * math.fsum(squares)
-    return math.sqrt(total) * (1 + 2.0**-50)
+    return math.sqrt(total) * UP

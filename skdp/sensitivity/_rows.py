@@ -22,6 +22,9 @@ Array = NDArray[np.float64]
 
 _TINY = float(np.finfo(float).tiny)
 
+#: Factor of bounds, which is more than the rounding errors of the few operations of a bound.
+UP = 1 + 2.0**-50
+
 #: Number of rows whose integers are added up at once. Products of at most ``2**40`` then have sums that 64 bits hold.
 EXACT_ROWS = 2**20
 
@@ -45,6 +48,11 @@ _LARGEST = np.finfo(np.float64).max
 
 # For more products, exact ones take less time.
 _MOST_PRODUCTS = 96
+
+
+def scaling_error(n_columns: int) -> float:
+    """Bound the relative rounding error of the norm of a row that was scaled to a norm."""
+    return max(2.0**-40, n_columns * 2.0**-50)
 
 
 def with_data(rows: Any, data: NDArray) -> Any:
@@ -165,7 +173,7 @@ def group_sensitivity(sensitivity: float, rows: int) -> float:
     :math:`m\Delta`. In every norm, :math:`m` equal records attain this bound. In particular, :math:`\sqrt m` is not
     enough in L2 norm. It would be enough if the records of a group were known to affect different cells.
     """
-    return sensitivity if rows == 1 else rows * sensitivity * (1 + 2.0**-50)
+    return sensitivity if rows == 1 else rows * sensitivity * UP
 
 
 def short_blocks(n_rows: int, width: int) -> Iterator[slice]:
