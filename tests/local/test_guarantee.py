@@ -44,7 +44,7 @@ def epsilon_of(channel):
         p, q = (Fraction(heads, 2**64) for heads in channel.heads)
         return log(p * (1 - q) / (q * (1 - p)))
     weight = Fraction(channel.heads, 2**64)
-    return log(1 + weight / (1 - weight) * Fraction(channel.n_reports, channel.own_size))
+    return log(1 + weight / (1 - weight) * Fraction(channel.n_reports, channel.set_size))
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)

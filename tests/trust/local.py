@@ -59,7 +59,7 @@ def loss(channel, code, other):
     weight = channel.weight
     if weight == 1 or not within:
         return math.inf
-    return math.log1p(weight * channel.n_reports / ((1 - weight) * channel.own_size))
+    return math.log1p(weight * channel.n_reports / ((1 - weight) * channel.set_size))
 
 
 def is_telling(channel, reports, code, other):
