@@ -22,6 +22,7 @@ from skdp.mechanisms import (
     WindowChannel,
 )
 from skdp.mechanisms._exact import coins, exp_below, least_flip, mixture_weight, uniform_integers, walsh_transform
+from tests.mechanisms.reports import reports_of
 from tests.mechanisms.streams import Replay, stream
 from tests.statistics import accept, binomial, chi_square, chi_square_integers, reject
 
@@ -62,17 +63,6 @@ def inputs(channel):
     if isinstance(channel, WindowChannel):
         return list(range(channel.largest + 1))
     return [UNKNOWN, *range(channel.n_categories)]
-
-
-def reports_of(channel, x):
-    """The set of reports of a value."""
-    if isinstance(channel, KaryChannel):
-        return [x]
-    if isinstance(channel, WindowChannel):
-        return list(range(x, x + channel.window))
-    block, row = divmod(x, channel.block - 1)
-    signs = linalg.hadamard(channel.block)[row + 1]
-    return [block * channel.block + int(j) for j in np.flatnonzero(signs == 1)]
 
 
 def chance_of(channel, report, x):

@@ -24,6 +24,7 @@ from skdp.local import (
 )
 from skdp.mechanisms import LocalMechanism, channels
 from skdp.mechanisms.channels import KaryChannel, LatticeLaplaceChannel, Mixture, UnaryChannel, WindowChannel
+from tests.mechanisms.reports import reports_of
 from tests.trust.measured import log_ratio
 from tests.trust.subjects import ERROR, FIRST_SEED, PURE, Reading, Subject, no_clipping, replaced
 from tests.trust.transcripts import watched
@@ -75,7 +76,7 @@ def is_telling(channel, reports, code, other):
         found = own & ~others
     else:
         assert isinstance(channel, Mixture)
-        found = np.isin(reports[:, 0], list(set(channel.own(code)) - set(channel.own(other))))
+        found = np.isin(reports[:, 0], list(set(reports_of(channel, code)) - set(reports_of(channel, other))))
     return found | (reports[:, 0] == channel.missing)
 
 
