@@ -45,7 +45,7 @@ _NAMES = ("count", "missing", "mean", "std", *_QUARTILES)
 # Quartiles, and whether there are moments. The first choice is made whose noise is at most this part of the number of
 # records, or the last one.
 _CHOICES = ((tuple(_QUARTILES), True), (("50%",), True), (("50%",), False))
-_MOST_NOISE = 0.1
+_MOST_NOISE = 0.05
 
 # With a larger standard error, in widths of the bounds, a mean or quartile is unknown.
 _UNKNOWN = 0.15
@@ -313,7 +313,7 @@ def describe(call: Call, y: Any = None) -> Description:
     numbers. If the quartiles show that a column is in a small part of its bounds, its moments are those of values that
     are clipped to a range around the released quartiles, and the numbers of values beyond the range are released. The
     moments of all numbers come last (:ref:`statistics, theorem 1 <statistics-theorem-1>`). The budget is divided so
-    that the noise of counts and ranks is about equal in numbers of records. If it is more than 10 % of the released
+    that the noise of counts and ranks is about equal in numbers of records. If it is more than 5 % of the released
     number of records, medians are released in place of quartiles, and then no moments, so that fewer statistics use the
     budget. Whether `X` has a column of the target is public, as all names of columns are.
 

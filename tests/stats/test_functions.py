@@ -541,6 +541,16 @@ def test_a_numeric_target_without_a_name_is_described():
     assert len(budget) == 0
 
 
+def test_medians_of_a_description_with_little_budget_are_near_the_records():
+    """With quartiles and means, they would be spread over the bounds. False-alarm probability: fixed seeds."""
+    schema = Schema({f"column {k}": Number(0, 100, missing="error") for k in range(4)})
+    for seed in range(10):
+        values = np.random.default_rng(seed).lognormal(0, 0.8, (2000, 4))
+        table = {name: np.minimum(column, 100) for name, column in zip(schema, values.T, strict=True)}
+        found = stats.describe(table, schema=schema, epsilon=0.1, random_state=seed)
+        assert all(0.5 < own["50%"].value < 2 for own in found.numbers.values())
+
+
 def test_plots_draw_all_columns():
     plt = pytest.importorskip("matplotlib.pyplot")
     found = stats.describe(TABLE, schema=SCHEMA, epsilon=1.0)
