@@ -164,8 +164,11 @@ _SHARED: dict[str, tuple[Any, str]] = {
 }
 
 
-_TABLE = """    X : array-like or table
+_ROWS = """    X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`.
+"""
+_TABLE = """    X : table
+        A table with the columns of `schema`.
 """
 
 
@@ -214,7 +217,7 @@ def statistic(
             doc = doc.replace("    Returns\n", "    Parameters\n    ----------\n\n    Returns\n", 1)
         # The parameters that all functions have come first and last.
         summary, parameters, results = re.split(r"    Parameters\n    -+\n|\n    Returns\n", doc, maxsplit=2)
-        table = "" if parameters.startswith("    X :") else _TABLE
+        table = "" if parameters.startswith("    X :") else _ROWS if bounds else _TABLE
         others = "".join(f"    {name} : {_SHARED[name][1]}\n" for name in shared if f"    {name} : " not in parameters)
         call.__doc__ = f"{summary}    Parameters\n    ----------\n{table}{parameters}{others}\n    Returns\n{results}"
         call.__signature__ = public  # type: ignore[attr-defined]

@@ -295,11 +295,9 @@ def describe(call: Call, y: Any = None) -> Description:
     -------
     description : Description
         For columns of numbers: the numbers of values and of missing values, the mean, the standard deviation and the
-        quartiles. For columns of categories: the number of records in each cell. The description prints as a table
-        with standard errors. Each statistic has an interval. The value of a standard deviation that is no larger than
-        its standard error, and of a mean or quartile whose standard error is at least 15 % of the width of the bounds,
-        is NaN and prints as "unknown". If a column has ``missing="cell"``, missing values are
-        counted in ``"missing"`` for numbers, and in a cell of this name for categories.
+        quartiles. For columns of categories: the number of records in each cell. Each statistic has an interval. A
+        standard deviation that is no larger than its standard error, and a mean or quartile whose standard error is at
+        least 15 % of the width of the bounds, are NaN and print as "unknown".
 
     See Also
     --------
@@ -307,15 +305,12 @@ def describe(call: Call, y: Any = None) -> Description:
 
     Notes
     -----
-    **Privacy.** The number of records, the numbers of values and the counts of all categories are released first
-    (:ref:`statistics, theorem 2 <statistics-theorem-2>`), then the ends of the intervals of the quartiles
-    (:ref:`preprocessing, theorem 2 <preprocessing-theorem-2>`), the ranks of the ends, and the quartiles of all
-    numbers. If the quartiles show that a column is in a small part of its bounds, its moments are those of values that
-    are clipped to a range around the released quartiles, and the numbers of values beyond the range are released. The
-    moments of all numbers come last (:ref:`statistics, theorem 1 <statistics-theorem-1>`). The budget is divided so
-    that the noise of counts and ranks is about equal in numbers of records. If it is more than 5 % of the released
-    number of records, medians are released in place of quartiles, and then no moments, so that fewer statistics use the
-    budget. Whether `X` has a column of the target is public, as all names of columns are.
+    **Privacy.** The numbers of records, of values and of all categories are released first (:ref:`statistics, theorem 2
+    <statistics-theorem-2>`), then the quartiles as :func:`quantile` releases them, and the moments of values that are
+    clipped to ranges around the quartiles (:ref:`statistics, theorem 1 <statistics-theorem-1>`), with the numbers of
+    values beyond. The noise of all of them is about equal in numbers of records. If it is more than 5 % of the
+    released number of records, medians are released in place of quartiles, and then no moments. Whether `X` has a
+    column of the target is public, as all names of columns are.
 
     Examples
     --------

@@ -42,6 +42,7 @@ from ._call import (
     Call,
     Numbers,
     Sensitivity,
+    mechanisms,
     norm_mechanism,
     numbers_of,
     pure_mechanism,
@@ -191,12 +192,11 @@ def _released(
     of_squares = Sensitivity(float(n_pairs), math.sqrt(n_pairs) * (1 + 2.0**-50), n_pairs)
 
     def build(budget: Budget) -> Any:
-        makers = [norm_mechanism] if budget.delta > 0 else [pure_mechanism, norm_mechanism]
-        tried = [make(budget, rest, moves, call.unit.rows) for make in makers]
+        choices = mechanisms(budget, rest, moves, call.unit.rows)
         squares = quietest(budget, _OF_SQUARES, of_squares, call.unit.rows)
-        return (*min(tried, key=lambda pair: _cost(pair[0])), *squares, budget)
+        return (*min(choices, key=lambda choice: _cost(choice[0])), *squares, budget)
 
-    mechanism, event, noise, other, budget = with_and_without_delta(call.budget, build, lambda tried: _cost(tried[0]))
+    mechanism, event, noise, other, budget = with_and_without_delta(call.budget, build, lambda plan: _cost(plan[0]))
     parts = [(_LABEL, mechanism, rest, _PRODUCTS_THEOREM), (_SQUARES, noise, _OF_SQUARES, COUNTS)]
     plan = call.plan(budget, *parts, events=[event, other])
     session, values = call.open(plan, numbers.values)

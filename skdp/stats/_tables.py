@@ -352,11 +352,6 @@ def _outside(positions: list[int], missing: int, codes: NDArray[np.int64]) -> ND
 def contingency(call: Call) -> Estimate:
     r"""Estimate the number of records with each combination of categories.
 
-    Parameters
-    ----------
-    X : table
-        A table with the columns of `schema`.
-
     Returns
     -------
     estimate : Estimate

@@ -74,8 +74,6 @@ def ttest_ind(call: Call, by: str) -> TestResult:
 
     Parameters
     ----------
-    X : table
-        A table with the columns of `schema`.
     by : str
         Name of a column with two declared categories, possibly that of the target. Records with other or missing
         entries are left out.
@@ -164,8 +162,6 @@ def mannwhitneyu(call: Call, by: str, *, n_cells: int = 32) -> TestResult:
 
     Parameters
     ----------
-    X : table
-        A table with the columns of `schema`.
     by : str
         Name of a column with two declared categories, possibly that of the target. Records with other or missing
         entries are left out.
@@ -263,11 +259,6 @@ def _quadratic(residual: Array, n: Any, rows: Array, columns: Array, variance: f
 @statistic(bounds=False)
 def chi2_contingency(call: Call) -> TestResult:
     r"""Test whether two columns of categories are independent.
-
-    Parameters
-    ----------
-    X : table
-        A table with the columns of `schema`.
 
     Returns
     -------
