@@ -31,7 +31,7 @@ from ..parts.arrays import PartedArray, rowwise, unchecked
 from ..release.estimates import Counts, Estimate, Law, combination
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import Unit
-from ..schema.declared import Category, Column, Number, cells_of, marked_beyond, read_cells, read_numbers
+from ..schema.declared import Category, Column, Number, cells_of, read_cells, read_numbers
 from ..schema.encoding import unit_of
 from ..schema.entries import check_index, read_column, table_columns
 from ..schema.schema import Schema, as_schema, columns_in_order
@@ -349,9 +349,12 @@ def _is_column(table: Any) -> bool:
 
 
 def _numbers_or_nan(column: Any, entries: Any) -> NDArray:
+    values = entries.as_numbers()
+    if column.missing == "error" and np.isnan(values).any():
+        # This refuses missing values.
+        read_numbers(column, entries)
     # Numbers beyond the bounds stay distinct from the bounds, so that released counts can show them.
-    numbers, missing = read_numbers(column, entries, warped=False)
-    return np.where(missing, np.nan, marked_beyond(column, entries, numbers))
+    return np.clip(values, np.nextafter(float(column.low), -np.inf), np.nextafter(float(column.high), np.inf))
 
 
 def begin(

@@ -242,10 +242,12 @@ def released_numbers(session: ReleaseSession, numbers: Numbers, values: NDArray)
     lower, upper, n_states = numbers.lower, numbers.upper, 2 + numbers.may_lack
 
     def block(rows: NDArray) -> NDArray:
-        missing = np.isnan(rows)
-        beyond = (rows < lower) | (rows > upper)
-        states = [~missing & ~beyond, beyond, missing][:n_states]
-        return np.array([of_state.sum(axis=0) for of_state in states])
+        counts = []
+        for column, low, high in zip(rows.T, lower, upper, strict=True):
+            beyond = np.count_nonzero(column < low) + np.count_nonzero(column > high)
+            missing = np.count_nonzero(np.isnan(column)) if n_states > 2 else 0
+            counts.append((len(column) - beyond - missing, beyond, missing)[:n_states])
+        return np.array(counts, dtype=np.int64).T
 
     exact = sum_over_rows(block, values, block_rows=2**16).astype(np.float64)
     mechanism = session.mechanism(RECORDS)
