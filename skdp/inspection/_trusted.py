@@ -13,7 +13,6 @@ _TYPES: dict[str, str] = {
     "skdp.additive._curves": "Averaged GradientEngine Link",
     "skdp.additive._features": "Group GroupedLayout",
     "skdp.additive._regressor": "DPAdditiveRegressor Targets",
-    "skdp.checks.params": "Checked",
     "skdp.cluster._dp_kmeans": "DPKMeans",
     "skdp.cluster._sample_aggregate": "SampleAggKMeans",
     "skdp.decomposition._exponential": "ExpMechPCA",
