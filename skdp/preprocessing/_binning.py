@@ -256,11 +256,9 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
     bounds : tuple (lower, upper)
         Public bounds of the edges: numbers, or one for each column. Values beyond are in the outer bins.
     scale : {"auto", "linear", "log", "symlog"}, default="auto"
-        How the cells of the grid are spaced. ``"linear"`` spaces the cells evenly. ``"log"`` spaces the cells evenly in
-        logarithms and needs positive bounds. ``"symlog"`` spaces the cells evenly in the inverse hyperbolic sine of
-        values over `unit`, for wide bounds of any sign. ``"auto"`` takes half of the edges from ``"linear"`` and half
-        from ``"symlog"``, so that bounds may be much wider than the data. The cells depend on `bounds`, `unit` and
-        `grid_size` only.
+        How the cells of the grid are spaced: evenly, evenly in logarithms (for positive bounds), or evenly in the
+        inverse hyperbolic sine of values over `unit` (for wide bounds of any sign). ``"auto"`` takes half of the edges
+        from ``"linear"`` and half from ``"symlog"``, so that bounds may be much wider than the data.
     unit : float, default=1.0
         Size of values at which ``"symlog"`` changes from linear to logarithmic. With ``"auto"``, the smaller of `unit`
         and ``2**-24`` times the largest bound is used.

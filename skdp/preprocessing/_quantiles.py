@@ -124,11 +124,9 @@ def private_quantiles(
     grid_size : int, default=4096
         Number of cells between the bounds. Quantiles are edges of eighths of these cells.
     scale : {"auto", "linear", "log", "symlog"}, default="auto"
-        How the cells are spaced. ``"linear"`` spaces the cells evenly. ``"log"`` spaces the cells evenly in
-        logarithms and needs positive bounds. ``"symlog"`` spaces the cells evenly in the inverse hyperbolic sine of
-        values over `unit`, for wide bounds of any sign. ``"auto"`` takes half of the edges from ``"linear"`` and half
-        from ``"symlog"``, so that bounds may be much wider than the data. The cells depend on `bounds`, `unit` and
-        `grid_size` only.
+        How the cells are spaced: evenly, evenly in logarithms (for positive bounds), or evenly in the inverse
+        hyperbolic sine of values over `unit` (for wide bounds of any sign). ``"auto"`` takes half of the edges from
+        ``"linear"`` and half from ``"symlog"``, so that bounds may be much wider than the data.
     unit : float, default=1.0
         Size of values at which ``"symlog"`` changes from linear to logarithmic. With ``"auto"``, the smaller of `unit`
         and ``2**-24`` times the largest bound is used.

@@ -60,12 +60,8 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
     ``scale="log"`` are mapped to logarithms first, also with ``form="codes"``.
 
     With ``form="linear"``, each column of the schema contributes at most 1 to the square of a row's L2 norm, because a
-    number and its indicator are never both different from 0. Therefore, the norm is at most the square root of the
-    number of columns, and rows with numbers at their bounds have that norm.
-
-    In columns of numbers and in lists of numeric categories, text that spells a number counts as that number, and a
-    number counts as the category of text that spells it. The reason is that many readers of CSV files convert a whole
-    column to text because of one unreadable entry. An empty text, and ``"nan"``, ``"None"``, ``"<NA>"`` and ``"NaT"``,
+    number and its indicator are never both different from 0. Text that spells a number counts as that number, and a
+    number as the category of text that spells it. An empty text, and ``"nan"``, ``"None"``, ``"<NA>"`` and ``"NaT"``,
     are missing values unless they are declared as categories.
 
     **Privacy.** Each entry is mapped separately by public numbers. Therefore neighbouring data sets stay neighbours,
