@@ -33,7 +33,6 @@ from skdp import (
 )
 from skdp.accounting import PrivacyCost, Relation, _sqlite
 from skdp.exceptions import BudgetError, LedgerError
-from skdp.linear_model import _functional
 from skdp.mechanisms import NoiseSource
 from skdp.release import counts as _counts
 from skdp.release import units as _groups
@@ -277,7 +276,7 @@ def count_all_rows(monkeypatch):
 
 
 def noise_for_one_row(monkeypatch):
-    for module in (_counts, _functional, moments):
+    for module in (_counts, moments):
         monkeypatch.setattr(module, "group_sensitivity", lambda sensitivity, rows: sensitivity)
 
 
@@ -386,11 +385,15 @@ def test_guarantee_states_the_unit_and_costs_the_same(model):
     assert alone.relation == "add or remove one record"
     assert "one group is replaced" in repr(plan)
     assert "one record is replaced" in repr(alone)
-    assert plan.cost == alone.cost == grouped(model)._fixed_cost()
+    assert plan.cost == grouped(model)._fixed_cost()
+    assert (plan.cost.epsilon, plan.cost.delta) == (alone.cost.epsilon, alone.cost.delta)
     for one, other in zip(plan.releases, alone.releases, strict=True):
         if one.mechanism.name == other.mechanism.name:
+            # Without delta, the share of the range of targets depends on epsilon for each row of a group.
+            assert plan.delta == 0 or one.share == other.share
             assert one.sensitivity == pytest.approx(3 * other.sensitivity, rel=2e-3)
-            assert one.mechanism.scale == pytest.approx(3 * other.mechanism.scale, rel=2e-3)
+            scale = 3 * other.mechanism.scale * other.share / one.share
+            assert one.mechanism.scale == pytest.approx(scale, rel=2e-3)
     single = grouped(model, 1).privacy_plan(n_features=2)
     assert single.unit == "group"
     assert [r.mechanism for r in single.releases] == [r.mechanism for r in alone.releases]

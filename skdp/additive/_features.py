@@ -306,7 +306,7 @@ class CellGradients(ClippedGradients):
         self._signs = np.where(targets == 1, -1.0, 1.0) if loss.signed else None
         # The derivative of Huber's loss is the clipped residual. It is clipped once, in units of its step.
         self._in_units = targets * (1 / self._unit) if isinstance(loss, Huber) and loss.outputs == 1 else None
-        self._few = np.empty((3, BLOCK))
+        self._row_buffers = np.empty((3, BLOCK))
 
     def _values(self, weights: Array) -> Array:
         by_bin = np.empty((self._bins.shape[1], len(weights)))
@@ -382,7 +382,7 @@ class CellGradients(ClippedGradients):
             z *= 1 / self._unit
         if self._loss.outputs == 1:
             np.minimum(z, most, out=z)
-            np.maximum(z, np.negative(most, out=self._few[0, : z.shape[1]]), out=z)
+            np.maximum(z, np.negative(most, out=self._row_buffers[0, : z.shape[1]]), out=z)
         else:
             z *= self._factors(z, most)
         np.trunc(z, out=z)

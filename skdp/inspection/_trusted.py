@@ -54,7 +54,7 @@ _TYPES: dict[str, str] = {
     "skdp.solvers.calibration": "RowPowers",
     "skdp.solvers.linear_descent": "Descent SamplingSchedule Settings",
     "skdp.solvers.losses": "Huber HuberHinge LogLoss",
-    "skdp.solvers.moments": "Block",
+    "skdp.solvers.moments": "Geometry Weights",
     "skdp.solvers.regularised": "Geometry Scaling",
     "skdp.synthetic._base": "Axes",
     "skdp.synthetic._models": "HistogramClassifier HistogramRegressor",

@@ -72,8 +72,8 @@ class Problem:
 
     @classmethod
     def of(cls, parameters: Checked) -> Problem:
-        name, constant = parameters.loss, INTERCEPT_CONSTANT * parameters.data_norm * parameters.fit_intercept
-        max_score, norm = parameters.max_score, parameters.data_norm
+        name, max_score, norm = parameters.loss, parameters.max_score, parameters.data_norm
+        constant = INTERCEPT_CONSTANT * norm if parameters.fit_intercept else 0.0
         if name in CLASSIFICATION:
             return cls(LogLoss(), None, LARGEST_MARGIN if max_score is None else max_score, norm, constant, None)
         targets = Scaling.of_target(parameters.bounds_y, parameters.fit_intercept)
@@ -93,7 +93,7 @@ class Problem:
 
 def plan(epsilon: float, delta: float, problem: Problem, n_features: int) -> PrivacyGuarantee:
     """Return the one release: the coefficients."""
-    size = n_features + (problem.constant != 0)
+    size = n_features + 1 if problem.constant else n_features
     if size > MOST_PARAMETERS:
         other = "FunctionalMechLinReg" if problem.targets else "ObjPertLogReg"
         raise ValueError(

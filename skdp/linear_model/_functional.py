@@ -1,8 +1,8 @@
 r"""Linear regression by the functional mechanism (Zhang et al. 2012), which is sufficient statistics perturbation.
 
 The squared loss is a polynomial of the coefficients, and the coefficients of this polynomial are the second moments
-:math:`(X^\top X, X^\top y)`. These moments are released once, with noise (see ``moments_l2`` and ``moments_l1`` for
-their sensitivity). Regression coefficients are computed from the release.
+:math:`(X^\top X, X^\top y)`. These moments are released once, with noise (see ``moments_l2`` for their
+sensitivity). Regression coefficients are computed from the release.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from ..solvers.moments import (
     REGRESSION_WEIGHTS,
     RIDGE,
     Array,
-    Block,
     Geometry,
     Moments,
     Noise,
@@ -161,8 +160,7 @@ class Units:
     """Hold the public numbers that map released moments to coefficients."""
 
     features: Scaling
-    constant: float
-    block: Block
+    geometry: Geometry
 
     def coefficients(
         self, moments: Array, penalty: Array, targets: Scaling, start: Array, share: float
@@ -176,7 +174,8 @@ class Units:
         solution = start + share * (ridge - start)
         d = len(self.features.half)
         coef = solution[:d].T / self.features.half * targets.half[:, None]
-        shift = self.constant * solution[d] if self.constant else np.zeros(len(targets.half))
+        constant = self.geometry.constant
+        shift = constant * solution[d] if constant else np.zeros(len(targets.half))
         return coef, targets.centre + targets.half * shift - coef @ self.features.centre
 
 
@@ -187,7 +186,6 @@ class Design:
     geometry: Geometry
     features: Scaling
     targets: Scaling
-    block: Block
     first: TargetRange
 
 
@@ -267,9 +265,9 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     weight :math:`t` on the cross moments, both together move by :math:`R\sqrt{R^2 + t^2 k}`, and by a little more,
     because the number of records and the sums of targets have larger weights (:ref:`functional mechanism, theorem 1
     <functional-mechanism-theorem-1>`). If `delta` is positive, the noise is a symmetric Gaussian matrix, with half the
-    variance off its diagonal. If `delta` is 0, the noise is that of the L2 mechanism, or discrete Laplace noise where
-    public numbers show that it is smaller. The rest, including the choice of the penalty, is post-processing. The
-    guarantee covers neither an error for values that are not finite nor the time that `fit` takes.
+    variance off its diagonal. If `delta` is 0, the noise is that of the L2 mechanism. The rest, including the choice of
+    the penalty, is post-processing. The guarantee covers neither an error for values that are not finite nor the time
+    that `fit` takes.
 
     References
     ----------
@@ -344,8 +342,8 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         targets = Scaling.of(parameters.bounds_y, "bounds_y", n_targets, centred)
         unit = Unit(parameters.rows_per_group)
         first = TargetRange.of(parameters.epsilon, parameters.delta, n_targets, unit.rows)
-        guarantee, block = plan(parameters.epsilon, parameters.delta, geometry, unit, 1 - first.share)
-        return first.and_then(guarantee), Design(geometry, features, targets, block, first)
+        guarantee = plan(parameters.epsilon, parameters.delta, geometry, unit, 1 - first.share)
+        return first.and_then(guarantee), Design(geometry, features, targets, first)
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Checked, design: Design
@@ -356,8 +354,8 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         start, share = np.zeros((geometry.n_columns, design.first.n_targets)), 1.0
         moments = Moments(records.X, records.y, design.features, targets.columns, geometry, parameters.private)
         mechanism = session.mechanism(MOMENTS)
-        noise = noise_of(mechanism, design.block, geometry)
-        gram, cross = moments.release(session, design.block)
+        noise = noise_of(mechanism, geometry)
+        gram, cross = moments.release(session)
         warn_of_columns(self._undeclared(), gram, geometry.constant, noise, mechanism)
         alpha = RIDGE * noise.largest_eigenvalue if parameters.alpha is None else parameters.alpha
         penalty = np.full(geometry.n_columns, alpha)
@@ -369,7 +367,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
             share = shrunk_share(gram, cross, np.maximum(penalty, noise.scale), noise, start)
 
         released = np.hstack([gram, cross])
-        units = Units(design.features, geometry.constant, design.block)
+        units = Units(design.features, geometry)
         coef, intercept = units.coefficients(released, penalty, targets, start, share)
         is_flat = records.shape.n_targets is None
         return {
@@ -386,8 +384,8 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
 
     def _coef_with_other_noise(self, stream: BitStream) -> Array:
         """Return the coefficients for released moments with further noise of the same size."""
-        block, zeros = self._units.block, np.zeros_like(self._moments)
-        noise = block.unpack(self.privacy_.releases[-1].mechanism.release(block.pack(zeros), stream), len(zeros))
+        geometry, mechanism = self._units.geometry, self.privacy_.releases[-1].mechanism
+        noise = geometry.unpack(mechanism.release(np.zeros(geometry.size), stream))
         rule = self._units.coefficients(self._moments + noise, self._penalty, self._range, self._start, self._share)
         return rule[0].reshape(self.coef_.shape)
 
@@ -416,8 +414,6 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         coef = np.atleast_2d(self.coef_).T
         if issparse(X) and np.all((lower <= 0) & (upper >= 0)):
             return row_products(with_data(X, np.clip(X.data, lower[X.indices], upper[X.indices])), coef)
-        # Numbers are faster than equal arrays.
-        lower, upper = (bound[0] if np.all(bound == bound[0]) else bound for bound in (lower, upper))
         # If the bounds do not contain 0, centred rows have no zeros. Therefore blocks of sparse rows are made dense.
         out = np.empty((X.shape[0], coef.shape[1]))
         blocks = list(short_blocks(*X.shape))

@@ -1,7 +1,7 @@
 r"""Logistic regression by the functional mechanism (Zhang et al. 2012): a linear rule from noisy second moments.
 
 The second-order Taylor expansion of the log loss depends on the data through the second moments of features and labels.
-These moments are released once, with noise (see ``moments_l2`` and ``moments_l1``). The rule is that of least squares,
+These moments are released once, with noise (see ``moments_l2``). The rule is that of least squares,
 except for scale and threshold. Scale and threshold come from linear discriminant analysis, whose class frequencies,
 means and pooled covariance are functions of the same moments.
 """
@@ -26,7 +26,6 @@ from ..solvers.moments import (
     MOMENTS,
     RIDGE,
     Array,
-    Block,
     Geometry,
     Moments,
     Noise,
@@ -269,7 +268,7 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         self.accountant = accountant
         self.random_state = random_state
 
-    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, tuple[Geometry, Block]]:
+    def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Geometry]:
         columns_of(parameters.bounds, "bounds", shape.n_features)
         geometry = Geometry.of(
             shape.n_features,
@@ -280,21 +279,19 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
             private=parameters.private,
             weights=CLASS_WEIGHTS,
         )
-        guarantee, block = plan(parameters.epsilon, parameters.delta, geometry, Unit(parameters.rows_per_group))
-        return guarantee, (geometry, block)
+        return plan(parameters.epsilon, parameters.delta, geometry, Unit(parameters.rows_per_group)), geometry
 
     def _measure(
-        self, session: ReleaseSession, records: Records, parameters: Checked, design: tuple[Geometry, Block]
+        self, session: ReleaseSession, records: Records, parameters: Checked, geometry: Geometry
     ) -> dict[str, Any]:
-        geometry, block = design
         n_classes = records.shape.n_classes
         features = Scaling.of(parameters.bounds, "bounds", records.shape.n_features, centred=True)
         mechanism = session.mechanism(MOMENTS)
         encoded = partial(encoded_labels, n_classes=n_classes)
         moments = Moments(records.X, records.y, features, encoded, geometry, parameters.private)
-        gram, cross = moments.release(session, block)
+        gram, cross = moments.release(session)
 
-        noise = noise_of(mechanism, block, geometry)
+        noise = noise_of(mechanism, geometry)
         warn_of_columns(self._undeclared(), gram, geometry.constant, noise, mechanism)
         alpha = RIDGE * noise.largest_eigenvalue if parameters.alpha is None else parameters.alpha
         sums = class_sums(gram, cross, geometry.constant)

@@ -59,7 +59,9 @@ _ALPHA = 1e-6
 
 def _averaged(value: object, name: str) -> float:
     """Return the share of the last steps that are averaged."""
-    return 0.5 * value if isinstance(value, bool | np.bool_) else check_positive(value, name, least=0, most=1)
+    if isinstance(value, bool | np.bool_):
+        return 0.5 if value else 0.0
+    return check_positive(value, name, least=0, most=1)
 
 
 class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):

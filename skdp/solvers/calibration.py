@@ -66,13 +66,11 @@ def weights_in_cells(predictions: NDArray, targets: NDArray) -> Array:
     """
     # Differences of infinite numbers are NaN, and no record may make the sums NaN.
     u, v = (
-        np.clip(np.nan_to_num(np.asarray(one, dtype=np.float64), nan=0.0), -1.0, 1.0) / 2 + 0.5
-        for one in (predictions, targets)
+        np.clip(np.nan_to_num(np.asarray(values, dtype=np.float64), nan=0.0), -1.0, 1.0) / 2 + 0.5
+        for values in (predictions, targets)
     )
-    out = []
-    for factor in ((1 - u) ** 2, 2 * u * (1 - u), u**2):
-        out += [np.floor(factor * other * 2.0**_BITS).sum() for other in (1 - v, v)]
-    return np.array(out) * 2.0**-_BITS
+    products = [by_u * by_v for by_u in ((1 - u) ** 2, 2 * u * (1 - u), u**2) for by_v in (1 - v, v)]
+    return np.array([np.floor(product * 2.0**_BITS).sum() for product in products]) * 2.0**-_BITS
 
 
 @dataclass(frozen=True)
@@ -147,8 +145,8 @@ class Calibration:
         self, session: ReleaseSession, predictions: NDArray, targets: NDArray, window: Window, **options: Any
     ) -> Line:
         """Return the line of a single target, for predictions in a public window."""
-        moved = rowwise(partial(_in_window, window), predictions)
-        (line,) = self.lines(session, moved, rowwise(_as_column, targets), window, **options)
+        in_window = rowwise(partial(_in_window, window), predictions)
+        (line,) = self.lines(session, in_window, rowwise(_as_column, targets), window, **options)
         slope = line.slope / window.half
         return Line(slope, line.shift - slope * window.centre)
 
@@ -173,11 +171,11 @@ def chosen_line(weights: Array, noise: float, window: Window = Window(), sure_by
     shrinkage = max(0.0, 1 - (2 * deviation / total) ** 2) if total else 0.0
     target = min(max(shrinkage * total / count, -1.0), 1.0)
     mean, square = float(weights @ _FIRST) / count, float(weights @ _SECOND) / count
-    kept_slope = window.half
-    lines = [Line(kept_slope, window.centre), Line(0.0, target), Line(kept_slope, target - kept_slope * mean)]
+    unchanged = window.half
+    lines = [Line(unchanged, window.centre), Line(0.0, target), Line(unchanged, target - unchanged * mean)]
     if square > mean**2:
         slope = (float(weights @ (_FIRST * _TARGET)) / count - mean * target) / (square - mean**2)
-        slope = min(max(slope, 0.0), _MOST_SLOPE * kept_slope)
+        slope = min(max(slope, 0.0), _MOST_SLOPE * unchanged)
         lines.append(Line(slope, target - slope * mean))
     best, least = lines[0], 0.0
     for line in lines:

@@ -98,7 +98,7 @@ class ClippedGradients:
         entries = _BLOCK_ENTRIES if whole else _SAMPLE_ENTRIES
         self._block = min(max(entries // self._n_columns, 64), EXACT_ROWS)
         size = 0 if whole else min(self._block, n_rows)
-        self._read = np.empty((size, n_columns), dtype=np.float32)
+        self._single_rows = np.empty((size, n_columns), dtype=np.float32)
         self._integers = np.empty((size, n_columns))
         self._mapped = None if whole or in_memory(rows.source) else rows
         stores = not whole and self._mapped is None
@@ -116,9 +116,9 @@ class ClippedGradients:
             elif stores:
                 self._stored[positions] = block
         self._predictors = np.empty(self._block * loss.outputs)
-        self._few = np.empty((3, self._block))
-        self._part = np.empty((loss.outputs, self._n_columns))
-        self._of_source = np.empty((loss.outputs, n_columns))
+        self._row_buffers = np.empty((3, self._block))
+        self._block_sum = np.empty((loss.outputs, self._n_columns))
+        self._source_sum = np.empty((loss.outputs, n_columns))
 
     def _prepare(self, norm: float, n_columns: int, loss: GradientLoss) -> None:
         """Set everything that follows from the norm and the number of columns of rows, and from the loss."""
@@ -191,9 +191,9 @@ class ClippedGradients:
         return exact
 
     def _block_total(self, weights: Array, start: int, count: int, rows: NDArray[np.intp] | None) -> Array:
-        outputs, n_columns = self._loss.outputs, self._of_source.shape[1]
+        outputs, n_columns = self._loss.outputs, self._source_sum.shape[1]
         chosen: Any = slice(start, start + count)
-        bounds, signs = self._few[0, :count], self._few[1, :count]
+        bounds, signs = self._row_buffers[0, :count], self._row_buffers[1, :count]
         if self._blocks:
             block = self._blocks[start // self._block]
             bounds[:] = self._bounds[chosen]
@@ -218,17 +218,17 @@ class ClippedGradients:
         self._differentiate(z, bounds, None if self._targets is None else self._targets[chosen])
         if self._loss.signed:
             z *= signs
-        self._part[:, :n_columns] = np.dot(z, block, out=self._of_source)
+        self._block_sum[:, :n_columns] = np.dot(z, block, out=self._source_sum)
         if self._constant:
-            self._part[:, -1] = self._constant * z.sum(axis=1)
-        self._part *= self._unit * self._row_step
-        return self._part
+            self._block_sum[:, -1] = self._constant * z.sum(axis=1)
+        self._block_sum *= self._unit * self._row_step
+        return self._block_sum
 
     def _integer_rows(self, chosen: NDArray[np.intp]) -> Array:
         """Return some rows, clipped and rounded, in units of their step, without the constant feature."""
         if self._mapped is not None:
             return self._mapped.in_steps(chosen, self._row_step)
-        read = self._stored.take(chosen, axis=0, out=self._read[: len(chosen)], mode="clip")
+        read = self._stored.take(chosen, axis=0, out=self._single_rows[: len(chosen)], mode="clip")
         block = self._integers[: len(chosen)]
         block[:] = read
         return block
@@ -247,7 +247,7 @@ class ClippedGradients:
 
     def _factors(self, z: Array, bounds: Array) -> Array:
         count = z.shape[1]
-        squares, terms = self._few[1, :count], self._few[2, :count]
+        squares, terms = self._row_buffers[1, :count], self._row_buffers[2, :count]
         squares[:] = 2.0**-20
         for output in z:
             squares += np.multiply(output, output, out=terms)
@@ -276,7 +276,7 @@ class SparseGradients(ClippedGradients):
         self._bounds = self._bounds_of(lengths, max_norm)
         self._rows: Any = with_data(X, data.astype(np.int64))
         self._block = min(max(X.shape[0], 1), INTEGER_ROWS)
-        self._few = np.empty((3, self._block if loss.outputs > 1 else 0))
+        self._row_buffers = np.empty((3, self._block if loss.outputs > 1 else 0))
 
     def total(self, weights: Array, rows: NDArray[np.intp] | None = None, lattice: float | None = None) -> Array:
         n_rows = self._rows.shape[0] if rows is None else len(rows)

@@ -299,7 +299,7 @@ _STEP = 0.75
 _HUBER_STEP = 0.5
 
 # One of so many steps is of the intercept only, if features have mean 0.
-_ALONE = 20
+_STEPS_BY_LONE_STEP = 20
 
 #: Limits on the total noise in predictors: in margins, and in half ranges of targets. Predictions beyond the range are
 #: useless, unlike large logits.
@@ -354,7 +354,7 @@ class Descent:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.loss.outputs, self.n_features + self.settings.fit_intercept
+        return self.loss.outputs, self.n_features + (1 if self.settings.fit_intercept else 0)
 
     @property
     def max_norm(self) -> float:
@@ -369,7 +369,7 @@ class Descent:
     def lone_steps(self) -> int:
         """Number of first steps that move the intercept alone."""
         # Where features have mean 0, the others would follow the mean otherwise.
-        return self.schedule.n_steps // _ALONE if self.centred else 0
+        return self.schedule.n_steps // _STEPS_BY_LONE_STEP if self.centred else 0
 
     def powers(self, n_classes: int, n_records: float) -> RowPowers:
         """Return the powers of probabilities, for a declared or released number of records."""

@@ -488,8 +488,8 @@ class SquaredErrorSum(LossSum):
 
     def __init__(self, rows: Array, target: Array, radius: float) -> None:
         def block(rows: Array, target: Array) -> Array:
-            both = np.column_stack([rows, target])
-            return both.T @ both
+            columns = np.column_stack([rows, target])
+            return columns.T @ columns
 
         moments = sum_over_rows(block, rows, target)
         self._gram, self._cross, self._square = moments[:-1, :-1], moments[:-1, -1], float(moments[-1, -1])

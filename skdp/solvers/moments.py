@@ -19,14 +19,11 @@ from scipy.sparse import issparse
 
 from ..accounting import PrivacyEvent, PureEvent
 from ..mechanisms import (
-    DiscreteLaplaceMechanism,
     Mechanism,
     NoNoise,
     coordinate_variance,
     is_gaussian,
-    l1_mechanism,
     l2_mechanism,
-    pure_share,
     within_reach,
 )
 from ..release.counts import encoded_parts, warn_of_mismatch
@@ -38,7 +35,6 @@ from ..sensitivity import (
     entry_step,
     exact_moments,
     group_sensitivity,
-    moments_l1,
     moments_l2,
     pack_symmetric,
     plain_moments,
@@ -60,6 +56,8 @@ THEOREM = Theorem("Functional mechanism", 1)
 #: The constant feature, as a multiple of the norm of the scaled rows. The sensitivity of second moments grows with the
 #: square of the norm. Therefore 0.25 adds 6 % to it, and the 0.3 of gradients and perturbed minimisers would add 9 %.
 INTERCEPT_CONSTANT = 0.25
+
+_SQRT2 = math.sqrt(2)
 
 # Sparse rows are summed as integers of 64 bits, so that blocks may be larger.
 _SPARSE_ROWS = 2**16
@@ -93,14 +91,13 @@ CLASS_WEIGHTS = Weights(cross=0.7, count=3.0, total=3.0)
 class Geometry:
     """Describe the release of the moments by public numbers, without its noise and its data."""
 
-    # Targets have entries in [-1, 1], an L2 norm of at most `target_norm`, and an L1 norm of at most `target_sum`.
+    # Targets have entries in [-1, 1], and an L2 norm of at most `target_norm`.
 
     n_features: int
     n_targets: int
     data_norm: float
     constant: float
     target_norm: float
-    target_sum: float
     weights: Weights = Weights()
 
     @classmethod
@@ -124,13 +121,12 @@ class Geometry:
             data_norm,
             INTERCEPT_CONSTANT * data_norm if fit_intercept else 0.0,
             1.0 if one_hot else math.sqrt(n_targets),
-            1.0 if one_hot else float(n_targets),
             weights if fit_intercept else replace(weights, count=1.0, total=1.0),
         )
 
     @property
     def n_columns(self) -> int:
-        return self.n_features + (self.constant != 0)
+        return self.n_features + 1 if self.constant else self.n_features
 
     @property
     def size(self) -> int:
@@ -161,60 +157,31 @@ class Geometry:
         return rounded_norm(self.longest, self.n_columns, self.step)
 
     @property
-    def row_sum(self) -> float:
-        """Bound on the L1 norm of a row that is summed."""
-        # With features of norm a and constant feature c, it is at most sqrt(d) a + c. A row that is not scaled down has
-        # a <= data_norm and c = constant. A scaled row has a^2 + c^2 = longest^2 and c < constant, and the sum
-        # increases with c up to longest / sqrt(d + 1), where it is longest sqrt(d + 1).
-        largest = math.sqrt(self.n_features) * self.data_norm + self.constant
-        if self.reweights and self.constant > self.longest / math.sqrt(self.n_features + 1):
-            largest = math.sqrt(self.n_features + 1) * self.longest
-        return largest * (1 + 2.0**-40) + self.n_columns * self.step / 2
-
-    @property
     def largest_constant(self) -> float:
         """Bound on the constant feature of a row that is summed."""
         return self.constant * (1 + 2.0**-40) + self.step / 2 if self.constant else 0.0
 
     @property
-    def by_norm(self) -> Block:
-        """Layout of the moments for L2 sensitivity."""
-        cross = self.weights.cross * self.row_norm / self.target_norm
-        return Block(math.sqrt(2), cross, self.weights.count, self.weights.total)
-
-    @property
-    def by_sum(self) -> Block:
-        """Layout of the moments for L1 sensitivity."""
-        gram = (self.row_sum**2 + self.row_norm**2) / 2
-        cross = self.weights.cross**2 * gram / (self.row_sum * self.target_sum)
-        return Block(1.0, cross, self.weights.count, self.weights.total)
-
-
-@dataclass(frozen=True)
-class Block:
-    """The layout of the moments as one vector, which is released at once."""
-
-    # The weights apply to entries above the diagonal of the Gram matrix, and to the cross moments. The square of the
-    # last column and its cross moments have further weights.
-
-    gram: float
-    cross: float
-    count: float = 1.0
-    total: float = 1.0
+    def cross_weight(self) -> float:
+        """Weight of the cross moments, to which the L2 norm of the contribution of a record refers."""
+        return self.weights.cross * self.row_norm / self.target_norm
 
     def pack(self, moments: Array) -> Array:
-        p = len(moments)
+        """List the moments as one vector, which is released at once."""
+        # Entries above the diagonal of the Gram matrix count twice in its norm.
+        p = self.n_columns
         moments = moments.copy()
-        moments[-1, p - 1] *= self.count
-        moments[-1, p:] *= self.total
-        return np.concatenate([pack_symmetric(moments[:, :p], self.gram), self.cross * moments[:, p:].ravel()])
+        moments[-1, p - 1] *= self.weights.count
+        moments[-1, p:] *= self.weights.total
+        return np.concatenate([pack_symmetric(moments[:, :p], _SQRT2), self.cross_weight * moments[:, p:].ravel()])
 
-    def unpack(self, released: Array, p: int) -> Array:
-        """Return the Gram matrix of `p` columns, followed by the cross moments."""
+    def unpack(self, released: Array) -> Array:
+        """Return the Gram matrix, followed by the cross moments."""
+        p = self.n_columns
         gram, cross = np.split(released, [p * (p + 1) // 2])
-        moments = np.hstack([unpack_symmetric(gram, p, self.gram), cross.reshape(p, -1) / self.cross])
-        moments[-1, p - 1] /= self.count
-        moments[-1, p:] /= self.total
+        moments = np.hstack([unpack_symmetric(gram, p, _SQRT2), cross.reshape(p, -1) / self.cross_weight])
+        moments[-1, p - 1] /= self.weights.count
+        moments[-1, p:] /= self.weights.total
         return moments
 
 
@@ -236,64 +203,40 @@ class Noise:
         return self.scale * math.sqrt(2 * self.size)
 
 
-def _laplace(epsilon: float, geometry: Geometry, rows: int = 1) -> DiscreteLaplaceMechanism:
-    block = geometry.by_sum
-    sensitivity = moments_l1(
-        geometry.row_norm,
-        geometry.row_sum,
-        geometry.target_sum,
-        block.cross,
-        geometry.largest_constant,
-        block.count,
-        block.total,
-    )
-    return l1_mechanism(epsilon, group_sensitivity(sensitivity, rows), geometry.size)
-
-
 def plan(
     epsilon: float, delta: float, geometry: Geometry, unit: Unit = ONE_RECORD, share: float = 1.0
-) -> tuple[PrivacyGuarantee, Block]:
-    """Return the one joint release of all moments for a share of the budget, and the layout of this release."""
-    block = geometry.by_norm
+) -> PrivacyGuarantee:
+    """Return the one joint release of all moments for a share of the budget."""
+    weights = geometry.weights
     sensitivity = moments_l2(
-        geometry.row_norm, geometry.target_norm, block.cross, geometry.largest_constant, block.count, block.total
+        geometry.row_norm,
+        geometry.target_norm,
+        geometry.cross_weight,
+        geometry.largest_constant,
+        weights.count,
+        weights.total,
     )
     sensitivity = group_sensitivity(sensitivity, unit.rows)
     event: PrivacyEvent = PureEvent(epsilon)
-    mechanism: Mechanism
-    if epsilon == math.inf:
-        mechanism = NoNoise(sensitivity)
-    else:
+    mechanism: Mechanism = NoNoise(sensitivity)
+    if epsilon < math.inf:
         mechanism, event = l2_mechanism(epsilon, delta, share, sensitivity, geometry.size)
-        if delta == 0:
-            laplace = _laplace(pure_share(epsilon, share), geometry, unit.rows)
-            if _loss(laplace, geometry.by_sum, geometry) < _loss(mechanism, block, geometry):
-                mechanism, block = laplace, geometry.by_sum
     releases = (Release(MOMENTS, mechanism, share, THEOREM),)
-    return unit.stated(PrivacyGuarantee(epsilon, delta, (event,), releases)), block
+    return unit.stated(PrivacyGuarantee(epsilon, delta, (event,), releases))
 
 
-def _loss(mechanism: Mechanism, block: Block, geometry: Geometry) -> float:
-    """Return the mean squared norms of the noise in both moments, relative to those of a record, summed."""
-    p, k = geometry.n_columns, geometry.n_targets
-    variance = coordinate_variance(mechanism)
-    gram = variance * p * (1 + (p - 1) / block.gram**2)
-    cross = variance * p * k / block.cross**2
-    return gram / geometry.row_norm**4 + cross / (geometry.row_norm * geometry.target_norm) ** 2
-
-
-def noise_of(mechanism: Mechanism, block: Block, geometry: Geometry) -> Noise:
+def noise_of(mechanism: Mechanism, geometry: Geometry) -> Noise:
     """Return the size of the noise in the moments."""
-    # With Laplace noise, the entries above the diagonal determine the largest eigenvalue, and their weight is 1.
-    variance = coordinate_variance(mechanism)
-    scale, cross = math.sqrt(2 * variance) / block.gram, math.sqrt(variance) / block.cross
-    return Noise(scale, geometry.n_columns, cross, block.count, block.total)
+    variance, weights = coordinate_variance(mechanism), geometry.weights
+    scale, cross = math.sqrt(2 * variance) / _SQRT2, math.sqrt(variance) / geometry.cross_weight
+    return Noise(scale, geometry.n_columns, cross, weights.count, weights.total)
 
 
 class Moments:
     """Hold the private totals of one fit until they are released. If `private`, they are exact."""
 
     def __init__(self, X: Any, y: NDArray, features: Scaling, targets: Any, geometry: Geometry, private: bool) -> None:
+        self._geometry = geometry
         d = geometry.n_features
         # Bounds are public, and so is the choice.
         stays_sparse = issparse(X) and features.keeps_zeros
@@ -333,12 +276,11 @@ class Moments:
             totals = plain_moments(scaled, X, y, block_rows=block_rows)
         self.totals = totals
 
-    def release(self, session: ReleaseSession, block: Block) -> tuple[Array, Array]:
+    def release(self, session: ReleaseSession) -> tuple[Array, Array]:
         """Carry out the joint release, and return the Gram matrix and the cross moments."""
-        values = within_reach(session.mechanism(MOMENTS), block.pack(self.totals))
-        p = len(self.totals)
-        moments = block.unpack(session.release(MOMENTS, values), p)
-        return moments[:, :p], moments[:, p:]
+        values = within_reach(session.mechanism(MOMENTS), self._geometry.pack(self.totals))
+        gram, cross = np.split(self._geometry.unpack(session.release(MOMENTS, values)), [self._geometry.n_columns], 1)
+        return gram, cross
 
 
 def warn_of_columns(

@@ -83,9 +83,9 @@ class SparseObjective(Objective):
             )
             columns = rows.T.tocsr()
             for k, weights in enumerate(derivative.T):
-                own_high, own_low = precise_products(columns, weights)
-                high[k], error = two_sum(high[k], own_high)
-                low[k] += own_low + error
+                high_of_block, low_of_block = precise_products(columns, weights)
+                high[k], error = two_sum(high[k], high_of_block)
+                low[k] += low_of_block + error
         return self._finish_precise(theta, high + low)
 
 
@@ -134,15 +134,15 @@ def _clipped(norm: float, constant: float, X: NDArray, codes: NDArray[np.intp]) 
     return clip_rows(X, norm, constant), codes
 
 
-def _n_labels(kept: tuple[ClippedRows, NDArray[np.intp]]) -> int:
-    return len(kept[1])
+def _n_labels(rows_and_codes: tuple[ClippedRows, NDArray[np.intp]]) -> int:
+    return len(rows_and_codes[1])
 
 
 def _objective(
-    problem: int | None, loss: SmoothLoss, shape: tuple[int, ...], part: tuple[ClippedRows, NDArray]
+    problem: int | None, loss: SmoothLoss, shape: tuple[int, ...], rows_and_codes: tuple[ClippedRows, NDArray]
 ) -> Objective:
     """Return the sum of the losses of one part."""
-    rows, codes = part
+    rows, codes = rows_and_codes
     labels = codes if problem is None else (codes == problem).astype(np.intp)
     return Objective(rows, labels, loss, 1.0, 0.0, np.zeros(shape))
 

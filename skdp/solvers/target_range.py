@@ -112,20 +112,20 @@ class Candidates:
                 pairs += [(zero, zero + size), (zero - size, zero), (zero - size, zero + size)]
             starts.append(np.maximum([start for start, _ in pairs], 0.0))
             stops.append(np.minimum([stop for _, stop in pairs], 1.0))
-        both = np.array([np.concatenate(starts), np.concatenate(stops)])
+        fractions = np.array([np.concatenate(starts), np.concatenate(stops)])
         # Ends that differ by less than the rounding of targets would be no interval.
-        edges = lower * (1 - both) + upper * both
+        edges = lower * (1 - fractions) + upper * fractions
         if 0 < zero < 1:
-            edges[np.abs(both - zero) < 2.0**-50] = 0.0
-        wide = edges[1] - edges[0] > 2.0**-40 * np.abs(edges).max(axis=0)
-        edges, widths = edges[:, wide], (both[1] - both[0])[wide]
-        every, places = np.unique(edges, return_inverse=True)
-        first, last = places.reshape(edges.shape)
+            edges[np.abs(fractions - zero) < 2.0**-50] = 0.0
+        is_interval = edges[1] - edges[0] > 2.0**-40 * np.abs(edges).max(axis=0)
+        edges, widths = edges[:, is_interval], (fractions[1] - fractions[0])[is_interval]
+        distinct_edges, positions = np.unique(edges, return_inverse=True)
+        first, last = positions.reshape(edges.shape)
         # `weight_penalties` is for scores that move by twice the change.
         depths = -np.log2(widths)
         gains = _PREFERENCE * np.minimum(depths, _HALVINGS) + _LATER_PREFERENCE * np.maximum(depths - _HALVINGS, 0.0)
         penalties = weight_penalties(np.round(math.log(2) * gains, 9), 0.5, epsilon / _UNITS)
-        return cls(every, first, last, penalties)
+        return cls(distinct_edges, first, last, penalties)
 
     def scores(self, y: Any, j: int) -> Array:
         r"""Return the score of each interval: the number of its targets `j` in units, minus a public penalty.
@@ -174,8 +174,8 @@ def weights_in_range(lower: float, upper: float, y: NDArray, bounds: Pair) -> Ar
 
 def _weights(ranges: list[Pair], bounds: list[Pair], y: NDArray) -> Array:
     columns = np.asarray(y if y.ndim > 1 else y[:, None], dtype=np.float64).T
-    triples = zip(ranges, columns, bounds, strict=True)
-    return np.concatenate([weights_in_range(*ends, own, outer) for ends, own, outer in triples])
+    by_target = zip(ranges, columns, bounds, strict=True)
+    return np.concatenate([weights_in_range(*chosen, column, declared) for chosen, column, declared in by_target])
 
 
 def _pure_share_of(epsilon: float, least: float, most: float) -> float:
@@ -231,14 +231,15 @@ class TargetRange:
             # Each of the rows of a group counts for a part of epsilon.
             each_row = epsilon / rows
             shares = _pure_share_of(each_row, *_PURE_RANGE_SHARES), _pure_share_of(each_row, *_PURE_LOCATION_SHARES)
-            part, rest = (pure_share(epsilon, share) for share in shares)
-            choice = GroupChoices(pure_share(part, 1 / n_targets), sensitivity, monotone=True)
-            sums = l1_mechanism(rest, l1, 4 * n_targets)
-            events = PureEvent(part), PureEvent(rest)
-        theorems = Theorem("Regression", 1), Theorem("Regression", 2)
-        labels, mechanisms = (RANGE, LOCATION), (choice, sums)
-        parts = zip(labels, mechanisms, shares, theorems, strict=True)
-        return cls(tuple(Release(*part) for part in parts), events, n_targets)  # type: ignore[arg-type]
+            of_choice, of_sums = (pure_share(epsilon, share) for share in shares)
+            choice = GroupChoices(pure_share(of_choice, 1 / n_targets), sensitivity, monotone=True)
+            sums = l1_mechanism(of_sums, l1, 4 * n_targets)
+            events = PureEvent(of_choice), PureEvent(of_sums)
+        releases = (
+            Release(RANGE, choice, shares[0], Theorem("Regression", 1)),
+            Release(LOCATION, sums, shares[1], Theorem("Regression", 2)),
+        )
+        return cls(releases, events, n_targets)
 
     @property
     def pairs(self) -> list[tuple[Release, PrivacyEvent]]:
@@ -261,23 +262,23 @@ class TargetRange:
         choice = session.mechanism(RANGE)
         # The exponent of one record.
         epsilon = _UNITS / choice.scale if choice.scale else math.inf
-        sets = [Candidates.of(*ends, epsilon) for ends in bounds]
+        by_target = [Candidates.of(lower, upper, epsilon) for lower, upper in bounds]
         # Candidates that do not exist have a score that no record changes.
-        scores = np.full((len(sets), max(len(own.first) for own in sets)), _NEVER)
-        for j, own in enumerate(sets):
-            scores[j, : len(own.first)] = own.scores(y, j)
+        scores = np.full((len(by_target), max(len(candidates.first) for candidates in by_target)), _NEVER)
+        for j, candidates in enumerate(by_target):
+            scores[j, : len(candidates.first)] = candidates.scores(y, j)
         positions = session.release(RANGE, scores)
-        ranges = [own.chosen(position) for own, position in zip(sets, positions, strict=True)]
+        ranges = [candidates.chosen(position) for candidates, position in zip(by_target, positions, strict=True)]
         mechanism = session.mechanism(LOCATION)
         weights = sum_over_rows(partial(_weights, ranges, bounds), y, block_rows=_ROWS)
         noise = math.sqrt(coordinate_variance(mechanism))
         released = session.release(LOCATION, within_reach(mechanism, weights)).reshape(-1, 4)
-        found = [_postprocess(*parts, noise) for parts in zip(released[:, :3], ranges, bounds, strict=True)]
-        lower, upper, mean, deviation, count = np.array(found).T
-        law = FALSE_ALARM / len(released), is_gaussian(mechanism)
+        estimates = [_postprocess(*numbers, noise) for numbers in zip(released[:, :3], ranges, bounds, strict=True)]
+        lower, upper, mean, deviation, count = np.array(estimates).T
+        alarm = FALSE_ALARM / len(released), is_gaussian(mechanism)
         warned = any(
-            warn_of_beyond((row[3] / _BEYOND, (noise / _BEYOND) ** 2), (sum(row), 4 * noise**2), *law)
-            for row in released.tolist()
+            warn_of_beyond((sums[3] / _BEYOND, (noise / _BEYOND) ** 2), (sum(sums), 4 * noise**2), *alarm)
+            for sums in released.tolist()
         )
         if not warned and noise > 0:
             _warn_of_bounds(lower, upper, targets)
@@ -299,22 +300,22 @@ def _warn_of_bounds(lower: Array, upper: Array, bounds: Scaling) -> None:
         )
 
 
-def _postprocess(released: Array, ends: Pair, bounds: Pair, noise: float) -> tuple[float, float, float, float, float]:
+def _postprocess(released: Array, chosen: Pair, bounds: Pair, noise: float) -> tuple[float, float, float, float, float]:
     """Return a range, the mean in units of the scaled range, its noise, and the number of records, by released sums."""
     inside, outside = float(released[:2].sum()), float(released[2])
     count = inside + outside
-    lower, upper = ends
+    lower, upper = chosen
     # The sum of targets in units of half the range, from its middle.
     sums = np.array([-1.0, 1.0, 0.0])
     if inside < _HOLDS * math.sqrt(2) * noise or outside > _MISSES * count + _SURE_BY * noise:
         lower, upper = bounds
         # Records outside of the range are taken to be in the middle of the bounds.
-        shift = ((ends[0] - lower) - (upper - ends[1])) / (upper - lower)
-        sums = shift * np.array([1.0, 1.0, 0.0]) + (ends[1] - ends[0]) / (upper - lower) * sums
+        shift = ((chosen[0] - lower) - (upper - chosen[1])) / (upper - lower)
+        sums = shift * np.array([1.0, 1.0, 0.0]) + (chosen[1] - chosen[0]) / (upper - lower) * sums
         inside = count
     total, deviation = float(released @ sums), noise * float(np.linalg.norm(sums))
     sure = max(inside, noise, 1.0)
-    if (lower, upper) == bounds != ends:
+    if (lower, upper) == bounds != chosen:
         # Nothing else is known of them.
         deviation += max(outside, 0.0)
     return lower, upper, min(max(total / sure, -1.0), 1.0), deviation / sure, count
