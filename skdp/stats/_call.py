@@ -265,7 +265,7 @@ class Call:
         self, budget: Budget, *parts: tuple[str, Mechanism, float, Theorem], events: Sequence[PrivacyEvent]
     ) -> PrivacyGuarantee:
         """Return the plan of releases with these labels, mechanisms, shares and theorems."""
-        releases = tuple(Release(*part) for part in parts)
+        releases = tuple(Release(*planned) for planned in parts)
         return self.unit.stated(PrivacyGuarantee(*budget, tuple(events), releases))
 
     def open(self, plan: PrivacyGuarantee, *arrays: Any) -> tuple[Any, ...]:

@@ -408,14 +408,14 @@ class _Columns:
             shares, noise = _even(self.budget, _noises(self.budget, numbers, self.rows, choice))
             if noise / share <= _MOST_NOISE * self.n.value:
                 break
-        of_quartiles, of_moments = (*(share * part for part in shares), 0.0)[:2]
+        of_quartiles, of_moments = (*(share * of_rest for of_rest in shares), 0.0)[:2]
         names = choice[0]
         levels = tuple(_QUARTILES[name] for name in names)
         parts, events = quantile_parts(self.budget, of_quartiles, levels, numbers.width, self.rows)
         if of_moments:
             event = self.design(of_moments).event
             parts, events = [*parts, (LABEL, Reserved(event), of_moments, THEOREM)], [*events, event]  # type: ignore[arg-type]
-        session.refine(_NUMBERS, [Release(*part) for part in parts], events)
+        session.refine(_NUMBERS, [Release(*planned) for planned in parts], events)
         described = []
         for low, high in zip(numbers.lower.tolist(), numbers.upper.tolist(), strict=True):
             unknown = {name: self.unknown(low, high) for name in _NAMES}

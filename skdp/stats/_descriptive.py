@@ -406,7 +406,7 @@ class GroupBy:
         numbers = numbers_of(call)
         only_medians = all(set(wanted) == {"median"} for wanted in asked.values())
         design, sums, drawn, names, plan = group_releases(call, self.by, degree, medians, only_medians)
-        found, law = {}, combination(design.mechanism, design.powers[0])
+        estimates, law = {}, combination(design.mechanism, design.powers[0])
         for j, (column, wanted) in enumerate(asked.items()):
             details = {"count": sums[:, j, 0]}
             for name in wanted:
@@ -418,8 +418,8 @@ class GroupBy:
                 else:
                     value, error, spread = in_units(name, design, sums[:, j], numbers.centre[j], numbers.half[j])
                     estimate = Estimate(value, error, plan, names, details, spread)
-                found[f"{column}_{name}"] = estimate
-        return found
+                estimates[f"{column}_{name}"] = estimate
+        return estimates
 
 
 def _check_statistics(statistics: Any) -> dict[str, list[str]]:
