@@ -171,6 +171,7 @@ def test_phases_are_the_releases_of_the_plan_in_their_order(estimator, monkeypat
         done(progress, attributes)
 
     def checked(session, label, value):
+        session.progress.reach(label)
         assert session.progress._current[0] == label
         return release(session, label, value)
 

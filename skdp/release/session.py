@@ -103,15 +103,20 @@ class Progress:
         self._begin_phase()
 
     def refine(self, label: str, phases: Phases) -> None:
-        """Replace a reserved phase by others."""
+        """Replace a reserved phase by others, of which one may be what is left of it."""
         names = [name for name, _ in self._phases]
-        if label not in names:
-            return
-        at = names.index(label)
-        # What is left of a reserved phase comes after the phases that are planned.
-        first, left = ([phase for phase in phases if (phase[0] == label) == rest] for rest in (False, True))
-        self._phases[at:] = [*first, *self._phases[at + 1 :], *left]
-        if at == self._done:
+        if label in names:
+            at = names.index(label)
+            self._phases[at : at + 1] = phases
+            if at == self._done:
+                self._begin_phase()
+
+    def reach(self, label: str) -> None:
+        """Let what is left of reserved phases come after the phase of a release that is made before it."""
+        names = [name for name, _ in self._phases]
+        at = names.index(label) if label in names else 0
+        if at > self._done and self._current[0] in self._reserved:
+            self._phases.insert(self._done, self._phases.pop(at))
             self._begin_phase()
 
     def through(
@@ -469,6 +474,7 @@ class ReleaseSession:
         size = getattr(self.mechanism(label), "size", None)
         if size is not None and np.size(value) != size:
             raise ReleaseError(f"the release {label!r} is planned with {size} numbers, and has {np.size(value)}")
+        self.progress.reach(label)
         released = self._waiting.pop(label).release(value, self._source.stream(label))
         self.progress.done()
         return released
@@ -496,6 +502,7 @@ class ReleaseSession:
         if not isinstance(mechanism, SampledGaussianMechanism):
             raise ReleaseError(f"the release {label!r} is not planned in steps")
         del self._waiting[label]
+        self.progress.reach(label)
         stream = self._source.stream
         steps = mechanism.steps(n_rows, stream(f"{label}: samples"), stream(f"{label}: noise"))
         return self.progress.phase(steps, attributes)
