@@ -464,6 +464,9 @@ class TargetsMixin(OutcomesMixin):
         n_targets = None if y.ndim == 1 else y.shape[1]
         return X, y, None, Shape(X.shape[1], n_targets=n_targets, names=self._names())
 
+    def _declared_shape(self, parameters: Any, n_features: int, n_classes: int | None) -> Shape:
+        return Shape(n_features, is_read=False)
+
 
 class ManyTargetsMixin(TargetsMixin):
     """Fits of rows with one target or several."""
