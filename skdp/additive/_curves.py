@@ -397,8 +397,8 @@ class Directions:
 
     def values(self, coefficients: Array) -> Array:
         """Return the values of bins, the inverse of `coefficients`."""
-        own = np.sqrt(self.squares)[:, None] * coefficients
-        scaled = own if self.functions is None else self.functions @ own
+        projected = np.sqrt(self.squares)[:, None] * coefficients
+        scaled = projected if self.functions is None else self.functions @ projected
         return scaled / np.sqrt(self.shares)[:, None]
 
 
@@ -480,25 +480,25 @@ class Moved:
 
     @classmethod
     def of(
-        cls, engine: Averaged, features: Centred, codes: Codes, count: float, bend: float, kept: list[Array]
+        cls, engine: Averaged, features: Centred, codes: Codes, count: float, bend: float, factors: list[Array]
     ) -> Moved:
         """Return the effect for the bins of these records, if the loss has the curvature `bend`, which may be 0."""
         layout = features.layout
         wide, rows = {}, []
-        for t, own in enumerate(layout.sizes):
+        for t, size in enumerate(layout.sizes):
             in_term, length = features.rows_of_bins(t)
             if length:
-                shares = np.bincount(codes[t], minlength=own + 1)[:-1] / max(codes.shape[1], 1)
+                shares = np.bincount(codes[t], minlength=size + 1)[:-1] / max(codes.shape[1], 1)
                 wide[t] = length * engine.sizes_along(length**2 * count * bend * shares, count)
             rows.append(_reduced(in_term))
-        of_columns = (_with_none(own)[of_records] for own, of_records in zip(rows, codes, strict=True))
+        of_columns = (_with_none(in_bins)[of_records] for in_bins, of_records in zip(rows, codes, strict=True))
         dense = np.column_stack([*of_columns, np.full(codes.shape[1], layout.constant)])
         values, vectors = np.linalg.eigh((bend * count / len(dense)) * (dense.T @ dense))
         matrix = vectors * engine.sizes_along(values, count)
-        parts = np.split(matrix, np.cumsum([own.shape[1] for own in rows]))
+        parts = np.split(matrix, np.cumsum([in_bins.shape[1] for in_bins in rows]))
         parts[-1] = layout.constant * parts[-1]
-        if kept:
-            for t, factor in enumerate(kept):
+        if factors:
+            for t, factor in enumerate(factors):
                 directions = Directions.of(features, t)
                 if t in wide:
                     wide[t] = wide[t] * factor

@@ -74,14 +74,14 @@ class GroupedLayout:
     def of(cls, columns: Columns, bins: tuple[Places, ...], smoothness: float) -> GroupedLayout:
         """Return the groups of all columns. `smoothness` is the weight of steps in ordered columns."""
         groups = []
-        for j, (own, ordered) in enumerate(zip(bins, columns.ordered, strict=True)):
-            n_bins = int(own.max(initial=-1)) + 1
+        for j, (column, ordered) in enumerate(zip(bins, columns.ordered, strict=True)):
+            n_bins = int(column.max(initial=-1)) + 1
             of_steps = 0.0 if not ordered else smoothness if n_bins > 2 else 1.0
             if of_steps > 0:
                 groups.append(Group(j, n_bins, of_steps, steps(n_bins)))
             if of_steps < 1:
                 groups.append(Group(j, n_bins, 1 - of_steps))
-        return cls(of_columns([len(own) for own in bins]), tuple(groups), bins, columns.ordered)
+        return cls(of_columns([len(column) for column in bins]), tuple(groups), bins, columns.ordered)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -118,8 +118,8 @@ class GroupedLayout:
 
     def probabilities(self, counts: list[Array], noise: float) -> list[Array]:
         """Return shares of records in the bins of columns, from released counts in cells with noise of this size."""
-        shares = (smoothed_shares(own, kind, noise) for own, kind in zip(counts, self.ordered, strict=True))
-        return [np.asarray(np.bincount(bins, own)) for bins, own in zip(self.bins, shares, strict=True)]
+        shares = (smoothed_shares(numbers, kind, noise) for numbers, kind in zip(counts, self.ordered, strict=True))
+        return [np.asarray(np.bincount(bins, weights)) for bins, weights in zip(self.bins, shares, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,20 +140,20 @@ class Centred:
         rows: list[Array | None] = []
         scales = []
         for group, weight in zip(layout.groups, weights, strict=True):
-            own = probabilities[group.term]
+            shares = probabilities[group.term]
             scales.append(group.factor * math.sqrt(weight))
-            rows.append(None if group.rows is None else (group.rows - own @ group.rows) * math.sqrt(weight))
+            rows.append(None if group.rows is None else (group.rows - shares @ group.rows) * math.sqrt(weight))
         return cls(layout, probabilities, tuple(rows), tuple(scales))
 
     def tables(self, theta: Array) -> list[Array]:
         """Return the value that each bin of each column adds to a score, for the coefficients of one output."""
-        out = [np.zeros(len(own)) for own in self.probabilities]
+        out = [np.zeros(len(shares)) for shares in self.probabilities]
         for k, (group, where) in enumerate(zip(self.layout.groups, self.layout.slices, strict=True)):
-            rows, own = self.rows[k], theta[where]
+            rows, coef = self.rows[k], theta[where]
             if rows is not None:
-                out[group.term] += rows @ own
+                out[group.term] += rows @ coef
             else:
-                out[group.term] += self.scales[k] * (own - math.fsum(self.probabilities[group.term] * own))
+                out[group.term] += self.scales[k] * (coef - math.fsum(self.probabilities[group.term] * coef))
         return out
 
     def rows_of_bins(self, t: int) -> tuple[Array, float]:
