@@ -84,8 +84,9 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
-        Whether to print the progress of `fit`: 0 nothing, 1 a line for each phase and for about ten steps of it, and 2
-        or more up to a hundred steps. The guarantee does not cover the elapsed time in the lines.
+        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
+        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
+        depends on the data, and the guarantee does not cover it.
 
     Attributes
     ----------

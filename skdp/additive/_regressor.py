@@ -128,8 +128,9 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
-        Whether to print the progress of `fit`: 0 nothing, 1 a line for each phase and for about ten steps of it, and 2
-        or more up to a hundred steps. The guarantee does not cover the elapsed time in the lines.
+        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
+        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
+        depends on the data, and the guarantee does not cover it.
 
     Attributes
     ----------
@@ -332,7 +333,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
             The sum, or its square plus `offset_` if `link_` is ``"sqrt"``, clipped to the released range of the
             targets.
         """
-        return self._targets.range.clipped(self._targets.inverse(self._scores(X)[:, 0]) + self.offset_)
+        scores = self._scores(X)[:, 0]
+        return self._targets.range.clipped(self._targets.inverse(scores) + self.offset_)
 
     def _slopes(self, X: Any) -> Any:
         return 2 * np.maximum(self._scores(X), 0.0) if self._targets.roots else 1.0
