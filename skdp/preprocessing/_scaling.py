@@ -36,6 +36,7 @@ from ..checks.silence import DiscreetMethods
 from ..mechanisms import Mechanism
 from ..release.counts import (
     AT_BOUND_SHARE,
+    bound_parts,
     class_sums_mechanism,
     in_real_units,
     largest_value,
@@ -43,7 +44,7 @@ from ..release.counts import (
     moment_weight,
     noise_scale,
     record_moments,
-    warn_at_bounds,
+    warn_of_mismatch,
 )
 from ..release.estimator import Records, RowsMixin, Shape
 from ..release.mixin import all_or_nothing
@@ -549,7 +550,8 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         if not self._outside()[0]:
             names: Any = range(len(centre)) if records.shape.names is None else records.shape.names
             deviation = noise_scale(mechanism) * math.hypot(1, 1 - 2 * AT_BOUND_SHARE)
-            warn_at_bounds(names, bounds, sums[0], sums[1 : 1 + len(centre)], [deviation] * 2)
+            parts = bound_parts(names, bounds, sums[0], sums[1 : 1 + len(centre)], [deviation] * 2)
+            warn_of_mismatch(parts, labels=None)
         count, means, variances = _postprocess_sums(sums, mechanism)
         scale = half * np.sqrt(variances)
         return {

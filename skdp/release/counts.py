@@ -369,20 +369,17 @@ def warn_of_mismatch(
     warn_of_parts([(part.what, f"{part.name!r}{part.note}") for part in off.values()])
 
 
-def warn_of_few(names: Sequence[str], counts: NDArray, variance: float) -> None:
-    """Warn of columns in which hardly any record has a number, if there is no count of all records."""
-    warn_of_columns(NO_NUMBERS, names, _are_few(counts, variance))
-
-
-def _are_few(counts: NDArray, variance: float) -> NDArray[np.bool_]:
-    """Tell which counts are surely smaller than FEWEST, or than twice the largest noise if this is more."""
-    reach = margin(math.sqrt(variance), FALSE_ALARM / len(counts))
-    return np.asarray(max(FEWEST, 2 * reach) - counts > reach)
+def few_parts(names: Sequence[str], counts: NDArray, variance: float) -> list[Part]:
+    """Compare the numbers of values of columns with FEWEST, or with twice the largest noise if this is more."""
+    deviation = math.sqrt(variance)
+    most = max(FEWEST, 2 * margin(deviation, FALSE_ALARM / len(counts)))
+    return [Part(name, NO_NUMBERS, most - n, deviation) for name, n in zip(names, counts.tolist(), strict=True)]
 
 
 def warn_of_incomplete(names: Sequence[str], count: float, variance: float) -> None:
     """Warn of columns together if hardly any record has a declared entry in all of them."""
-    if _are_few(np.array([count]), variance)[0]:
+    (few,) = few_parts(names[:1], np.array([count]), variance)
+    if few.shows(FALSE_ALARM, gaussian=False):
         warn_of_parts([(NO_NUMBERS if len(names) == 1 else NOT_COMPLETE, ", ".join(map(repr, names)))])
 
 
@@ -390,17 +387,20 @@ def warn_of_incomplete(names: Sequence[str], count: float, variance: float) -> N
 AT_BOUND_SHARE = 1 / 128
 
 
-def warn_at_bounds(names: Sequence[Any], bounds: Any, n: Any, sums: NDArray, deviations: Sequence[float]) -> None:
-    """Warn of columns whose mean is nearer to a bound than a small part of the width, beyond the noise.
+def bound_parts(names: Sequence[Any], bounds: Any, n: Any, sums: NDArray, deviations: Sequence[float]) -> list[Part]:
+    """Compare means of columns with their bounds, which they must not be nearer to than a small part of the width.
 
     The sums are of values in [-1, 1]. For the lower and the upper bounds, `deviations` are those of the noise of the
     sums with a minus and a plus, less (1 - 2 * AT_BOUND_SHARE) times the number of records.
     """
     excess = np.stack([-sums, sums]) - (1 - 2 * AT_BOUND_SHARE) * n
     # Many columns are mostly 0. Therefore a bound of 0 is not named.
-    limits = [margin(float(deviation), FALSE_ALARM / (2 * len(names))) for deviation in deviations]
-    off = np.any((excess > np.array(limits)[:, None]) & (np.array(bounds) != 0), axis=0)
-    warn_of_columns(AT_BOUND, names, off)
+    return [
+        Part(name, AT_BOUND, float(of_bound[j]), float(deviation))
+        for of_bound, bound, deviation in zip(excess, bounds, deviations, strict=True)
+        for j, name in enumerate(names)
+        if bound[j] != 0
+    ]
 
 
 def warn_of_outer_cells(

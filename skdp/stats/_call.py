@@ -122,8 +122,8 @@ _SHARED: dict[str, tuple[Any, str]] = {
     "bounds": (
         None,
         """tuple (lower, upper), default=None
-        Public bounds: numbers, or one for each column. Required without a schema. Values beyond are clipped. A
-        warning names columns with most values beyond, as far as released numbers show it. Tighter bounds mean less
+        Public bounds: numbers, or one for each column. Required without a schema. Values beyond are clipped. If
+        most values are beyond, most statistics warn, as far as released numbers show it. Tighter bounds mean less
         noise.""",
     ),
     "epsilon": (

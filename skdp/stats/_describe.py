@@ -33,7 +33,7 @@ from ._call import (
     statistic,
     with_and_without_delta,
 )
-from ._moments import LABEL, THEOREM, Design, in_units, moment_design, warn_of_moments
+from ._moments import LABEL, THEOREM, Design, in_units, moment_design, moment_parts
 from ._quantiles import WHOLE, counted, counts_between, enclosed_quantiles, quantile_parts, quantiles_at
 
 Array = NDArray[np.float64]
@@ -469,7 +469,8 @@ class _Columns:
         sums = design.power_sums(session.release(LABEL, design.sums(self.values, ranges)))[0]
         # Moments of values within a range do not show whether values are at the bounds.
         is_whole = (ranges.lower == numbers.lower) & (ranges.upper == numbers.upper)
-        warn_of_moments(design, np.where(is_whole, sums.T, 0.0).T, replace(numbers, may_lack=False))
+        whole = np.where(is_whole, sums.T, 0.0).T
+        warn_of_mismatch(moment_parts(design, whole, replace(numbers, may_lack=False)), labels=None)
         of_count = combination(design.mechanism, design.powers[0])
         mean, std = (in_units(name, design, sums, ranges.centre, ranges.half)[2].rules for name in ("mean", "std"))
         described = []

@@ -19,6 +19,7 @@ from ..checks.params import check_choice, is_list, shown
 from ..checks.silence import discreet
 from ..mechanisms import within_reach
 from ..parts.arrays import PartedArray, is_collection, rowwise
+from ..release.counts import warn_of_mismatch
 from ..release.estimates import Around, Estimate, combination
 from ..release.session import PrivacyGuarantee, Release, Reserved, Theorem
 from ..schema.declared import Number
@@ -40,7 +41,7 @@ from ._call import (
     statistic,
     with_and_without_delta,
 )
-from ._moments import LABEL, THEOREM, Design, in_units, moment_design, warn_of_moments
+from ._moments import LABEL, THEOREM, Design, in_units, moment_design, moment_parts
 from ._quantiles import (
     OF_COUNT,
     RECORDS,
@@ -192,7 +193,8 @@ def mean(call: Call) -> Estimate:
     -----
     **Privacy.** One record changes the released sums by at most 1 for each column in L1 norm. :ref:`Statistics, theorem
     1 <statistics-theorem-1>` also bounds the change in L2 norm. The number of records, the mean and its sampling error
-    are computed from these sums.
+    are computed from these sums. For 2 % of the budget, the numbers of values within the bounds, beyond them and
+    missing are released (:ref:`statistics, theorem 2 <statistics-theorem-2>`), for warnings.
 
     References
     ----------
@@ -238,16 +240,18 @@ def std(call: Call) -> Estimate:
 
 def _moments(call: Call) -> Estimate:
     """Release moments, and compute the mean, variance or standard deviation, by the name of the call."""
-    numbers, degree = numbers_of(call), 2 if call.name == "mean" else 4
+    numbers, degree, share = numbers_of(call), 2 if call.name == "mean" else 4, 1 - OF_COUNT
 
     def build(budget: Budget) -> Any:
-        return budget, moment_design(budget, 1.0, degree, numbers.width, 1, numbers.may_lack, call.unit.rows)
+        return budget, moment_design(budget, share, degree, numbers.width, 1, numbers.may_lack, call.unit.rows)
 
     budget, design = with_and_without_delta(call.budget, build, lambda choice: choice[1].cost)
-    plan = call.plan(budget, (LABEL, design.mechanism, 1.0, THEOREM), events=[design.event])
+    of_count, event = count_mechanism(budget, OF_COUNT, numbers, call.unit.rows)
+    parts = [(LABEL, design.mechanism, share, THEOREM), (RECORDS, of_count, OF_COUNT, COUNTS)]
+    plan = call.plan(budget, *parts, events=[design.event, event])
     session, values = call.open(plan, numbers.values)
     sums = design.power_sums(session.release(LABEL, design.sums(values, numbers)))[0]
-    warn_of_moments(design, sums, numbers)
+    released_numbers(session, numbers, values, moment_parts(design, sums, numbers))
     details: dict[str, Any] = {"count": sums[:, 0]}
     if call.name != "mean":
         details["mean"] = in_units("mean", design, sums, numbers.centre, numbers.half)[0]
@@ -508,7 +512,7 @@ def group_releases(
     if only_medians:
         released_numbers(session, numbers, values)
     else:
-        warn_of_moments(design, released, numbers)
+        warn_of_mismatch(moment_parts(design, released, numbers), labels=None)
     sums, drawn = released[: len(names)], None
     if quantiles:
         drawn = _medians(session, numbers, values, codes, len(names), list(medians))

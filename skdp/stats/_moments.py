@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget, PrivacyEvent
 from ..mechanisms import Mechanism, within_reach
-from ..release.counts import AT_BOUND_SHARE, warn_at_bounds, warn_of_few, warn_of_incomplete
+from ..release.counts import AT_BOUND_SHARE, Part, bound_parts, few_parts, warn_of_incomplete, warn_of_mismatch
 from ..release.estimates import Each, Estimate, Quotient, combination
 from ..release.session import PrivacyGuarantee, Theorem
 from ..schema.declared import scaled
@@ -218,7 +218,8 @@ def _released(
     if numbers.may_lack:
         warn_of_incomplete(numbers.names, records, moments.noise**2)
     deviation = moments.noise * math.hypot(1 - 2 * AT_BOUND_SHARE, 1 / _weight(mechanism))
-    warn_at_bounds(numbers.names, (numbers.lower, numbers.upper), records, sums, [deviation] * 2)
+    bounds = numbers.lower, numbers.upper
+    warn_of_mismatch(bound_parts(numbers.names, bounds, records, sums, [deviation] * 2), labels=None)
     compared = ratios(moments)
     j, k = (np.array([getattr(ratio, name) for ratio in compared]) for name in ("j", "k"))
     coefficients = np.array([ratio.coefficients(moments) for ratio in compared]).T
@@ -471,17 +472,18 @@ def means(design: Design, sums: Array) -> tuple[Quotient, ...]:
     return tuple(quotients)
 
 
-def warn_of_moments(design: Design, sums: Array, numbers: Numbers) -> None:
-    """Warn of columns with hardly any number, or with most numbers at a bound, by power sums of shape (..., width)."""
+def moment_parts(design: Design, sums: Array, numbers: Numbers) -> list[Part]:
+    """Compare the numbers of values, and the means with the bounds, by power sums of shape (..., width)."""
     # The forms are of the sums over all groups, whose noise is independent.
     forms = np.zeros((2, design.degree + 1))
     forms[:, 0], forms[:, 1] = 2 * AT_BOUND_SHARE - 1, (-1, 1)
     root, totals = math.sqrt(design.n_cells), sums.reshape(-1, numbers.width, design.degree + 1).sum(axis=0)
+    few = []
     if numbers.may_lack:
         variance = combination(design.mechanism, design.powers[0]).variance
-        warn_of_few(numbers.names, totals[:, 0], root**2 * variance)
+        few = few_parts(numbers.names, totals[:, 0], root**2 * variance)
     deviations = [root * math.sqrt(combination(design.mechanism, form @ design.powers).variance) for form in forms]
-    warn_at_bounds(numbers.names, (numbers.lower, numbers.upper), totals[:, 0], totals[:, 1], deviations)
+    return bound_parts(numbers.names, (numbers.lower, numbers.upper), totals[:, 0], totals[:, 1], deviations) + few
 
 
 def variances(design: Design, sums: Array, power: float = 1.0) -> tuple[Quotient, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -234,8 +234,8 @@ def counted(numbers: Numbers, values: NDArray) -> Array:
     return sum_over_rows(_present, values, block_rows=2**16).astype(np.float64)
 
 
-def released_numbers(session: ReleaseSession, numbers: Numbers, values: NDArray) -> Array:
-    """Release how many numbers of each column are within the bounds, beyond them, and missing, and warn by them.
+def released_numbers(session: ReleaseSession, numbers: Numbers, values: NDArray, others: Sequence[Part] = ()) -> Array:
+    """Release how many numbers of each column are within the bounds, beyond them, and missing, for warnings.
 
     Return the numbers of values of each column, or of records if none can be missing.
     """
@@ -253,7 +253,7 @@ def released_numbers(session: ReleaseSession, numbers: Numbers, values: NDArray)
     mechanism = session.mechanism(RECORDS)
     released = session.release(RECORDS, exact.ravel()).reshape(exact.shape)
     variance = combination(mechanism, 1.0).variance
-    parts = []
+    parts = [*others]
     for name, within, beyond, *missing in zip(numbers.names, *released.tolist(), strict=True):
         present = within + beyond, 2 * variance
         excess = excess_of((beyond, variance), (within, variance), NOT_RELEASED, 0.5)
