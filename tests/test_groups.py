@@ -636,6 +636,21 @@ def calls_with_y():
     }
 
 
+@pytest.mark.parametrize("outer", [False, True])
+def test_a_declared_feature_is_no_target(outer):
+    """The name of y and the schema are public."""
+    table = pd.DataFrame({"a": np.arange(200) / 200, "ill": np.where(np.arange(200) % 3, "no", "yes")})
+    schema, budget = Schema({"a": (0, 1), "ill": ["no", "yes"]}), BudgetAccountant(10.0, 1e-3)
+    model = ObjPertLogReg(schema=schema, classes=["no", "yes"], delta=1e-6, accountant=None if outer else budget)
+    if outer:
+        model = DPGridSearchCV(model, {"C": [0.1, 1.0]}, delta=1e-6, accountant=budget)
+    with pytest.raises(ValueError, match=r"declares 'ill' as a feature, and y is the column of that name"):
+        model.fit(table, table["ill"])
+    assert not budget.records
+    model.fit(table, table["ill"].rename("other"))
+    assert len(budget.records) == 1
+
+
 @pytest.mark.parametrize("name", sorted(calls_with_y()))
 def test_labels_of_another_index_are_refused_before_a_charge(name):
     X = pd.DataFrame({"a": np.arange(200) / 200}, index=np.arange(200) + 7)

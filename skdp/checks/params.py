@@ -90,8 +90,8 @@ def warn_of_callers(charged: bool) -> None:
             return warn(
                 "A cross-validation of scikit-learn fits a model for each fold, and each fit is charged. Its scores, "
                 "or the calibrator of CalibratedClassifierCV, are computed from private records without noise, and no "
-                "budget covers them. Use skdp.private_cross_val_score, or private_score on other records, also with "
-                "metric='histogram' in place of a calibration",
+                "budget covers them. Use skdp.private_cross_val_score, DPGridSearchCV, or private_score on other "
+                "records, also with metric='histogram' in place of a calibration",
                 PrivacyAssumptionWarning,
             )
         if charged and outer is not None and module == "sklearn.pipeline" and hasattr(outer, "get_params"):

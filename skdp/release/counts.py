@@ -178,7 +178,7 @@ _MOST_NAMED = 10
 RARE = "too few records have the label"
 UNLISTED = "many entries are in no category in the column"
 LACKING = "most entries are missing or unreadable in the column"
-BEYOND = "most numbers are beyond the bounds in the column"
+BEYOND = "most numbers are beyond the bounds, or in their lowest 1/128, in the column"
 NO_NUMBERS = "hardly any record has a number in the column"
 AT_BOUND = "most numbers are at a bound, or beyond it, in the column"
 NOT_COMPLETE = "hardly any record has a declared entry in all of the columns"
@@ -187,7 +187,7 @@ NOT_LISTED = "many entries are in no category or missing in the column"
 OTHERWISE = "most entries are not as declared, or missing, in the column"
 
 _SPELLED = "Check that the declared labels and categories are spelled as the data hold them."
-_UNITS = "Check that the bounds are in the units of the data."
+_UNITS = "Check that the bounds are in the units of the data, and not far too wide."
 _READ = "Numbers must have no unit or other signs, and dates must be declared as days since a public date."
 _ADVICE = {
     **dict.fromkeys((RARE, UNLISTED, NOT_LISTED), (_SPELLED,)),
@@ -195,7 +195,7 @@ _ADVICE = {
     **dict.fromkeys((BEYOND, AT_BOUND), (_UNITS,)),
     NOT_WITHIN: (_UNITS, _READ),
     NOT_COMPLETE: (_SPELLED, _READ),
-    OTHERWISE: (_SPELLED, _UNITS, _READ),
+    OTHERWISE: (_UNITS, _READ, _SPELLED),
 }
 
 _C = np.linspace(0.5, 0.999, 100)

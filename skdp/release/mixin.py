@@ -24,7 +24,7 @@ from ..checks.silence import DiscreetMethods
 from ..exceptions import BudgetError, BudgetWarning, NotEnoughDataError
 from ..parts import lowered
 from ..parts.arrays import is_collection
-from ..schema.encoding import TakesSchema, groups_column, target_of
+from ..schema.encoding import TakesSchema, check_target, groups_column, target_of
 from ..schema.entries import check_index
 from ..schema.schema import as_schema
 from .session import PrivacyGuarantee
@@ -91,8 +91,9 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         try:
             # A user may have set NumPy to warn of underflow, which would depend on the data.
             with np.errstate(all="ignore"):
-                for name in ("y", "sample_weight"):
-                    check_index(given.arguments.get("X"), given.arguments.get(name), name)
+                X, schema = given.arguments.get("X"), getattr(self, "schema", None)
+                check_target(None if schema is None else as_schema(schema), X, given.arguments.get("y"))
+                check_index(X, given.arguments.get("sample_weight"), "sample_weight")
                 given.arguments.update(_columns_of(self, parameters, given.arguments))
                 return fit(*given.args, **given.kwargs)
         except NotEnoughDataError:

@@ -597,10 +597,22 @@ def groups_column(schema: Schema, X: Any) -> Any:
     return groups
 
 
+def check_target(schema: Schema | None, X: Any, y: Any) -> None:
+    """Refuse targets with another index than that of the rows, or with the name of a declared feature."""
+    check_index(X, y, "y")
+    name = getattr(y, "name", None)
+    if schema is not None and isinstance(name, str) and name in schema:
+        raise ValueError(
+            f"the schema declares {name!r} as a feature, and y is the column of that name, which the model would "
+            f"read from the rows. Declare it as the target (Schema(..., target={{{name!r}: ...}})), or leave it out "
+            f"(schema.drop({name!r})). The budget was not charged"
+        )
+
+
 def target_of(schema: Schema | None, X: Any, y: Any = None) -> Any:
     """Return `y`, or the column of the target that a schema declares if it is None. Refuse if both are missing."""
     if y is not None:
-        check_index(X, y, "y")
+        check_target(schema, X, y)
         return y
     name = None if schema is None else schema.target_name
     target = None if name is None else column_named(X, name)
