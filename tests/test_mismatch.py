@@ -688,10 +688,10 @@ def test_descriptions_warn_by_what_they_release(delta):
     words = {"epsilon": 2.0, "delta": delta, "random_state": 0}
     assert said(partial(descriptive.describe, X, schema=schema, **words)) == []
     wrong = X.assign(ward=X["ward"].str.title(), age=X["age"].map("{:.1f} years".format), weight=X["weight"] * 1000)
-    many, bounds = said(partial(descriptive.describe, wrong, schema=schema, **words))
+    (many,) = said(partial(descriptive.describe, wrong, schema=schema, **words))
     assert "most entries are missing or unreadable in the column 'age'; " in many
-    assert "many entries are in no category in the column 'ward' (about 100 %). " in many
-    assert "most numbers are at a bound, or beyond it, in the column 'weight'. " in bounds
+    assert "many entries are in no category in the column 'ward' (about 100 %); " in many
+    assert "most numbers are at a bound, or beyond it, in the column 'weight'. " in many
     for bounds, values, found in (
         ((1, 300), wrong["weight"], True),
         ((1, 300), X["weight"] / 1000, True),
@@ -715,6 +715,25 @@ def test_moments_warn_of_bounds_that_clip_most_numbers(statistic, delta):
     # Numbers at a bound are not beyond it.
     (message,) = said(partial(statistic, np.full(20_000, 60.0), bounds=(0, 60), **words))
     assert "most numbers are at a bound, or beyond it, in the column '0'. " in message
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_descriptions_of_many_columns_name_a_column_without_a_number(delta):
+    """Its line shows that nearly all entries are missing. The mean of no numbers is unknown."""
+    columns = {f"n{j}": np.arange(8000.0) % 100 for j in range(6)}
+    schema = Schema({"born": (0, 32_000), **dict.fromkeys(columns, (0, 100)), "job": ["clerk", "nurse"]})
+    table = {"born": ["1970-01-01"] * 8000, **columns, "job": ["clerk", "nurse"] * 4000}
+    for epsilon in (0.1, 1.0):
+        for seed in range(5):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                found = descriptive.describe(table, schema=schema, epsilon=epsilon, delta=delta, random_state=seed)
+            shown = found.numbers["born"]
+            assert all(math.isnan(shown[name].value) for name in ("mean", "std", "25%", "50%", "75%"))
+            # At epsilon 0.1, noise may hide the number of values.
+            if epsilon == 1.0:
+                (warning,) = caught
+                assert "are missing or unreadable in the column 'born'. " in str(warning.message)
 
 
 def survey(n_rows, seed=0):

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Budget
+from ..mechanisms import is_gaussian
 from ..parts.arrays import column_of, count_rows
-from ..release.counts import LACKING, column_part, declared_parts, warn_of_mismatch
+from ..release.counts import LACKING, Part, column_part, declared_parts, warn_of_mismatch
 from ..release.estimates import Around, Counts, Estimate, Law, combination
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved
 from ..schema.declared import Category, Number
@@ -49,6 +50,10 @@ _MOST_NOISE = 0.05
 
 # With a larger standard error, in widths of the bounds, a mean or quartile is unknown.
 _UNKNOWN = 0.15
+
+# If fewer numbers of a column are released than so many deviations of their noise, the others of its statistics are
+# unknown.
+_FEWEST = 4.0
 
 # Numbers with more decimals are printed with at most so many digits.
 _MOST_DECIMALS, _MOST_DIGITS = 4, 6
@@ -245,8 +250,8 @@ class _Counts:
         n, present, *tables = np.split(released, np.cumsum([1, len(self.lacking), *self.shape])[:-1])
         return float(n[0]) / self.weight, present, [table / self.weight for table in tables]
 
-    def warn(self, n: float, present: Array, tables: list[Array], mechanism: Any) -> None:
-        """Warn of columns that are mostly missing or in no category."""
+    def parts(self, n: float, present: Array, tables: list[Array], mechanism: Any) -> list[Part]:
+        """Compare the numbers of values, and of entries in no category, with the number of records."""
         single, variance = (combination(mechanism, unit).variance for unit in (1.0, 1 / self.weight))
         parts = []
         for j, count in zip(self.lacking, present.tolist(), strict=True):
@@ -254,7 +259,7 @@ class _Counts:
         for j, counts in enumerate(tables):
             name, n_listed = self.cells.names[j], self.cells.n_listed[j]  # type: ignore[union-attr]
             parts += declared_parts(name, counts, n_listed, (n, variance), variance)
-        warn_of_mismatch(parts, labels=None)
+        return parts
 
 
 def _noises(budget: Budget, numbers: Numbers, rows: int, choice: tuple[tuple[str, ...], bool]) -> list[float]:
@@ -297,7 +302,8 @@ def describe(call: Call, y: Any = None) -> Description:
         For columns of numbers: the numbers of values and of missing values, the mean, the standard deviation and the
         quartiles. For columns of categories: the number of records in each cell. Each statistic has an interval. A
         standard deviation that is no larger than its standard error, and a mean or quartile whose standard error is at
-        least 15 % of the width of the bounds, are NaN and print as "unknown".
+        least 15 % of the width of the bounds, are NaN and print as "unknown". So are all three for a column in which
+        the number of values is at most four times its standard error.
 
     See Also
     --------
@@ -356,7 +362,7 @@ def describe(call: Call, y: Any = None) -> Description:
     arrays: list[Any] = [one for one in (numbers and numbers.values, cells and cells.codes) if one is not None]
     session, values, codes = call.open(plan, arrays[0], arrays[-1])
     n, present, tables = first.split(session.release("counts", first.exact(values, codes)))
-    first.warn(n, present, tables, mechanism)
+    compared = first.parts(n, present, tables, mechanism)
     law = combination(mechanism, 1 / first.weight)
     count, *counts = (np.rint(one).astype(np.int64) for one in (np.array(n), *tables))
     described, categories, n_records = {}, {}, counts_estimate(count, law, plan)
@@ -366,12 +372,17 @@ def describe(call: Call, y: Any = None) -> Description:
     if numbers is not None:
         n_present = np.full(numbers.width, n)
         # Most columns lack few values, and the number of records has less noise.
-        lack = n - present
-        n_present[first.lacking] -= np.where(
-            lack > _SURE_BY * math.sqrt(combination(mechanism, 1.0).variance), lack, 0.0
+        lack, of_one = n - present, math.sqrt(combination(mechanism, 1.0).variance)
+        does_lack = lack > _SURE_BY * of_one
+        n_present[first.lacking] -= np.where(does_lack, lack, 0.0)
+        noise = np.full(numbers.width, n_records.standard_error)
+        noise[first.lacking] = np.where(does_lack, of_one, n_records.standard_error)
+        columns = _Columns(
+            session, budget, rows, numbers, values, n_records, n_present, noise, first.lacking, plan, compared
         )
-        columns = _Columns(session, budget, rows, numbers, values, n_records, n_present, first.lacking, plan)
         described = columns.described(share)
+    # With delta, all mechanisms are Gaussian.
+    warn_of_mismatch(compared, labels=None, gaussian=is_gaussian(mechanism))
     return Description(described, categories, n_records, plan)
 
 
@@ -386,8 +397,10 @@ class _Columns:
     values: NDArray
     n: Estimate
     n_present: Array
+    noise: Array  # Standard deviations of the noise in `n_present`.
     lacking: list[int]
     plan: PrivacyGuarantee
+    compared: list[Part]
 
     def design(self, share: float) -> Design:
         """Return the design of the moments."""
@@ -431,10 +444,13 @@ class _Columns:
         if of_moments:
             for estimates, moments in zip(described, self.moments(of_moments, quartiles), strict=True):
                 estimates.update(moments)
-        for half, estimates in zip(numbers.half.tolist(), described, strict=True):
+        for j, (half, estimates) in enumerate(zip(numbers.half.tolist(), described, strict=True)):
             limits = dict.fromkeys(("mean", *_QUARTILES), _UNKNOWN * 2 * half) | {"std": estimates["std"].value}
             # A value that its noise hides is not known.
-            hidden = [key for key, most in limits.items() if estimates[key].standard_error > most]
+            count = estimates["count"]
+            n_values, noise = (count.value, count.standard_error) if of_moments else (self.n_present[j], self.noise[j])
+            is_hidden = j in self.lacking and n_values <= _FEWEST * noise
+            hidden = [key for key, most in limits.items() if is_hidden or estimates[key].standard_error > most]
             estimates |= {key: replace(estimates[key], value=math.nan) for key in hidden}
         return dict(zip(numbers.names, described, strict=True))
 
@@ -470,7 +486,7 @@ class _Columns:
         # Moments of values within a range do not show whether values are at the bounds.
         is_whole = (ranges.lower == numbers.lower) & (ranges.upper == numbers.upper)
         whole = np.where(is_whole, sums.T, 0.0).T
-        warn_of_mismatch(moment_parts(design, whole, replace(numbers, may_lack=False)), labels=None)
+        self.compared.extend(moment_parts(design, whole, replace(numbers, may_lack=False)))
         of_count = combination(design.mechanism, design.powers[0])
         mean, std = (in_units(name, design, sums, ranges.centre, ranges.half)[2].rules for name in ("mean", "std"))
         described = []
@@ -479,6 +495,8 @@ class _Columns:
             if j in self.lacking:
                 missing = max(self.n.value - round(sums[j, 0]), 0)
                 error = math.hypot(self.n.standard_error, math.sqrt(of_count.variance))
+                known, total = (sums[j, 0], of_count.variance), (self.n.value, self.n.standard_error**2)
+                self.compared.append(column_part(numbers.names[j], known, total, LACKING))
             estimates = {
                 "count": counts_estimate(round(sums[j, 0]), of_count, self.plan),
                 "missing": self.estimate(missing, error, Around(missing, Law(normal=error), None, 0)),
