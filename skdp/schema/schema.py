@@ -230,10 +230,7 @@ class Schema(Mapping[str, Column]):
     def _check_names(self, names: tuple[str, ...]) -> None:
         if not all(issubclass(type(name), str) and name in self for name in names):
             # Labels of the data may be passed by mistake.
-            raise ValueError(
-                f"the schema does not have all named columns, but only {', '.join(map(repr, self))}. Pass labels of "
-                "rows as an array or a Series"
-            )
+            raise ValueError(f"the schema does not have all named columns, but only {', '.join(map(repr, self))}")
 
     def select(self, *names: str) -> Schema:
         """Return a schema of some of the columns.

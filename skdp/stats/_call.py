@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial, wraps
 from inspect import Parameter, signature
 from typing import Any
@@ -110,8 +111,9 @@ _SHARED: dict[str, tuple[Any, str]] = {
     "columns": (
         None,
         """str or list of str, default=None
-        Names of columns of the schema. For one name, results are numbers. For a list, results are arrays. If None, all
-        columns of the type that the statistic requires are used.""",
+        Names of columns of the schema, possibly with its target if `X` has this column. For one name, results are
+        numbers. For a list, results are arrays. If None, all columns of the type that the statistic requires are used,
+        without the target.""",
     ),
     "schema": (
         None,
@@ -247,7 +249,12 @@ class Call:
         """Return the call with the target of the schema as a further column, if X has its column or y is given."""
         assert self.schema is not None
         name, table = self.schema.target_name, getattr(self.table, "meta", self.table)
-        is_column = name is not None and name in (table_columns(table)[0] or ())
+        if _is_column(table):
+            # One column is the one that is chosen, unless y is the target.
+            names = self._chosen_names() if y is None else []
+        else:
+            names = table_columns(table)[0] or [] if name else []
+        is_column = name is not None and name in names
         if y is None and not is_column:
             return self
         if self.schema.target is None:
@@ -260,6 +267,15 @@ class Call:
         name = name or ("target" if "target" not in self.schema else "(target)")
         schema = Schema({**self.schema, name: self.schema.target}, None, self.schema.group, self.schema.rows_per_group)
         return replace(self, schema=schema, target=y)
+
+    def with_named_target(self) -> Call:
+        """Return the call with the target of the schema as a further column, if it is chosen and X has its column."""
+        target = None if self.schema is None else self.schema.target_name
+        return self.with_target(None) if target is not None and target in self._chosen_names() else self
+
+    def _chosen_names(self) -> list[str]:
+        names = [self.chosen] if isinstance(self.chosen, str) else self.chosen if is_list(self.chosen) else ()
+        return [name for name in names if issubclass(type(name), str)]
 
     def plan(
         self, budget: Budget, *parts: tuple[str, Mechanism, float, Theorem], events: Sequence[PrivacyEvent]
@@ -299,7 +315,7 @@ class Call:
         if not single and not (is_list(self.chosen) and len(self.chosen)):
             raise TypeError(f"columns must be a name or a list of names, got {shown(self.chosen)}")
         names = (self.chosen,) if single else tuple(self.chosen)
-        self.schema.select(*names)
+        check_known(self.schema, self.chosen, "columns")
         wrong = [name for name in names if name not in of_kind]
         if wrong or len(set(names)) < len(names):
             raise ValueError(
@@ -313,6 +329,26 @@ class Call:
         assert self.schema is not None
         is_choice = self.chosen is not None
         return rowwise(partial(_read_columns, read, self.schema, tuple(names), self.target, is_choice), self.table)
+
+
+def check_known(schema: Schema, chosen: Any, parameter: str, advice: str = "") -> None:
+    """Refuse names that the schema does not declare. Entries of a list may be data, and are not shown."""
+    names = [chosen] if isinstance(chosen, str) else list(chosen)
+    unknown = [i for i, name in enumerate(names) if not (issubclass(type(name), str) and name in schema)]
+    if not unknown:
+        return
+    hint = f"The schema declares {', '.join(map(repr, schema))}."
+    if isinstance(chosen, str):
+        what = f"{parameter} names {shown(chosen)}, which is no column of the schema"
+        close = get_close_matches(chosen, [*schema, *([schema.target_name] if schema.target_name else [])], 1)
+        if chosen == schema.target_name:
+            hint = "It is the target of the schema, and X has no column of this name."
+        elif close:
+            hint = f"Is it a misspelling of {close[0]!r}?"
+    else:
+        entry = "an entry of by" if parameter == "by" else f"{parameter}[{unknown[0]}]"
+        what = f"{entry} is the name of no column of the schema"
+    raise ValueError(f"{what}. {hint}{advice} Nothing was charged")
 
 
 def _read_columns(
@@ -383,7 +419,9 @@ def begin(
     X, groups = in_parts(X, groups)
     unit = Unit.of(rows_per_group)
     members = unit.numbers(groups, X)
-    return Call(name, X, declared, columns, bounds, budget, unit, accountant, NoiseSource(random_state), members)
+    call = Call(name, X, declared, columns, bounds, budget, unit, accountant, NoiseSource(random_state), members)
+    # A description has the target in any case, and may have it from y.
+    return call if name == "describe" else call.with_named_target()
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,7 +507,7 @@ def cells_in(call: Call) -> Cells:
 
 def choosing(call: Call, columns: Any) -> Call:
     """Return the call for other columns of the same table."""
-    return replace(call, chosen=columns)
+    return replace(call, chosen=columns).with_named_target()
 
 
 def private_labels(labels: Any) -> tuple[NDArray, NDArray[np.bool_]]:

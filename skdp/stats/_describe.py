@@ -27,6 +27,7 @@ from ._call import (
     Numbers,
     Sensitivity,
     cells_in,
+    check_known,
     choosing,
     counts_estimate,
     numbers_of,
@@ -337,6 +338,8 @@ def describe(call: Call, y: Any = None) -> Description:
     call = call.with_target(y)
     assert call.schema is not None
     names = [call.chosen] if isinstance(call.chosen, str) else call.chosen
+    if names is not None:
+        check_known(call.schema, call.chosen, "columns")
     chosen = call.schema if names is None else call.schema.select(*names)
     kinds = {kind: [name for name in chosen if isinstance(chosen[name], kind)] for kind in (Number, Category)}
     numbers = numbers_of(choosing(call, kinds[Number])) if kinds[Number] else None

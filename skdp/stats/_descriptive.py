@@ -33,6 +33,7 @@ from ._call import (
     Sensitivity,
     begin,
     cells_in,
+    check_known,
     choosing,
     counts_estimate,
     label_names,
@@ -283,7 +284,8 @@ def group_by(X: Any, by: Any, *, schema: Any, rows_per_group: int | None = None,
     X : table
         A table with the columns of `schema`.
     by : str, list of str, ndarray or Series
-        Name, or list of names, of columns of categories of the schema. Otherwise, an array or a series with a label for
+        Name, or list of names, of columns of categories of the schema, possibly with its target if `X` has this column.
+        Otherwise, an array or a series with a label for
         each row, where the list of labels is private. In this case, `delta` must be positive, and only groups with
         enough records are released.
     schema : Schema
@@ -405,6 +407,8 @@ class GroupBy:
             accountant=accountant,
             random_state=random_state,
         )
+        for column in asked:
+            check_known(call.schema, column, "statistics")  # type: ignore[arg-type]
         degree = 4 if {"var", "std"} & {name for wanted in asked.values() for name in wanted} else 2
         medians = tuple(j for j, wanted in enumerate(asked.values()) if "median" in wanted)
         numbers = numbers_of(call)
@@ -470,7 +474,10 @@ def group_releases(
     cells: Any = None
     budget = call.budget
     if declared:
-        cells = cells_in(choosing(call, [by] if isinstance(by, str) else list(by)))
+        grouped = choosing(call, [by] if isinstance(by, str) else list(by))
+        advice = "" if isinstance(by, str) else " Pass labels of rows as an array or a Series."
+        check_known(grouped.schema, by, "by", advice)  # type: ignore[arg-type]
+        cells = cells_in(grouped)
         names, label = _product_names(cells.labels), None
         budget, design, quantiles = with_and_without_delta(call.budget, lambda tried: build(tried, len(names)), cost)
         chosen, parts, events = budget, [(LABEL, design.mechanism, of_moments, THEOREM)], [design.event]

@@ -366,6 +366,41 @@ def test_groups_of_a_test_may_be_the_target(name):
         test(TABLE[["income"]], "sex", schema=schema)
 
 
+def test_entries_of_lists_in_place_of_names_are_not_shown():
+    labels = ["private label"] * len(TABLE)
+    for call in (
+        lambda: stats.group_by(TABLE, labels, schema=SCHEMA).agg({"age": "mean"}),
+        lambda: stats.mean(TABLE, columns=labels, schema=SCHEMA),
+        lambda: stats.value_counts(TABLE, columns=np.array(labels), schema=SCHEMA),
+        lambda: stats.describe(TABLE, columns=pd.Series(labels).tolist(), schema=SCHEMA),
+    ):
+        with pytest.raises(ValueError, match=r"The schema declares 'age'.* Nothing was charged") as caught:
+            call()
+        assert "private" not in str(caught.value)
+        assert ("Pass labels of rows" in str(caught.value)) == ("entry of by" in str(caught.value))
+
+
+def test_the_target_is_a_column_if_it_is_named():
+    """What is released is the same as for a schema that declares the target as a further column."""
+    schema = Schema({"age": SCHEMA["age"]}, target={"income": SCHEMA["income"]})
+    labelled = Schema({"age": SCHEMA["age"]}, target={"sex": SCHEMA["sex"]})
+    given = {"epsilon": 1.0, "random_state": 0}
+    for statistic in (stats.mean, stats.std, stats.median):
+        expected = repr(statistic(TABLE, columns="income", schema=SCHEMA, **given))
+        assert repr(statistic(TABLE, columns="income", schema=schema, **given)) == expected
+        assert repr(statistic(TABLE["income"], columns="income", schema=schema, **given)) == expected
+    counts = stats.value_counts(TABLE, columns="sex", schema=labelled, **given)
+    assert repr(counts) == repr(stats.value_counts(TABLE, columns="sex", schema=SCHEMA, **given))
+    more = Schema({"age": SCHEMA["age"], "work": SCHEMA["work"]}, target={"income": SCHEMA["income"]})
+    for by, statistics, own in (("work", {"income": "mean"}, more), ("sex", {"age": ["mean", "median"]}, labelled)):
+        found, expected = (stats.group_by(TABLE, by, schema=one).agg(statistics, **given) for one in (own, SCHEMA))
+        assert repr(found) == repr(expected)
+    # Without a name, the target is no column.
+    assert stats.mean(TABLE[["age", "income"]], schema=schema, **given).names == ("age",)
+    with pytest.raises(ValueError, match="It is the target of the schema, and X has no column of this name"):
+        stats.mean(TABLE[["age"]], columns="income", schema=schema)
+
+
 def test_statistics_by_group_of_all_columns_of_numbers():
     found = stats.group_by(TABLE, "sex", schema=SCHEMA).agg(["mean", "count"], epsilon=math.inf)
     assert list(found) == ["age_mean", "age_count", "income_mean", "income_count"]
@@ -422,7 +457,11 @@ def test_with_the_same_seed_the_same_is_released(name):
         (lambda: stats.mean([1.0], bounds=(0, 1), columns="a"), "columns requires schema"),
         (lambda: stats.mean(TABLE, schema=SCHEMA, bounds=(0, 1)), "bounds and schema must not both be given"),
         (lambda: stats.mean(TABLE, schema=SCHEMA, columns="sex"), "of another type"),
-        (lambda: stats.mean(TABLE, schema=SCHEMA, columns="wrong"), "not have all named columns"),
+        (lambda: stats.mean(TABLE, schema=SCHEMA, columns="wrong"), "columns names 'wrong'.* Nothing was"),
+        (lambda: stats.mean(TABLE, schema=SCHEMA, columns="incomes"), "Is it a misspelling of 'income'"),
+        (lambda: stats.mean(TABLE, schema=SCHEMA, columns=["age", "wrong"]), r"columns\[1\] is the name of no column"),
+        (lambda: stats.describe(TABLE, schema=SCHEMA, columns=["incomes"]), r"columns\[0\] is the name of no column"),
+        (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg({"ages": "mean"}), "statistics names 'ages'.*'age'"),
         (lambda: stats.quantile(X, 1.5, bounds=(0, 1)), "q must be a number"),
         (lambda: stats.quantile(X, [0.5, 0.5], bounds=(0, 1)), "q must increase"),
         (lambda: stats.histogram(X, bounds=(0, 1)), "takes 1 column"),
@@ -437,7 +476,7 @@ def test_with_the_same_seed_the_same_is_released(name):
         (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg({"age": "mode"}), "statistic of column"),
         (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg("age"), "must be one of"),
         (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg({"age": []}), "at least one statistic"),
-        (lambda: stats.group_by(TABLE, "typo", schema=SCHEMA).agg({"age": "mean"}), "not have all named columns"),
+        (lambda: stats.group_by(TABLE, "seks", schema=SCHEMA).agg({"age": "mean"}), "by names 'seks'.*'sex'"),
         (lambda: stats.ttest_ind(X, "sex"), "schema must be given"),
         (lambda: stats.mannwhitneyu(TABLE, "work", columns="age", schema=SCHEMA), "two categories"),
         (lambda: stats.mannwhitneyu(TABLE, "sex", schema=SCHEMA), "one column"),
