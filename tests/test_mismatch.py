@@ -712,6 +712,8 @@ def test_moments_warn_of_bounds_that_clip_most_numbers(statistic, delta):
     assert said(partial(statistic, values, bounds=(0, 200), **words)) == []
     (message,) = said(partial(statistic, values, bounds=(0, 60), **words))
     assert re.search("most numbers are beyond the bounds.* in the column '0'", message)
+    (message,) = said(partial(statistic, pd.Series(values, name="height"), bounds=(0, 60), **words))
+    assert " in the column 'height'. " in message
     # Numbers at a bound are not beyond it.
     (message,) = said(partial(statistic, np.full(20_000, 60.0), bounds=(0, 60), **words))
     assert "most numbers are at a bound, or beyond it, in the column '0'. " in message

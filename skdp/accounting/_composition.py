@@ -412,8 +412,8 @@ class Composition:
                 "delta of the estimator to that of the budget or less"
             )
         advice = (
-            "Charge releases without delta first: until the first release with delta > 0, only "
-            "their epsilons are added up"
+            "This charge uses no delta, even if delta was passed to the function. Charge such releases first: until "
+            "the first release with delta > 0, only their epsilons are added up"
             if cost.pure and self.rule == "auto"
             else 'Another composition, or a declared plan, may count such releases for less: see composition="rdp"'
         )

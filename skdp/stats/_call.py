@@ -459,7 +459,12 @@ def numbers_of(call: Call) -> Numbers:
         single = values.ndim == 1
         values = rowwise(_as_column, values) if single else values
         lower, upper = columns_of((lower, upper), "bounds", values.shape[1])
-        return Numbers(values, lower, upper, False, tuple(map(str, range(len(lower)))), single)
+        names: tuple[str, ...] = tuple(map(str, range(len(lower))))
+        # A Series has a name.
+        name = getattr(getattr(call.table, "meta", call.table), "name", None)
+        if single and isinstance(name, str) and name:
+            names = (name,)
+        return Numbers(values, lower, upper, False, names, single)
     names, single = call.names(Number)
     columns: list[Any] = [call.schema[name] for name in names]
     values = call.read(_numbers_or_nan, names)

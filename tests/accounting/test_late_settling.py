@@ -375,6 +375,10 @@ def test_a_charge_that_uses_much_more_than_its_share_is_warned_of():
     accountant.charge(SMALL)
     with pytest.warns(BudgetWarning, match=r"uses 28% of this budget under 'gdp'.*Another composition"):
         accountant.charge(pure_cost(0.1))
+    accountant = BudgetAccountant(1.0, 1e-5)
+    accountant.charge(PrivacyCost(0.5, 1e-6, (GaussianEvent(gaussian_mu(0.5, 1e-6)),)))
+    with pytest.warns(BudgetWarning, match=r"under 'mixed'.*uses no delta, even if delta was passed.*releases first"):
+        accountant.charge(pure_cost(0.1))
     # Several rules side by side need no warning, in either order.
     for order in ([pure_cost(0.1), SMALL], [SMALL, pure_cost(0.1)]):
         accountant = BudgetAccountant(1.0, DELTA)
