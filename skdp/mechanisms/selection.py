@@ -38,7 +38,7 @@ probability cancel in the ratio.
 If one record may change the scores of several groups, the parameters of their choices add up.
 
 The best of a random number of runs, by noisy scores. The number of runs is drawn from the truncated negative binomial
-law of :class:`~skdp.accounting.RepeatedSelectionEvent`, by inversion of its distribution function in double precision.
+law of ``RepeatedSelectionEvent``, by inversion of its distribution function in double precision.
 It does not depend on data. Rounding changes the law, and therefore the cost, by a relative :math:`10^{-12}`. The number
 stays hidden, and so do all runs except the best.
 
