@@ -70,7 +70,7 @@ def inputs(estimator, data, n_most, forced=None, read=numbers):
         if rows is None:
             return None
         rows = np.flatnonzero(sample.rng.random(n_most) < mechanism.rate)
-        return np.append(rows[rows < n_most - 1], np.arange(n_most - 1, n_rows))
+        return np.append(rows[rows < min(n_most - 1, n_rows)], np.arange(n_most - 1, n_rows))
 
     return transcript(estimator, data, forced, numbers=read, sample=sample)
 

@@ -311,7 +311,7 @@ def test_entries_in_parts_count_as_in_one_place(kind, monkeypatch):
     X, y = patients(600)
     X["age"] = X["age"].where(np.arange(len(X)) % 3 > 0, 1000.0)
     schema = Schema(SURGERY, Number(0, 1)) if kind is DPSGDRegressor else SURGERY
-    y = X["age"] if kind is DPSGDRegressor else pd.Series(y)
+    y = X["age"].rename("cost") if kind is DPSGDRegressor else pd.Series(y)
     found = []
 
     def note(session, label, value):
@@ -414,7 +414,7 @@ def test_unreadable_numbers_are_found_by_moments(delta):
 def test_bounds_below_most_numbers_are_found_by_estimators_with_bins(kind, parameters):
     X, y = patients(20_000)
     target = Number(0, 1) if kind is DPAdditiveRegressor else SURGERY.target
-    y = X["age"] if kind is DPAdditiveRegressor else y
+    y = X["age"].rename("cost") if kind is DPAdditiveRegressor else y
     for high, found in ((1, False), (0.6, False), (0.05, True)):
         schema = Schema({**SURGERY, "age": (0, high)}, target)
         messages = said(partial(kind(schema=schema, epsilon=2.0, random_state=0, **parameters).fit, X, y))
