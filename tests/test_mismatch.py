@@ -700,7 +700,7 @@ def test_descriptions_warn_by_what_they_release(delta):
     ):
         for statistic in (descriptive.mean, descriptive.std):
             call = partial(statistic, values.to_numpy(), bounds=bounds, **words)
-            assert any("most numbers are beyond the bounds" in message for message in said(call)) == found
+            assert any("are beyond the bounds in the column" in message for message in said(call)) == found
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -711,7 +711,7 @@ def test_moments_warn_of_bounds_that_clip_most_numbers(statistic, delta):
     words = {"epsilon": 1.0, "delta": delta, "random_state": 0}
     assert said(partial(statistic, values, bounds=(0, 200), **words)) == []
     (message,) = said(partial(statistic, values, bounds=(0, 60), **words))
-    assert re.search("most numbers are beyond the bounds.* in the column '0'", message)
+    assert "most numbers are beyond the bounds in the column '0'. " in message
     (message,) = said(partial(statistic, pd.Series(values, name="height"), bounds=(0, 60), **words))
     assert " in the column 'height'. " in message
     # Numbers at a bound are not beyond it.

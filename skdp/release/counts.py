@@ -178,6 +178,7 @@ _MOST_NAMED = 10
 RARE = "too few records have the label"
 UNLISTED = "many entries are in no category in the column"
 LACKING = "most entries are missing or unreadable in the column"
+ONLY_BEYOND = "most numbers are beyond the bounds in the column"
 BEYOND = "most numbers are beyond the bounds, or in their lowest 1/128, in the column"
 NO_NUMBERS = "hardly any record has a number in the column"
 AT_BOUND = "most numbers are at a bound, or beyond it, in the column"
@@ -192,7 +193,7 @@ _READ = "Numbers must have no unit or other signs, and dates must be declared as
 _ADVICE = {
     **dict.fromkeys((RARE, UNLISTED, NOT_LISTED), (_SPELLED,)),
     **dict.fromkeys((LACKING, NO_NUMBERS), (_READ,)),
-    **dict.fromkeys((BEYOND, AT_BOUND), (_UNITS,)),
+    **dict.fromkeys((ONLY_BEYOND, BEYOND, AT_BOUND), (_UNITS,)),
     NOT_WITHIN: (_UNITS, _READ),
     NOT_COMPLETE: (_SPELLED, _READ),
     OTHERWISE: (_UNITS, _READ, _SPELLED),

@@ -14,7 +14,7 @@ from ..accounting import Budget, PrivacyEvent
 from ..checks.params import check_boolean, real_numbers
 from ..mechanisms import Mechanism, quantile_mechanism
 from ..parts.arrays import count_rows
-from ..release.counts import BEYOND, LACKING, NOT_RELEASED, Part, excess_of, warn_of_mismatch
+from ..release.counts import LACKING, NOT_RELEASED, ONLY_BEYOND, Part, excess_of, warn_of_mismatch
 from ..release.estimates import Estimate, check_level, combination
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved, Theorem
 from ..schema.declared import SCALES, Number, check_grid
@@ -257,7 +257,7 @@ def released_numbers(session: ReleaseSession, numbers: Numbers, values: NDArray,
     for name, within, beyond, *missing in zip(numbers.names, *released.tolist(), strict=True):
         present = within + beyond, 2 * variance
         excess = excess_of((beyond, variance), (within, variance), NOT_RELEASED, 0.5)
-        parts.append(Part(name, BEYOND, *excess))
+        parts.append(Part(name, ONLY_BEYOND, *excess))
         parts += [Part.of(name, LACKING, present, (n, variance), NOT_RELEASED, _LEAST_PRESENT) for n in missing]
     warn_of_mismatch(parts, labels=None)
     n = released[:2].sum(axis=0)
