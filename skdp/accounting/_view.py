@@ -229,15 +229,16 @@ class LedgerView:
         # This also works if the ledger cannot be read, because representations must not raise.
         try:
             number, total, rule = len(self), self.total(), self.composition
+            how = self._how(total)
         except LedgerError as error:
             return f"BudgetAccountant(epsilon={self.epsilon:g}, delta={self.delta:g}): {error}"
-        where = f", ledger={str(self.ledger)!r}" if self.ledger else ""
-        where = ("" if self.unit == "record" else f", unit={self.unit!r}") + where
+        where = "" if self.unit == "record" else f", unit={self.unit!r}"
+        where += f", ledger={str(self.ledger)!r}" if self.ledger else ""
         of_part = f", part {self._part_name!r}" if self._part is not None else ""
         return (
             f"BudgetAccountant(epsilon={self.epsilon:g}, delta={self.delta:g}, composition={rule!r}{where})"
             f"{of_part}: {number} record{'' if number == 1 else 's'}, "
-            f"spent (epsilon={total.epsilon:.6g}, delta={total.delta:.6g}){self._how(total)}"
+            f"spent (epsilon={total.epsilon:.6g}, delta={total.delta:.6g}){how}"
         )
 
     def _repr_html_(self) -> str:

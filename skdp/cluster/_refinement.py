@@ -233,7 +233,7 @@ def divided(estimates: Estimates, least: int, most: int, noise: float, lattice: 
     return Cells(centres, radii, origins, np.where(single, estimates.errors[parent], math.inf))
 
 
-def merged(estimates: Estimates, n_clusters: int, lattice: RowLattice, stream: BitStream) -> Cells:
+def cells_of_clusters(estimates: Estimates, n_clusters: int, lattice: RowLattice, stream: BitStream) -> Cells:
     """Return the clusters of a coreset: k-means on noisy means, weighted by noisy counts, from many starts."""
     if len(estimates.counts) <= n_clusters:
         return divided(estimates, n_clusters, n_clusters, 0.0, lattice, stream)
@@ -304,7 +304,7 @@ def refine(
     for i in (1, 2):
         cells = divided(estimates, 1, planned[i].n_cells, noise[i], lattice, stream)
         estimates = postprocess_cells(released(i, cells), cells, noise[i], lattice)
-    cells = merged(estimates, n_clusters, lattice, stream)
+    cells = cells_of_clusters(estimates, n_clusters, lattice, stream)
     spreads = (cells.radii / radius_ratio(X.shape[1])) ** 2
     if not noise[3]:
         # Without noise, clipping has no advantage. The last step is then a step of Lloyd's algorithm.

@@ -117,7 +117,7 @@ class Score:
         """Return the gains, and -1 for a row that the model refuses."""
         if model is None:
             return np.zeros(len(y), dtype=np.int64)
-        method = self._probabilities if self.name == "neg_log_loss" else self._predictions
+        method = self._gains_by_probability if self.name == "neg_log_loss" else self._gains_by_prediction
         with silence(), np.errstate(all="ignore"):
             return of_each_row(lambda rows, targets: method(model, rows, targets), X, y, is_exact(model))
 
@@ -127,7 +127,7 @@ class Score:
             return np.full(len(y), self.most, dtype=np.int64)
         return np.where(y >= 0, self.weights[y], 0)
 
-    def _predictions(self, model: Any, X: Any, y: NDArray) -> Gains:
+    def _gains_by_prediction(self, model: Any, X: Any, y: NDArray) -> Gains:
         predicted = np.asarray(model.predict(X))
         if self.classes is not None:
             correct = (encode_labels(predicted, self.classes) == y) & (y >= 0)
@@ -138,7 +138,7 @@ class Score:
         share = error / (high - low)
         return self._remainder(share**2 if self.name == "neg_mean_squared_error" else share)
 
-    def _probabilities(self, model: Any, X: Any, y: NDArray) -> Gains:
+    def _gains_by_probability(self, model: Any, X: Any, y: NDArray) -> Gains:
         assert self.classes is not None
         estimated = np.asarray(model.predict_proba(X), dtype=np.float64)
         columns = encode_labels(np.asarray(model.classes_), self.classes)

@@ -164,11 +164,11 @@ def _in_parts(
     rows, targets, of_rows = divided(labels, X, y)
     arrays = [rows, of_rows] if targets is None else [rows, of_rows, targets]
     extras = [{"blocks": range(j, n_blocks, rows.parts.n_parts)} for j in range(rows.parts.n_parts)]
-    results = folded(partial(_blocks_of_part, _sent(compute), seeds), arrays, extras)
+    results = folded(partial(_blocks_of_part, _pickled(compute), seeds), arrays, extras)
     return [result for _, result in sorted(results, key=itemgetter(0))]
 
 
-def _sent(compute: Computation) -> bytes:
+def _pickled(compute: Computation) -> bytes:
     """Pickle a computation without the seeds of its estimators, which are those of the blocks."""
     if isinstance(compute, partial):
 
@@ -205,7 +205,7 @@ def check_sent(compute: Computation, name: str, n_jobs: int | None, in_parts: bo
     """Refuse a computation that cannot be sent to the machines of the rows, or to other processes, before a charge."""
     if in_parts:
         try:
-            _sent(compute)
+            _pickled(compute)
         except Exception as error:
             raise ValueError(f"{name} cannot be sent to workers: {type(error).__name__}: {error}") from error
         return

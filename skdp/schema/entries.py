@@ -271,7 +271,7 @@ class Entries:
         missing = declared.index(None) if None in declared else MISSING
         meanings = None if self.positions is None else list(map(meaning_of, self.distinct))
         numbers = self.as_numbers() if meanings is None else _numbers_among(meanings)
-        codes = np.where(np.isnan(numbers), missing, _nearest(numbers, _numbers_among(declared)))
+        codes = np.where(np.isnan(numbers), missing, _positions_among(numbers, _numbers_among(declared)))
         if meanings is None:
             return codes
         if isinstance(values[0], str | bytes):
@@ -310,7 +310,7 @@ def _numbers_among(meanings: Iterable[Any]) -> Array:
     return np.array([meaning if isinstance(meaning, float) else np.nan for meaning in meanings], dtype=np.float64)
 
 
-def _nearest(numbers: Array, declared: Array) -> NDArray[np.int64]:
+def _positions_among(numbers: Array, declared: Array) -> NDArray[np.int64]:
     """Return the positions of numbers in `declared`, in which other entries are NaN, and `UNKNOWN` for others."""
     order = np.argsort(declared)[: np.count_nonzero(~np.isnan(declared))]
     if len(order) == 0:

@@ -152,7 +152,7 @@ def _two_groups(call: Call, by: Any) -> Call:
             f"{shown(by)}. Nothing was charged"
         )
     if len(names) != 1:
-        raise ValueError("columns must name one column of numbers")
+        raise ValueError(f"columns must name one column of numbers, got {len(names)}. Nothing was charged")
     return replace(call, chosen=names[0])
 
 

@@ -23,9 +23,9 @@ from skdp.cluster._refinement import (
     COUNT_WEIGHT,
     Cells,
     Estimates,
+    cells_of_clusters,
     deviation,
     divided,
-    merged,
     numbers_of_parts,
     plan,
     postprocess_cells,
@@ -70,7 +70,7 @@ def test_last_release_without_noise_is_a_step_of_lloyds_algorithm(monkeypatch):
     def fixed(*args):
         return Cells(start, np.ones(4), start, np.full(4, INF))
 
-    monkeypatch.setattr(_refinement, "merged", fixed)
+    monkeypatch.setattr(_refinement, "cells_of_clusters", fixed)
     ours = DPKMeans(4, epsilon=INF, bounds=(0, 1)).fit(X).cluster_centers_
     labels = ((X[:, None] - lattice.decode(start)) ** 2).sum(axis=2).argmin(axis=1)
     theirs = np.array([X[labels == j].mean(axis=0) for j in range(4)])
@@ -224,7 +224,7 @@ def test_merging_few_cells_makes_as_many_as_clusters():
     lattice = box(2)
     for cells in (1, 3, 5, 9):
         estimates = Estimates(np.full(cells, 50.0), np.zeros((cells, 2)), np.full(cells, 1e9), np.ones(cells))
-        clusters = merged(estimates, 5, lattice, stream())
+        clusters = cells_of_clusters(estimates, 5, lattice, stream())
         assert clusters.centres.shape == (5, 2)
         assert np.all(clusters.radii >= 1)
 
