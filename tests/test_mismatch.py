@@ -55,6 +55,7 @@ from skdp.release.counts import (
     LEAST_SHARE,
     LEAST_SHARE_OF_LABEL,
     NOT_RELEASED,
+    _sums,
     check_entries,
     column_part,
     declared_parts,
@@ -372,6 +373,21 @@ def test_the_numbers_of_a_record_have_the_stated_norm(labels):
     assert mechanism.sensitivity == pytest.approx(math.sqrt(4 + labels) / 2)
     # Records of other labels count in no other number, so that the bound is not tight with labels.
     assert 1.0 <= moved.max() <= mechanism.sensitivity <= moved.max() * (1.12 if labels else 1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "edges", [(0.0, 100_000.0), (0.0, 1.0, 500.0), (0.0, 2.0), (5e4, 6e4, 2e5), (-10.0, -5.0), (2e5, 3e5), (-1e9, 1e9)]
+)
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_an_entry_counts_once_for_any_edges(edges, scale):
+    """In each number, one record adds at most a half, as its sensitivity needs."""
+    column = Number(0, 100_000, scale=scale)
+    encoding = Encoding(Schema({"a": column}), "cells", {"a": np.array(edges)})
+    near = [value for at in (*edges, 0.0, 1e5, 1e5 / 128) for value in (at, *np.nextafter(at, (-np.inf, np.inf)))]
+    entries = np.array([*near, np.nan, -1e300, 1e300, 3.0, 600.0])
+    columns = list(encoding.outside(False).values())
+    rows = encoding.encode({"a": entries}, marked=True)
+    assert max(np.abs(_sums(columns, rows[i : i + 1])).max() for i in range(len(rows))) == 0.5
 
 
 @pytest.mark.parametrize("kind", [DPNaiveBayes, DPGreedyTree, FunctionalMechLogReg])

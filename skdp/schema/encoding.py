@@ -193,12 +193,14 @@ class Encoding:
         if self.form == "cells":
             low, after = float(self.edges[name][0]), _largest(self.edges[name])
             narrow = float(grid_of(column).unwarp(np.array(narrow)))
-        # Many numbers are at the lower bound itself.
-        start, least, end = positions[0], float(np.nextafter(low, math.inf)), float(np.nextafter(after, math.inf))
+        # Many numbers are at the lower bound itself. The intervals are disjoint, also for edges far from the bounds.
+        start, least = positions[0], float(np.nextafter(low, math.inf))
+        after = max(after, least)
+        end = float(np.nextafter(after, math.inf))
         intervals = [
             (start, -math.inf, low, OUTSIDE),
             (start, after, end, OUTSIDE),
-            (start, least, max(least, narrow), OUTSIDE),
+            (start, least, min(max(least, narrow), after), OUTSIDE),
         ]
         if column.missing == "cell" and every:
             missing = (start, end, math.inf) if self.form == "ends" else (start + 1, 1.0, math.inf)
