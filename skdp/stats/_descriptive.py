@@ -285,9 +285,8 @@ def group_by(X: Any, by: Any, *, schema: Any, rows_per_group: int | None = None,
         A table with the columns of `schema`.
     by : str, list of str, ndarray or Series
         Name, or list of names, of columns of categories of the schema, possibly with its target if `X` has this column.
-        Otherwise, an array or a series with a label for
-        each row, where the list of labels is private. In this case, `delta` must be positive, and only groups with
-        enough records are released.
+        Otherwise, an array or a series with a label for each row, where the list of labels is private. In this case,
+        `delta` must be positive, and only groups with enough records are released.
     schema : Schema
         Public facts about the columns of the table.
     rows_per_group : int, default=None
