@@ -43,7 +43,6 @@ GUIDE |= {
     "ExpMechERM": "erm",
     "FunctionalMechLinReg": "functional_mechanism",
     "FunctionalMechLogReg": "functional_mechanism",
-    "LedgerDisplay": "ledger",
     "ObjPertLogReg": "objective_perturbation",
     "ObjPertSVC": "objective_perturbation",
     "OutputPertLogReg": "output_perturbation",

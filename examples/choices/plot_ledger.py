@@ -24,7 +24,7 @@ import pandas as pd
 
 from skdp import BudgetAccountant, DPGridSearchCV, Number, ObjPertLogReg, Schema, describe
 from skdp.exceptions import BudgetError
-from skdp.inspection import LedgerDisplay, model_card
+from skdp.inspection import model_card
 from skdp.model_selection import private_score
 
 rng = np.random.default_rng(0)
@@ -43,14 +43,15 @@ budget = BudgetAccountant(epsilon=3.0, delta=1e-5, ledger=Path(folder.name) / "a
 # ------------------
 # In January, the team describes the table and searches for a penalty. It fits a model each month, and scores it each
 # quarter on records that were held out. The budget covers these records, too. The script does not run for a year.
-# Therefore it notes a date after each charge.
+# Therefore it notes a date after each charge, and the total so far.
 
-dates = []
+dates, totals = [], []
 
 
 def note(month, day):
-    """Note the date of a charge."""
+    """Note the date of a charge, and the total."""
     dates.append(datetime(2025, month, day, tzinfo=UTC))
+    totals.append(budget.total().epsilon)
 
 
 described = describe(train, schema=schema, epsilon=0.3, delta=1e-6, accountant=budget.labelled("description"))
@@ -102,19 +103,20 @@ except BudgetError as error:
 # not the epsilons.
 
 year, left = plt.subplots(figsize=(7, 4.2), layout="constrained")
-display = LedgerDisplay.from_accountant(budget, plot=False)
-display.times = dates
-display.plot(ax=left, x="time", markersize=4, color="C0")
+sums = budget.to_frame()["epsilon"].cumsum()
+left.step(dates, sums, where="post", color="0.6", linewidth=1, label="sum of the charges")
+left.step(dates, totals, "o-", where="post", markersize=4, color="C0", label="proved total")
+left.axhline(budget.epsilon, color="C3", linestyle="--", label="ceiling")
 styles = {"description": ("^", "C4", "describe"), "C": ("D", "C1", "search"), "score": ("s", "C2", "private_score")}
 for label, (marker, colour, name) in styles.items():
     mine = [i for i, record in enumerate(budget.records) if record.label == label]
-    left.plot([dates[i] for i in mine], display.spent[mine], marker, color=colour, label=f"after {name}", markersize=8)
+    points = [dates[i] for i in mine], [totals[i] for i in mine]
+    left.plot(*points, marker, color=colour, label=f"after {name}", markersize=8)
 left.xaxis.set_major_locator(matplotlib.dates.MonthLocator(interval=2))
 left.xaxis.set_major_formatter(matplotlib.dates.DateFormatter("%b"))
-left.tick_params(axis="x", labelrotation=0)
-left.set(xlabel="2025", title=f"{len(dates)} charges, one budget")
+left.set(xlabel="2025", ylabel="epsilon (delta = 1e-5)", ylim=(0, None), title=f"{len(dates)} charges, one budget")
 left.legend(fontsize=9, loc="upper left")
-print(f"sum of the epsilons: {display.summed[-1]:.1f}; proved total: {display.spent[-1]:.2f}")
+print(f"sum of the epsilons: {sums.iloc[-1]:.1f}; proved total: {totals[-1]:.2f}")
 
 # %%
 # Composition rules

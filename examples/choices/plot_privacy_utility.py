@@ -3,17 +3,16 @@ Accuracy against epsilon
 ========================
 
 Before you choose a private model, you want to know how its accuracy falls with epsilon, and whether the noise or the
-model itself limits the accuracy. This example draws the curves of four classifiers with ``PrivacyUtilityDisplay``,
-compares them with scikit-learn, and reads from them the epsilon for a required accuracy.
+model itself limits the accuracy. This example draws the curves of four classifiers with scikit-learn's
+``validation_curve``, compares them with scikit-learn, and reads from them the epsilon for a required accuracy.
 """
 
 # %%
 # Public records
 # --------------
 # Each point of such a curve is an exact score without a charge. Therefore draw such curves only for public records, or
-# for simulated records that resemble the private ones. ``data_are_public=True`` confirms this to the display. The
-# breast cancer data are public: 569 records of 30 measurements. The scaling uses only the ranges in the documentation
-# of the data set.
+# for simulated records that resemble the private ones. The breast cancer data are public: 569 records of 30
+# measurements. The scaling uses only the ranges in the documentation of the data set.
 
 import warnings
 
@@ -21,11 +20,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score, validation_curve
 
 from skdp import DPNaiveBayes, DPSGDClassifier, FunctionalMechLogReg, ObjPertLogReg
 from skdp.exceptions import SchemaMismatchWarning
-from skdp.inspection import PrivacyUtilityDisplay
 from skdp.preprocessing import BoundsScaler
 
 # At small epsilon, a fit warns that its counts resemble those of an empty table.
@@ -55,30 +53,35 @@ models = {
     "FunctionalMechLogReg": FunctionalMechLogReg(bounds=(-1, 1), data_norm=4.0, **common),
     "DPNaiveBayes": DPNaiveBayes(bounds=(-1, 1), **common),
 }
-displays = {
-    name: PrivacyUtilityDisplay.from_estimator(
-        model, X, y, epsilons=[0.1, 0.3, 1, 3, 10], n_repeats=2, data_are_public=True, plot=False
-    )
-    for name, model in models.items()
-}
+epsilons = np.array([0.1, 0.3, 1, 3, 10])
+splits = RepeatedStratifiedKFold(n_splits=5, n_repeats=2, random_state=0)
+curves = {}
+for name, model in models.items():
+    values = [*epsilons, np.inf]
+    curves[name] = validation_curve(model, X, y, param_name="epsilon", param_range=values, cv=splits)[1]
 
 # %%
 # Curves with and without noise
 # -----------------------------
-# Lines are means over five folds, with two fits for each fold. The band contains eight in ten of the scores. The dotted
+# Lines are means over five folds, twice. The band contains eight in ten of the scores. The dotted
 # line is the same model without noise, and the black line is scikit-learn. The gap between these two lines is the loss
 # of the model itself. The gap between the dotted line and the curve is the loss from privacy. Grey lines are the other
 # three models.
 
 figure, axes = plt.subplots(2, 2, figsize=(7.5, 6.6), sharex=True, sharey=True, layout="constrained")
-for k, (axis, (name, display)) in enumerate(zip(axes.flat, displays.items(), strict=True)):
-    for other in displays.values():
+for k, (axis, (name, scores)) in enumerate(zip(axes.flat, curves.items(), strict=True)):
+    for other in curves.values():
         label = "_" if axis.lines else "other models"
-        axis.plot(other.epsilons, other.scores.mean(axis=1), color="0.8", linewidth=1, label=label)
-    display.plot(ax=axis, color=f"C{k}", markersize=4)
+        axis.plot(epsilons, other[:-1].mean(axis=1), color="0.8", linewidth=1, label=label)
+    axis.plot(epsilons, scores[:-1].mean(axis=1), "o-", color=f"C{k}", markersize=4, label=name)
+    axis.fill_between(epsilons, *np.quantile(scores[:-1], [0.1, 0.9], axis=1), color=f"C{k}", alpha=0.15, linewidth=0)
+    axis.axhline(scores[-1].mean(), color=f"C{k}", linestyle=":", label=f"{name}, no privacy")
     axis.axhline(ceiling, color="k", linewidth=1, label="scikit-learn, no privacy")
     axis.legend(fontsize=8, loc="lower right")
     axis.set(title=name, xlabel="epsilon" if k > 1 else "", ylabel="" if k % 2 else "accuracy", ylim=(0.4, 1))
+    axis.set_xscale("log")
+    axis.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    axis.minorticks_off()
     axis.grid(axis="y", color="0.93")
     axis.set_axisbelow(True)
 figure.suptitle("Breast cancer, 455 records to fit, delta = 1e-5")
@@ -90,10 +93,10 @@ figure.suptitle("Breast cancer, 455 records to fit, delta = 1e-5")
 # the logarithm of epsilon. A dash means that the curve does not reach the accuracy.
 
 print(f"{'epsilon for an accuracy of':<26}" + "".join(f"{aim:>8.2f}" for aim in (0.85, 0.90, 0.94)))
-for name, display in displays.items():
-    means = np.maximum.accumulate(display.scores.mean(axis=1))
+for name, scores in curves.items():
+    means = np.maximum.accumulate(scores[:-1].mean(axis=1))
     needed = [
-        np.exp(np.interp(aim, means, np.log(display.epsilons))) if means[0] < aim <= means[-1] else np.nan
+        np.exp(np.interp(aim, means, np.log(epsilons))) if means[0] < aim <= means[-1] else np.nan
         for aim in (0.85, 0.90, 0.94)
     ]
     print(f"  {name:<24}" + "".join(f"{'-' if np.isnan(e) else f'{e:.2g}':>8}" for e in needed))

@@ -49,7 +49,6 @@ from ._objective import (
 )
 from ._parts import Part, Parts
 from ._record import Record, RecordedRelease
-from ._view import running_totals
 
 __all__ = [
     "GAUSSIAN_RATIO",
@@ -92,7 +91,6 @@ __all__ = [
     "pure_dp_mu",
     "renyi_budget",
     "renyi_epsilon",
-    "running_totals",
     "runs_parameter",
     "sampled_gaussian_mu",
     "warn_of_delta",

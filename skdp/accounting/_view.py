@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ..exceptions import LedgerError
 from ._budget import Budget, Relation
@@ -256,33 +251,3 @@ class LedgerView:
             row = "".join(f"<td>{escape(cell) or '-'}</td>" for cell in (str(number), *cells(record)))
             body += f"<tr>{row}<td>{releases or '-'}</td></tr>"
         return f"{head}<table><thead><tr>{headings}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def running_totals(accountant: LedgerView, records: Sequence[Record]) -> NDArray[np.float64]:
-    """Return the epsilon of the total after each of all records, in order, by admitting the charges once more."""
-    if accountant.composition == "plan":
-        # The guarantee of a declared list is that of the whole list, from the first entry on.
-        return np.full(len(records), accountant.total().epsilon)
-    rule, settled = accountant._rule, accountant._store.state()
-    assert isinstance(rule, Composition)
-    late = Fraction(0) if settled.rest is None else settled.rest.pure
-    names: dict[int, list[str]] = {}
-    for record in records:
-        if record.division is not None and record.part not in names.setdefault(record.division, []):
-            names[record.division].append(record.part)
-    state, divisions = rule.start(), {}
-    for number, names_of_parts in names.items():
-        divisions[number] = len(state.divisions)
-        state = state.divide(tuple(names_of_parts))
-    epsilons = []
-    for record in records:
-        if state.rule is None and settled.rule is not None and state.seen().epsilon == late:
-            # An allocation may have settled the rule before the charge that would settle it.
-            state = (
-                replace(state, rule=settled.rule) if settled.rest is None else state.settle(settled.rule, settled.rest)
-            )
-        division = record.division
-        part = None if division is None else (divisions[division], names[division].index(record.part))
-        state = rule.admit(state, record.cost, part)
-        epsilons.append(rule.total(state).epsilon)
-    return np.array(epsilons)

@@ -1,15 +1,13 @@
-"""Displays of accuracy, budgets, coefficients and curves under privacy, and model cards."""
+"""Displays of coefficients and curves under privacy, and model cards."""
 
 from ._additive import AdditiveTermsDisplay
 from ._card import model_card
-from ._displays import CoefficientUncertaintyDisplay, LedgerDisplay, PrivacyUtilityDisplay
+from ._displays import CoefficientUncertaintyDisplay
 from ._trusted import TRUSTED_TYPES
 
 __all__ = [
     "TRUSTED_TYPES",
     "AdditiveTermsDisplay",
     "CoefficientUncertaintyDisplay",
-    "LedgerDisplay",
-    "PrivacyUtilityDisplay",
     "model_card",
 ]

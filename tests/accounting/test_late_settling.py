@@ -159,25 +159,6 @@ def test_an_allocation_takes_what_pure_charges_left():
     assert accountant.total().epsilon <= 1.0
 
 
-def test_totals_after_each_charge_are_those_that_were():
-    from skdp.inspection import LedgerDisplay
-
-    accountant = BudgetAccountant(1.0, DELTA)
-    found = []
-    for cost in (pure_cost(0.1), pure_cost(0.2), SMALL, pure_cost(0.01), SMALL):
-        accountant.charge(cost)
-        found.append(accountant.total().epsilon)
-    display = LedgerDisplay.from_accountant(accountant, plot=False)
-    assert display.spent.tolist() == found
-    # An allocation settles the rule before the charge that would have.
-    accountant = BudgetAccountant(1.0, DELTA)
-    accountant.charge(pure_cost(0.1))
-    accountant._settle("rdp")
-    accountant.charge(SMALL)
-    display = LedgerDisplay.from_accountant(accountant, plot=False)
-    assert display.spent.tolist() == [0.1, accountant.total().epsilon]
-
-
 # ---------------------------------------------------------------- adversaries
 
 

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_union
 from sklearn.svm import SVR
 
 from skdp import BudgetAccountant, DPStandardScaler, FunctionalMechLinReg, NoisyHistogram
-from skdp.audit import MembershipInferenceDisplay, _runs, audit_epsilon
+from skdp.audit import _runs, audit_epsilon, audit_one_run
 from skdp.audit._fits import check_estimator, seeds
 from skdp.checks.silence import silence
 
@@ -153,9 +153,7 @@ def test_coins_may_repeat_each_other():
 
 def test_no_lock_is_held():
     assert "neither noise nor data" in audit_epsilon(Locks(), *PAIR, n_runs=40).remarks[0]
-    MembershipInferenceDisplay.from_estimator(
-        Locks(), np.zeros((20, 1)), score=lambda model, X: np.arange(20), n_repeats=2, random_state=0, plot=False
-    )
+    audit_one_run(Locks(), np.zeros((20, 1)), score=lambda model, X: np.arange(len(X)), random_state=0)
 
 
 def test_claims_are_read_where_epsilon_is_one():

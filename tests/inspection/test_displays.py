@@ -3,15 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification, make_regression
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler
 
 from skdp import (
-    BudgetAccountant,
     Category,
     DPAdditiveClassifier,
-    DPNaiveBayes,
     FunctionalMechLinReg,
     Number,
     ObjPertLogReg,
@@ -19,7 +14,7 @@ from skdp import (
     OutputPertSVC,
     Schema,
 )
-from skdp.inspection import AdditiveTermsDisplay, CoefficientUncertaintyDisplay, LedgerDisplay, PrivacyUtilityDisplay
+from skdp.inspection import AdditiveTermsDisplay, CoefficientUncertaintyDisplay
 
 X, y = make_classification(n_samples=300, n_features=4, random_state=0)
 
@@ -31,66 +26,6 @@ def pyplot():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     yield pyplot
     pyplot.close("all")
-
-
-# --- utility ----------------------------------------------------------------------------------------------------------
-
-
-def utility(estimator, **parameters):
-    return PrivacyUtilityDisplay.from_estimator(
-        estimator, X, y, **{"data_are_public": True, "plot": False, "random_state": 0, **parameters}
-    )
-
-
-def test_scores_rise_to_the_baseline():
-    display = utility(ObjPertLogReg(data_norm=3.0, classes=[0, 1]), epsilons=[100.0, 0.01], n_repeats=2, cv=4)
-    assert display.epsilons.tolist() == [0.01, 100.0]
-    assert display.scores.shape == (2, 8)
-    assert display.baseline.shape == (4,)
-    low, high = display.scores.mean(axis=1)
-    assert low + 0.1 < high <= display.baseline.mean() + 0.05
-
-
-def test_seeds_repeat_and_differ_between_fits():
-    model = DPNaiveBayes(bounds=(-4, 4), classes=[0, 1])
-    one, two = (utility(model, epsilons=[0.1], n_repeats=4, cv=2, scoring="neg_log_loss") for _ in range(2))
-    np.testing.assert_array_equal(one.scores, two.scores)
-    assert len(np.unique(one.scores)) == 8
-    free = [utility(model, epsilons=[0.1], cv=2, scoring="neg_log_loss", random_state=None) for _ in range(2)]
-    assert (free[0].scores != free[1].scores).all()
-
-
-def test_pipelines_and_other_baselines():
-    model = make_pipeline(MaxAbsScaler(), ObjPertLogReg(data_norm=2.0, classes=[0, 1]))
-    display = utility(
-        model, parameter="objpertlogreg__epsilon", epsilons=[1.0], cv=3, baseline=LogisticRegression(), n_repeats=1
-    )
-    assert display.baseline.mean() > 0.8
-    assert utility(model, parameter="objpertlogreg__epsilon", epsilons=[1.0], baseline=False).baseline is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"data_are_public": False}, "private_score"),
-        ({"data_are_public": 1}, "private_score"),
-        ({"epsilons": [np.inf]}, "finite"),
-        ({"epsilons": []}, "one or more"),
-        ({"epsilons": [-1.0]}, "epsilon"),
-        ({"parameter": "eps"}, "no parameter"),
-        ({"n_repeats": 0}, "n_repeats"),
-    ],
-)
-def test_utility_refuses(changes, message):
-    with pytest.raises(ValueError, match=message):
-        utility(ObjPertLogReg(data_norm=3.0), **changes)
-
-
-def test_utility_takes_no_accountant():
-    accountant = BudgetAccountant(1.0)
-    with pytest.raises(ValueError, match="accountant"):
-        utility(make_pipeline(MaxAbsScaler(), ObjPertLogReg(data_norm=3.0, accountant=accountant)))
-    assert not accountant.records
 
 
 # --- coefficients -----------------------------------------------------------------------------------------------------
@@ -155,63 +90,17 @@ def test_names_and_refusals():
         CoefficientUncertaintyDisplay.from_estimator(private, plot=False)
 
 
-# --- ledger -----------------------------------------------------------------------------------------------------------
-
-
-def test_ledger_of_pure_charges_with_parts():
-    accountant = BudgetAccountant(10.0)
-    accountant.spend(0.5, label="first")
-    with accountant.parallel(by=["a", "b", "b"], parts=["a", "b"]) as parts:
-        parts["a"].accountant.spend(1.0)
-        parts["b"].accountant.spend(2.0)
-    accountant.spend(0.25)
-    display = LedgerDisplay.from_accountant(accountant, plot=False)
-    np.testing.assert_allclose(display.spent, [0.5, 1.5, 2.5, 2.75])
-    np.testing.assert_allclose(display.summed, [0.5, 1.5, 3.5, 3.75])
-    assert display.names[0] == "first"
-    assert display.ceiling == (10.0, 0.0)
-
-
-@pytest.mark.parametrize("composition", ["gdp", "rdp", "auto", "basic"])
-def test_ledger_ends_at_the_total(composition):
-    accountant = BudgetAccountant(5.0, 1e-4, composition=composition)
-    for _ in range(4):
-        ObjPertLogReg(epsilon=0.5, delta=1e-6, data_norm=3.0, classes=[0, 1], accountant=accountant).fit(X, y)
-    display = LedgerDisplay.from_accountant(accountant, plot=False)
-    assert display.spent[-1] == pytest.approx(accountant.total().epsilon)
-    assert (np.diff(display.spent) > 0).all()
-    assert len(accountant.records) == 4
-
-
-def test_ledger_of_a_plan_and_of_nothing():
-    fits = [ObjPertLogReg(data_norm=1.0, epsilon=epsilon, classes=[0, 1]) for epsilon in (0.3, 0.7)]
-    accountant = BudgetAccountant(1.0, plan=[model.privacy_plan(n_features=4) for model in fits])
-    assert LedgerDisplay.from_accountant(accountant, plot=False).spent.size == 0
-    fits[0].set_params(accountant=accountant).fit(X, y)
-    assert LedgerDisplay.from_accountant(accountant, plot=False).spent == pytest.approx([accountant.total().epsilon])
-    with pytest.raises(TypeError, match="BudgetAccountant"):
-        LedgerDisplay.from_accountant(None)
-
-
 # --- drawing ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.sample(every=3)
 def test_pictures(pyplot):
-    accountant = BudgetAccountant(3.0, 1e-5, composition="basic")
     model = OutputPertLogReg(data_norm=3.0, classes=[0, 1], random_state=0).fit(X, y)
-    for _ in range(3):
-        accountant.spend(0.1, 1e-6)
-    for display in (
-        utility(ObjPertLogReg(data_norm=3.0, classes=[0, 1]), epsilons=[0.1, 1.0], cv=2, n_repeats=1, plot=True),
-        CoefficientUncertaintyDisplay.from_estimator(model, n_draws=50),
-        LedgerDisplay.from_accountant(accountant),
-        LedgerDisplay.from_accountant(accountant, x="time"),
-    ):
-        assert display.ax_.figure is display.figure_
-        display.figure_.canvas.draw()
+    display = CoefficientUncertaintyDisplay.from_estimator(model, n_draws=50)
+    assert display.ax_.figure is display.figure_
+    display.figure_.canvas.draw()
     ax = pyplot.subplots()[1]
-    assert LedgerDisplay.from_accountant(accountant, ax=ax, color="tab:green").ax_ is ax
+    assert display.plot(ax=ax, color="tab:green").ax_ is ax
 
 
 # --- curves of additive models ----------------------------------------------------------------------------------------
