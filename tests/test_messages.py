@@ -107,8 +107,7 @@ def test_labels_of_objects_are_explained_too():
     [
         lambda a, b: VotingClassifier([("a", a), ("b", b)]),
         lambda a, b: VotingClassifier([("a", make_pipeline(a)), ("b", b)]),
-        lambda a, b: StackingClassifier([("a", b)], final_estimator=a, cv=2),
-        lambda a, b: make_pipeline(StackingClassifier([("a", a)], final_estimator=b, cv=2)),
+        lambda a, b: make_pipeline(VotingClassifier([("a", a), ("b", b)])),
         lambda a, b: VotingClassifier([("a", DPGridSearchCV(a, {"C": [1.0]})), ("b", b)]),
     ],
 )

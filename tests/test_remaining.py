@@ -5,7 +5,6 @@ import re
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -137,12 +136,6 @@ def allocated(pipeline, composition, n_fits):
 @pytest.mark.parametrize("n_fits", [1, 2])
 def test_the_rest_of_a_budget_can_be_allocated(composition, n_fits):
     assert allocated(make_pipeline(Normalizer(), model()), composition, n_fits) < 0.1
-
-
-@pytest.mark.filterwarnings("ignore:not private, and a function of the data")
-def test_the_rest_of_a_budget_can_be_allocated_to_many_fits():
-    private = OutputPertLogReg(data_norm=1.0, classes=[0, 1])
-    assert allocated(CalibratedClassifierCV(private, cv=5), "rdp", 1) < 0.1
 
 
 @pytest.mark.filterwarnings("ignore:not private, and a function of the data")

@@ -1,7 +1,6 @@
 """Division of one budget over the private steps of a pipeline, and the candidates of a search.
 
-The list of private steps, and the number of fits of each, are public, because they follow from the parameters of the
-pipeline and of scikit-learn's meta-estimators. The budget is split so that it covers all these fits.
+The list of private steps is public, because it follows from the parameters of the pipeline.
 """
 
 from __future__ import annotations
@@ -65,17 +64,14 @@ class Step:
         Name of the step, as in `get_params`. Empty for the estimator itself.
     estimator : str
         Class of the step.
-    n_fits : int
-        Number of fits of the step in one fit of the whole.
     weight : float
-        Part of the budget for all fits of the step together.
+        Part of the budget for the step.
     budget : Budget
-        Budget of one fit of the step.
+        Budget of the step in one fit of the whole.
     """
 
     name: str
     estimator: str
-    n_fits: int
     weight: float
     budget: Budget
 
@@ -92,8 +88,8 @@ class Allocation(Mapping[str, Budget]):
     total : Budget
         Largest cost of one fit of the whole.
     not_private : tuple of str
-        Other parts that depend on the data and are not private: steps that learn from the data, and folds by row
-        numbers, in which one record moves others.
+        Other parts that depend on the data and are not private: steps that learn from the data, and labels that are
+        renumbered.
     """
 
     def __init__(self, steps: tuple[Step, ...], total: Budget, not_private: tuple[str, ...]) -> None:
@@ -120,13 +116,11 @@ class Allocation(Mapping[str, Budget]):
         width = max(len(step.name or step.estimator) for step in self.steps)
         for step in self.steps:
             name = (step.name or step.estimator).ljust(width)
-            fits = "" if step.n_fits == 1 else f", in each of {step.n_fits} fits"
             lines.append(
-                f"  {name}  epsilon={step.budget.epsilon:.6g}, delta={step.budget.delta:.3g}"
-                f" (weight {step.weight:.3g}{fits})"
+                f"  {name}  epsilon={step.budget.epsilon:.6g}, delta={step.budget.delta:.3g} (weight {step.weight:.3g})"
             )
-        if sum(step.n_fits * step.budget.epsilon for step in self.steps) > self.total.epsilon * (1 + 1e-9):
-            lines.append("  The epsilons of all fits add up to more than the total, because their costs compose.")
+        if sum(step.budget.epsilon for step in self.steps) > self.total.epsilon * (1 + 1e-9):
+            lines.append("  The epsilons of all steps add up to more than the total, because their costs compose.")
         lines += [f"  {name}  depends on the data, and is not private" for name in self.not_private]
         return "\n".join(lines)
 
@@ -143,15 +137,16 @@ def allocate(
     Parameters
     ----------
     estimator : estimator
-        A private estimator, or a Pipeline, ColumnTransformer, FeatureUnion or meta-estimator that contains private
-        estimators at any depth. The parameters `epsilon` and `delta` of its private steps are set.
+        A private estimator, or a Pipeline, ColumnTransformer, FeatureUnion, vote, TransformedTargetRegressor or
+        SelectFromModel that contains private estimators at any depth. The parameters `epsilon` and `delta` of its
+        private steps are set.
     epsilon : float
         Privacy budget of one fit of the whole. Must be strictly positive.
     delta : float, default=0.0
         Privacy budget of one fit of the whole, in [0, 1). If 0, all steps are pure epsilon-DP.
     weights : dict of str to float, default=None
-        Positive weights of the steps, by their names as in `get_params` (``"pca"``, ``"union__pca"``,
-        ``"estimator__clf"``). Other steps have weight 1.
+        Positive weights of the steps, by their names as in `get_params` (``"pca"``,
+        ``"union__pca"``). Other steps have weight 1.
     accountant : BudgetAccountant, default=None
         Accountant that is set on all private steps. It must admit the whole. If None, the steps keep theirs.
 
@@ -163,18 +158,17 @@ def allocate(
     Raises
     ------
     ValueError
-        If there is no private step, if a weight has the name of no private step, if the number of fits of a step is not
-        known (or, in the local model, how often the step receives rows), or if some steps count rows and others groups
-        of rows.
+        If there is no private step, if a weight has the name of no private step, if a private step is in another
+        meta-estimator, which may fit it several times, or if some steps count rows and others groups of rows.
     BudgetError
         If the accountant does not admit the whole, or is about another unit. Nothing is set then.
 
     Warns
     -----
     PrivacyAssumptionWarning
-        If something else depends on the data: another step that learns from them, or folds by row numbers. The whole is
-        private only if the results of these are public. The warning names an option that makes a step learn nothing, if
-        there is one. The warning is also raised if a `Normalizer`, `RBFSampler`, `SkewedChi2Sampler` or
+        If something else depends on the data: another step that learns from them, or labels that are renumbered. The
+        whole is private only if the results of these are public. The warning names an option that makes a step learn
+        nothing, if there is one. The warning is also raised if a `Normalizer`, `RBFSampler`, `SkewedChi2Sampler` or
         `GaussianRandomProjection` comes before a step with bins or trees, because the last bit of its result can depend
         on the number of rows.
 
@@ -182,10 +176,10 @@ def allocate(
     -----
     **Privacy.** One fit of the whole costs at most (epsilon, delta). With ``delta=0``, epsilon is split in proportion
     to the weights. Otherwise, it is split by the composition of the accountant, or by the best one if that is open. The
-    split is proportional, or such that the squares of Gaussian-DP parameters or the Rényi divergences of all fits add
-    up to those of (epsilon, delta). Then each step has more than its proportional part, and the epsilons of all fits
-    add up to more than the whole. An accountant whose rule is open settles on the rule of the split. A single step that
-    is fitted once gets the whole budget, or the largest part that the accountant admits, and leaves the rule open.
+    split is proportional, or such that the squares of Gaussian-DP parameters or the Rényi divergences of all steps
+    add up to those of (epsilon, delta). Then each step has more than its proportional part, and the epsilons of all
+    steps add up to more than the whole. An accountant whose rule is open settles on the rule of the split. A single
+    step gets the whole budget, or the largest part that the accountant admits, and leaves the rule open.
 
     A transformer of the local model (:mod:`skdp.local`) charges each transformation: once when the whole is fitted, and
     again for each prediction. Later clusterers, outlier detectors, densities and transformers of scikit-learn receive
@@ -245,7 +239,7 @@ def allocation_of(
             values["accountant"] = accountant
         set_own(step.estimator, **values)
     steps = tuple(
-        Step(step.name, type(step.estimator).__name__, step.n_fits, float(weight), budget)
+        Step(step.name, type(step.estimator).__name__, float(weight), budget)
         for step, weight, budget in zip(private, parts, budgets, strict=True)
     )
     return Allocation(steps, Budget(epsilon, delta), not_private)
@@ -275,13 +269,13 @@ def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_featu
     else:
         delta = generic.delta if accountant.composition == "basic" else accountant.delta
         parts = parts_of_budget(private, weights)
-        single = len(private) == private[0].n_fits == 1
+        single = len(private) == 1
 
         def costs_at(epsilon: float) -> tuple[CountedCosts, str | None] | None:
             budgets, rule = [Budget(epsilon, delta)], None
             if not single:
                 budgets, rule = _split(private, parts, budgets[0], accountant)
-            costs = _costs(private, budgets) or _pairs(private, budgets)
+            costs = _costs(private, budgets) or _pairs(budgets)
             return [(cost, count * k) for cost, count in costs], rule
 
     reasons: list[Exception] = []
@@ -336,21 +330,18 @@ def _split(
     private: list[CountedStep], parts: list[Fraction], whole: Budget, accountant: BudgetAccountant | None
 ) -> tuple[list[Budget], str | None]:
     """Return the budget of one fit of each step, and the rule that counts them, if it matters."""
-    portions = [part / step.n_fits for step, part in zip(private, parts, strict=True)]
-    proportional = [
-        Budget(largest_share(whole.epsilon, portion), largest_share(whole.delta, portion)) for portion in portions
-    ]
+    proportional = [Budget(largest_share(whole.epsilon, part), largest_share(whole.delta, part)) for part in parts]
     for step, budget in zip(private, proportional, strict=True):
         try:
             check_epsilon(budget.epsilon)
         except ValueError as error:
             raise ValueError(f"the budget leaves too little for step {step.name!r}: {error}") from None
-    if len(private) == private[0].n_fits == 1:
+    if len(private) == 1:
         costs = None if accountant is None else _costs(private, proportional)
         if accountant is None or (costs is not None and accountant._after(costs) is not None):
             # There is nothing to split. The rule stays open, as for a fit without `allocate`.
             return proportional, None
-    pairs = _pairs(private, proportional)
+    pairs = _pairs(proportional)
     if whole.delta == 0 or whole.epsilon == math.inf:
         if accountant is not None and accountant._after(pairs) is None:
             raise BudgetError(_refusal(whole, accountant))
@@ -371,9 +362,9 @@ def _split(
             fits = accountant is None or accountant._after(pairs, "basic") is not None
             budgets = proportional if fits else None
         else:
-            budgets = _by_composition(private, portions, whole, candidate, accountant)
+            budgets = _by_composition(private, parts, whole, candidate, accountant)
         if budgets is not None:
-            mu = min(gaussian_mu(*b) / math.sqrt(portion) for b, portion in zip(budgets, portions, strict=True))
+            mu = min(gaussian_mu(*b) / math.sqrt(part) for b, part in zip(budgets, parts, strict=True))
             price = 1.0
             if accountant is not None and rule == "auto":
                 # The rule stays, and determines how much the rest of the budget is worth.
@@ -403,9 +394,9 @@ def _refusal(whole: Budget, accountant: BudgetAccountant) -> str:
 CountedCosts = list[tuple[PrivacyCost, int]]
 
 
-def _pairs(private: list[CountedStep], budgets: list[Budget]) -> CountedCosts:
+def _pairs(budgets: list[Budget]) -> CountedCosts:
     """Return the charges of the steps if only their budgets are known."""
-    return [(PrivacyCost.of_pair(*budget), step.n_fits) for step, budget in zip(private, budgets, strict=True)]
+    return [(PrivacyCost.of_pair(*budget), 1) for budget in budgets]
 
 
 def _costs(private: list[CountedStep], budgets: list[Budget]) -> CountedCosts | None:
@@ -415,18 +406,18 @@ def _costs(private: list[CountedStep], budgets: list[Budget]) -> CountedCosts | 
         cost = step.known_cost(budget)
         if cost is None:
             return None
-        costs.append((cost, step.n_fits))
+        costs.append((cost, 1))
     return costs
 
 
 def _by_composition(
     private: list[CountedStep],
-    portions: list[Fraction],
+    parts: list[Fraction],
     whole: Budget,
     rule: str,
     accountant: BudgetAccountant | None,
 ) -> list[Budget] | None:
-    """Return the largest budgets that compose to the whole, each with its portion of the squared GDP parameter."""
+    """Return the largest budgets that compose to the whole, each with its part of the squared GDP parameter."""
     # They compose to the whole under the rule with the whole as its ceiling, and also in an empty accountant. (An
     # accountant with a larger ceiling counts Rényi divergences at another order.)
     mu = gaussian_mu(*whole)
@@ -440,8 +431,8 @@ def _by_composition(
 
     def budgets(scale: float) -> list[Budget]:
         return [
-            Budget(nine_digits(gaussian_epsilon(scale * mu * math.sqrt(portion), whole.delta)), whole.delta)
-            for portion in portions
+            Budget(nine_digits(gaussian_epsilon(scale * mu * math.sqrt(part), whole.delta)), whole.delta)
+            for part in parts
         ]
 
     def admitted(scale: float) -> bool:
@@ -487,7 +478,7 @@ _BUDGET = frozenset({"epsilon", "delta", "accountant", "random_state"})
 
 @dataclass(frozen=True)
 class PrivateStep(CountedStep):
-    """A private step of a candidate, with the part of a budget for all of its fits."""
+    """A private step of a candidate, with its part of a budget."""
 
     part: Fraction
 
@@ -554,11 +545,8 @@ def make_candidates(
             takes_classes = is_classifier(step.estimator) and "classes" in step.estimator.get_params(deep=False)
             if classes is not None and takes_classes and declared(step.estimator, "classes") is None:
                 step.estimator.set_params(classes=classes)
-        n_fits = sum(step.n_fits for step in private)
-        parts = parts_of_budget(private, weights) if weights else [Fraction(s.n_fits, n_fits) for s in private]
-        steps = tuple(
-            PrivateStep(step.name, step.estimator, step.n_fits, part) for step, part in zip(private, parts, strict=True)
-        )
+        parts = parts_of_budget(private, weights)
+        steps = tuple(PrivateStep(step.name, step.estimator, part) for step, part in zip(private, parts, strict=True))
         candidates.append(Candidate(dict(setting), model, steps))
     if not candidates:
         raise ValueError("there is no candidate to try")

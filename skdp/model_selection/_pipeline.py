@@ -348,8 +348,7 @@ def private_again(pipeline: PrivatePipeline, candidate: Candidate, fitted: Pipel
     private.set_params(epsilon=private.privacy_.epsilon, delta=private.privacy_.delta)
     budgets = {name: Budget(step.epsilon, step.delta) for name, step in _private_steps(fitted)}
     steps = tuple(
-        Step(step.name, type(step.estimator).__name__, step.n_fits, float(step.part), budgets[step.name])
-        for step in candidate.steps
+        Step(step.name, type(step.estimator).__name__, float(step.part), budgets[step.name]) for step in candidate.steps
     )
     private.allocation_ = Allocation(steps, Budget(private.epsilon, private.delta), ())
     return private

@@ -1,4 +1,4 @@
-"""The private steps of a pipeline, the number of their fits, and the steps that learn from the data or learn nothing.
+"""The private steps of a pipeline, and the steps that learn from the data or learn nothing.
 
 All of it follows from classes and parameters. So does the schema of searches and scores, which may be that of a step.
 """
@@ -14,15 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier, is_clusterer, is_outlier_detector, is_regressor
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
     BaggingClassifier,
     BaggingRegressor,
-    StackingClassifier,
-    StackingRegressor,
     VotingClassifier,
     VotingRegressor,
 )
@@ -32,7 +29,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
 from sklearn.linear_model import RANSACRegressor
-from sklearn.model_selection import GridSearchCV, PredefinedSplit, RandomizedSearchCV, check_cv
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures, SplineTransformer
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
@@ -297,11 +294,10 @@ def advice(estimators: list[Any]) -> str:
 
 @dataclass(frozen=True)
 class CountedStep:
-    """A step, and the number of its fits in one fit of the whole."""
+    """A step, which is fitted once in one fit of the whole."""
 
     name: str  # As in `get_params`. Empty for the estimator itself.
     estimator: Any
-    n_fits: int
 
     @property
     def title(self) -> str:
@@ -318,14 +314,10 @@ class CountedStep:
         return cost
 
 
-#: Meta-estimators that fit each of their parts once, and learn nothing from the data.
+#: Meta-estimators that fit each of their parts once.
 _ONCE = (
-    Pipeline,
-    FeatureUnion,
-    ColumnTransformer,
-    TransformedTargetRegressor,
-    VotingClassifier,
-    VotingRegressor,
+    *(Pipeline, FeatureUnion, ColumnTransformer, TransformedTargetRegressor),
+    *(VotingClassifier, VotingRegressor, SelectFromModel),
 )
 
 _RESAMPLING = (BaggingClassifier, BaggingRegressor, AdaBoostClassifier, AdaBoostRegressor, RANSACRegressor)
@@ -407,32 +399,20 @@ def check_coded(estimator: Any, name: str = "", meta: str = "") -> None:
             f"{name}: {meta} hands positions of labels to the estimators inside, and their classes hold text. Set "
             f"classes={list(range(len(classes)))} on {type(estimator).__name__}; {meta} still predicts text"
         )
-    if isinstance(estimator, VotingClassifier | StackingClassifier):
+    if isinstance(estimator, VotingClassifier):
         meta = type(estimator).__name__
     for child_name, child in children_of(estimator).items():
         check_coded(child, join(name, child_name), meta)
 
 
-#: The parts that a meta-estimator makes by default, by the parameter that is then None. They are not private.
-_DEFAULTS = {
-    "final_estimator": (StackingClassifier, StackingRegressor),
-    "regressor": (TransformedTargetRegressor,),
-    "estimator": (CalibratedClassifierCV,),
-}
-
-
-def counted_steps(estimator: Any, name: str = "", n_fits: int = 1, within: Any = None) -> Iterator[CountedStep]:
+def counted_steps(estimator: Any, name: str = "") -> Iterator[CountedStep]:
     """Yield the private steps, and the other steps that learn from the data."""
-    # `within` is the innermost meta-estimator around the step that may do more than fit each part once.
-    if n_fits == 0 or isinstance(estimator, FrozenEstimator):
+    if isinstance(estimator, FrozenEstimator) or (isinstance(estimator, SelectFromModel) and estimator.prefit):
         # A step that is not fitted releases nothing, except in `transform`.
-        if holds_randomizer(estimator):
-            raise _handed_on(estimator if within is None else within, name)
+        _check_not_handed_on(estimator, estimator, name)
         return
     if is_private(estimator):
-        if within is not None and holds_randomizer(estimator):
-            raise _handed_on(within, name)
-        yield CountedStep(name, estimator, n_fits)
+        yield CountedStep(name, estimator)
         return
     children = children_of(estimator)
     if isinstance(estimator, Pipeline) and estimator.memory is not None and holds_randomizer(estimator):
@@ -440,26 +420,31 @@ def counted_steps(estimator: Any, name: str = "", n_fits: int = 1, within: Any =
             "memory of the pipeline must be None if rows are randomised. A cache returns the same report for "
             "equal rows, which discloses that they are equal"
         )
-    for parameter, kinds in _DEFAULTS.items():
-        if isinstance(estimator, kinds) and getattr(estimator, parameter) is None:
-            yield CountedStep(join(name, parameter), estimator, n_fits)
-    if not any(holds_private(child) for child in children.values()) and not isinstance(estimator, _ONCE):
+    if not isinstance(estimator, _ONCE):
+        if any(holds_private(child) for child in children.values()):
+            raise _not_once(estimator)
         # Some models that learn have the tag that they need no fit, because they have a prior.
         learns = get_tags(estimator).requires_fit or is_classifier(estimator) or is_regressor(estimator)
         if learns and not learns_nothing(estimator):
-            yield CountedStep(name, estimator, n_fits)
+            yield CountedStep(name, estimator)
         return
+    if isinstance(estimator, TransformedTargetRegressor) and estimator.regressor is None:
+        # The default part is not private.
+        yield CountedStep(join(name, "regressor"), estimator)
     free = _sees_reports_alone(estimator)
     for child_name, child in children.items():
         if child_name in free:
             continue
-        times = _times_fitted(estimator, child_name)
-        # Targets are transformed once more, because scikit-learn checks the inverse.
-        targets = isinstance(estimator, TransformedTargetRegressor) and child_name == "transformer"
-        around = within if isinstance(estimator, _ONCE) and not targets else estimator
-        yield from counted_steps(child, join(name, child_name), n_fits * times, around)
-    for result in _by_products(estimator):
-        yield CountedStep(join(name, result), estimator, n_fits)
+        if isinstance(estimator, TransformedTargetRegressor) and child_name == "transformer":
+            # Targets are transformed once more, because scikit-learn checks the inverse.
+            _check_not_handed_on(estimator, child, join(name, child_name))
+        yield from counted_steps(child, join(name, child_name))
+    if isinstance(estimator, ColumnTransformer) and any(callable(columns) for _, _, columns in estimator.transformers):
+        # One entry of text changes the type of a column.
+        yield CountedStep(join(name, "columns"), estimator)
+    if isinstance(estimator, VotingClassifier):
+        # Its parts are fitted to positions of labels. One record with a new label changes the positions of others.
+        yield CountedStep(join(name, "label encoder"), estimator)
 
 
 def learning_classes(estimator: Any) -> list[str]:
@@ -485,11 +470,13 @@ def inexact_before_bins(estimator: Any, name: str) -> Iterator[str]:
                 yield step_name
 
 
-def _handed_on(within: Any, name: str) -> ValueError:
-    return ValueError(
-        f"the number of times that {type(within).__name__} passes rows to {name!r} is not known, and each "
-        "time is a release. Randomise the rows once beforehand, and search or stack on the reports"
-    )
+def _check_not_handed_on(within: Any, estimator: Any, name: str) -> None:
+    """Refuse an estimator of the local model to which `within` passes rows in addition to a fit."""
+    if holds_randomizer(estimator):
+        raise ValueError(
+            f"the number of times that {type(within).__name__} passes rows to {name!r} is not known, and each "
+            "time is a release. Randomise the rows once beforehand, and fit to the reports"
+        )
 
 
 def join(name: str, parameter: str) -> str:
@@ -497,57 +484,23 @@ def join(name: str, parameter: str) -> str:
     return f"{name}__{parameter}" if name else parameter
 
 
-def _by_products(meta: Any) -> Iterator[str]:
-    """Yield the results that a meta-estimator learns or chooses from the data in addition to its parts."""
-    if isinstance(meta, CalibratedClassifierCV):
-        yield "calibrator"
-    if isinstance(meta, ColumnTransformer) and any(callable(columns) for _, _, columns in meta.transformers):
-        # One entry of text changes the type of a column.
-        yield "columns"
-    if isinstance(meta, VotingClassifier | StackingClassifier):
-        # Its parts are fitted to positions of labels. One record with a new label changes the positions of others.
-        yield "label encoder"
-    stacked = isinstance(meta, StackingClassifier | StackingRegressor) and not isinstance(meta.cv, str)
-    if (stacked or isinstance(meta, CalibratedClassifierCV)) and not isinstance(meta.cv, PredefinedSplit):
-        yield "folds"
-
-
-def _times_fitted(meta: Any, child: str) -> int:
-    """Return the number of fits of this part in one fit of `meta`, from public parameters."""
-    if isinstance(meta, _ONCE):
-        return 1
+def _not_once(meta: Any) -> ValueError:
+    """Return the error for a meta-estimator that fits its private parts otherwise than once to all records."""
+    kind = type(meta).__name__
     if isinstance(meta, _RESAMPLING):
-        raise ValueError(
-            f"{type(meta).__name__} seeds the noise of its estimators and keeps the seeds, and a sample holds a record "
+        return ValueError(
+            f"{kind} seeds the noise of its estimators and keeps the seeds, and a sample holds a record "
             "several times or depends on all records. Therefore its fits do not have the guarantee that they state. "
             "Use PATEClassifier, SampleAggregate or DPRandomTree instead"
         )
     if isinstance(meta, GridSearchCV | RandomizedSearchCV):
-        raise ValueError(
-            f"{type(meta).__name__} compares candidates by exact scores of private records. Use DPGridSearchCV or "
+        return ValueError(
+            f"{kind} compares candidates by exact scores of private records. Use DPGridSearchCV or "
             "DPRandomizedSearchCV, which divide one budget over all fits and the choice"
         )
-    if isinstance(meta, StackingClassifier | StackingRegressor):
-        if child == "final_estimator":
-            return 1
-        return 0 if isinstance(meta.cv, str) else _splits(meta) + 1
-    if isinstance(meta, CalibratedClassifierCV):
-        # The ensemble has no further fit to all records.
-        return _splits(meta) + 1 if meta.ensemble is False else _splits(meta)
-    if isinstance(meta, SelectFromModel):
-        return 0 if meta.prefit else 1
-    raise ValueError(
-        f"the number of fits of {child!r} in {type(meta).__name__} is not known. Set epsilon and delta of "
-        "its private steps yourself, with an accountant that has the whole budget as its ceiling"
+    once = ", ".join(kind.__name__ for kind in _ONCE)
+    return ValueError(
+        f"{kind} is not known to fit each of its parts once. A budget is divided over the private steps of {once} "
+        f"only. Set epsilon and delta of the private steps in {kind} yourself, with an accountant that has the whole "
+        "budget as its ceiling"
     )
-
-
-def _splits(meta: Any) -> int:
-    if hasattr(meta.cv, "__next__"):
-        raise ValueError(f"the splits of {type(meta).__name__} cannot be counted: cv is a generator; make it a list")
-    try:
-        return int(check_cv(meta.cv).get_n_splits())
-    except (TypeError, ValueError):
-        # The number of splits depends on the data.
-        message = f"the number of splits of {type(meta).__name__} depends on the data; give cv as a number"
-    raise ValueError(message)

@@ -183,7 +183,7 @@ class Prices:
     def budgets(self, candidate: int, portion: Fraction) -> tuple[Budget, ...]:
         """Return the budget of each step in one fit of a candidate that may cost the portion."""
         chosen = self.candidates[candidate]
-        return tuple(self._share(portion * step.part / step.n_fits) for step in chosen.steps)
+        return tuple(self._share(portion * step.part) for step in chosen.steps)
 
     def fit(self, candidate: int, portion: Fraction) -> Sequence_:
         """Return the costs of one fit of a candidate that may cost the portion."""
@@ -191,9 +191,7 @@ class Prices:
         key = candidate, budgets
         if key not in self._known:
             steps = self.candidates[candidate].steps
-            self._known[key] = tuple(
-                cost for step, b in zip(steps, budgets, strict=True) for cost in (step.cost(b),) * step.n_fits
-            )
+            self._known[key] = tuple(step.cost(b) for step, b in zip(steps, budgets, strict=True))
         return self._known[key]
 
     def any_fit(self, portion: Fraction) -> Sequence_:
