@@ -59,13 +59,19 @@ def test_no_remark_where_a_small_delta_would_not_help_or_is_not_to_be_had():
     bayes(delta=1e-7, accountant=BudgetAccountant(9.0, 1e-6)).fit(wide, Y)
 
 
-def test_a_delta_above_that_of_the_budget():
-    budget = BudgetAccountant(3.0, 1e-7)
-    with pytest.raises(BudgetWarning, match=r"delta=1e-05 is made to a budget with delta=1e-07\. .*Set delta"):
-        objective(epsilon=0.5, delta=1e-5, accountant=budget).fit(X, Y)
-    assert len(budget) == 0
-    objective(epsilon=0.5, delta=1e-7, accountant=budget).fit(X, Y)
+@pytest.mark.parametrize("composition", ["auto", "gdp", "rdp"])
+@pytest.mark.parametrize("ceiling", [0.7, 3.0, 100.0])
+def test_a_delta_above_that_of_the_budget(composition, ceiling):
+    budget = BudgetAccountant(ceiling, 1e-7, composition=composition)
+    objective(epsilon=0.1, delta=1e-7, accountant=budget).fit(X, Y)
+    other = objective(epsilon=0.3, delta=1e-5, accountant=budget)
+    with pytest.raises(BudgetWarning, match=r"^A charge of \(epsilon=0\.3, delta=1e-05\) .*Set delta of") as caught:
+        other.fit(X, Y)
     assert len(budget) == 1
+    before = f"rises from epsilon={budget.total().epsilon:.3g} to "
+    with pytest.warns(BudgetWarning, match="Set delta of"):
+        other.fit(X, Y)
+    assert f"{before}epsilon={budget.total().epsilon:.3g} at delta=1e-07" in str(caught.value)
 
 
 @pytest.mark.parametrize("delta", [0.01, 0.1, 0.9])

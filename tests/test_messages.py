@@ -49,6 +49,7 @@ from tests.estimators import ONE_EACH
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 2))
 Y = np.where(X[:, 0] > 0, "yes", "no")
+TABLE = Schema({"age": Number(18, 90), "work": ["a", "b"]}, target={"paid": ["no", "yes"]})
 
 
 def objective(classes=("no", "yes"), **parameters):
@@ -102,6 +103,15 @@ def test_labels_of_objects_are_explained_too():
         objective([0, 1]).fit(X, Y)
 
 
+@pytest.mark.parametrize("labels", [np.zeros(200, dtype=int), np.zeros(200, dtype=object)])
+def test_scores_ask_for_the_labels_of_the_model(labels):
+    model, budget = bayes().fit(X, Y), BudgetAccountant(4.0)
+    with pytest.raises(TypeError, match=r" labels of the model \(classes_\).* Nothing was charged\.$") as caught:
+        private_score(model, X, labels, accountant=budget)
+    assert "Declare" not in str(caught.value)
+    assert len(budget) == 0
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -151,6 +161,29 @@ def test_grids_without_values_are_named():
         DPRandomizedSearchCV(objective(), {"C": []}).fit(X, Y)
 
 
+@pytest.mark.parametrize(
+    ("estimator", "name", "message"),
+    [
+        (DPAdditiveClassifier(schema=TABLE), "max_bins", r"DPAdditiveClassifier .* of 'n_bins'\? .* max_weight, n_bins"),
+        (DPAdditiveClassifier(schema=TABLE), "colour", r"that a search can set\. The parameters are bin_edges, "),
+        (DPAdditiveClassifier(schema=TABLE), 3, r"^3 is no parameter"),
+        (make_private_pipeline(TableEncoder(TABLE), bayes()), "naivebayes__n_bins", r"Pipeline .*'dpnaivebayes__n_bins'"),
+        (make_private_pipeline(TableEncoder(TABLE), bayes()), "dpnaivebayes__bins", r"DPNaiveBayes .* dpnaivebayes__bou"),
+    ],
+)
+def test_unknown_parameters_of_a_search_are_named(estimator, name, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        DPGridSearchCV(estimator, {name: [4]}).fit(TABLE.sample(50))
+    assert str(caught.value).endswith("Nothing was charged")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_search_sets_parameters_of_a_step_that_it_exchanges():
+    pipeline = make_private_pipeline(TableEncoder(TABLE), objective())
+    grid = {"objpertlogreg": [HistogramClassifier(classes=["no", "yes"], bounds=(-1, 1))], "objpertlogreg__n_bins": [2]}
+    DPGridSearchCV(pipeline, grid, epsilon=5.0).fit(TABLE.sample(300))
+
+
 def test_wide_sparse_rows_in_pipelines():
     # Trees compute with dense rows.
     frame = pd.DataFrame({"job": ["a", "b"] * 100})
@@ -165,7 +198,6 @@ def test_wide_sparse_rows_in_pipelines():
             model.fit(rows, Y)
 
 
-TABLE = Schema({"age": Number(18, 90), "work": ["a", "b"]}, target={"paid": ["no", "yes"]})
 
 
 @pytest.mark.parametrize("last", [DPPCA(2), DPKMeans(2)], ids=lambda model: type(model).__name__)

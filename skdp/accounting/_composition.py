@@ -401,16 +401,18 @@ class Composition:
             )
         if after.rule not in ("gdp", "rdp", "mixed"):
             return None
+        if cost.delta > self.ceiling.delta:
+            earlier, total = self.total(before, part), self.total(after, part)
+            return (
+                f"A charge of (epsilon={cost.epsilon:g}, delta={cost.delta:g}) is made to a budget with a smaller "
+                f"delta, at which its epsilon is larger: the total rises from epsilon={earlier.epsilon:.3g} to "
+                f"epsilon={total.epsilon:.3g} at delta={self.ceiling.delta:g}. The charge is made, unless this warning "
+                "is an error. Set delta of the estimator to that of the budget or less"
+            )
         used = min(used, 1.0) - (0.0 if before.rule is None else self.used(before, part))
         share = cost.epsilon / self.ceiling.epsilon
         if used <= max(_NOTICED, _MUCH_MORE * share):
-            if cost.delta <= self.ceiling.delta:
-                return None
-            return (
-                f"A charge with delta={cost.delta:g} is made to a budget with delta={self.ceiling.delta:g}. All "
-                "charges together are within the budget, but the guarantee that the fit states for itself is not. Set "
-                "delta of the estimator to that of the budget or less"
-            )
+            return None
         advice = (
             "This charge uses no delta, even if delta was passed to the function. Charge such releases first: until "
             "the first release with delta > 0, only their epsilons are added up"

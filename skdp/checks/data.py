@@ -439,17 +439,18 @@ def label_array(y: Any) -> NDArray:
     return array + 0.0 if array.dtype.kind == "f" else array
 
 
-def encode_labels(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
-    """Return positions of labels in the sorted `classes`, or -1 for other labels."""
+def encode_labels(y: NDArray, classes: NDArray, advice: str = "") -> NDArray[np.intp]:
+    """Return positions of labels in the sorted `classes`, or -1 for other labels. Errors about types end with advice."""
     if y.size == 0:
         # An empty y may have any dtype.
         return np.empty(0, dtype=np.intp)
     kinds = LABEL_KINDS.get(y.dtype.kind), LABEL_KINDS.get(classes.dtype.kind)
     if None in kinds:
-        return _encode_one_by_one(y, classes)
+        return _encode_one_by_one(y, classes, advice)
     if kinds[0] != kinds[1]:
         raise TypeError(
-            f"classes holds {kinds[1]} labels, and y holds {kinds[0]} labels. {_DECLARE}{_coded(kinds, len(classes))}"
+            f"classes holds {kinds[1]} labels, and y holds {kinds[0]} labels. "
+            f"{advice or _DECLARE + _coded(kinds, len(classes))}"
         )
     if y.dtype.kind == "f":
         if not np.all(np.isfinite(y)):
@@ -473,7 +474,7 @@ def _coded(kinds: tuple[str | None, ...], n_classes: int) -> str:
     )
 
 
-def _encode_one_by_one(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
+def _encode_one_by_one(y: NDArray, classes: NDArray, advice: str) -> NDArray[np.intp]:
     positions = {label_key(label): i for i, label in enumerate(classes.tolist())}
     keys = [label_key(label) for label in y.tolist()]
     if ("missing", None) in keys:
@@ -481,7 +482,7 @@ def _encode_one_by_one(y: NDArray, classes: NDArray) -> NDArray[np.intp]:
     if keys and not {kind for kind, _ in keys} & {kind for kind, _ in positions}:
         numbers = {kind for kind, _ in keys} == {"number"} and {kind for kind, _ in positions} == {"text"}
         hint = _coded(("number", "text"), len(classes)) if numbers else ""
-        raise TypeError(f"the labels in y are of another type than those in classes. {_DECLARE}{hint}")
+        raise TypeError(f"the labels in y are of another type than those in classes. {advice or _DECLARE + hint}")
     return np.array([positions.get(key, -1) for key in keys], dtype=np.intp)
 
 

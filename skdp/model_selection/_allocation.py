@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
+from difflib import get_close_matches
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -515,6 +516,7 @@ def make_candidates(
     # `classes` is the label set for steps without one. Each private step must count the unit of the search.
     candidates = []
     for setting in settings:
+        _check_names(estimator, setting)
         for name in setting:
             if name.split("__")[-1] in _BUDGET:
                 raise ValueError(f"a search cannot set {name!r}, because it divides the budget and the noise itself")
@@ -551,6 +553,25 @@ def make_candidates(
     if not candidates:
         raise ValueError("there is no candidate to try")
     return tuple(candidates)
+
+
+def _check_names(estimator: Any, setting: Mapping[str, Any]) -> None:
+    """Refuse the name of a parameter that the estimator does not have. A step of the setting checks its own names."""
+    known = {name for name in estimator.get_params() if name.split("__")[-1] not in _BUDGET}
+    for name in setting:
+        text = str(name)
+        if name in known or text.split("__")[-1] in _BUDGET or any(text.startswith(f"{step}__") for step in setting):
+            continue
+        step = text.rpartition("__")[0]
+        step = step if step in known else ""
+        others = sorted(each for each in known if each.rpartition("__")[0] == step)
+        close = get_close_matches(text, known, 1)
+        hint = f" Is it a misspelling of {close[0]!r}?" if close else ""
+        kind = type(estimator.get_params()[step] if step else estimator).__name__
+        raise ValueError(
+            f"{shown(name)} is no parameter of {kind} that a search can set.{hint} The parameters are "
+            f"{', '.join(others)}. Nothing was charged"
+        )
 
 
 def _check_no_accountant(estimator: Any, title: str) -> None:

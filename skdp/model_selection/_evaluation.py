@@ -76,6 +76,8 @@ from ._stateless import columns_of, numbers_in, read_targets, rows_for_steps, ta
 from ._steps import bounds_of, children_of, labels_in, rows_of_table, schema_of, take, with_schema
 from ._strategies import Prices, SearchContext, Sequence_, Task, events_of, settle, try_on_nothing
 
+_SPELL = "Pass y with the labels of the model (classes_), of the same type. Nothing was charged."
+
 #: Part of the budget of a cross-validation for the evaluation. The fits have the rest.
 _TABLE_PORTION = Fraction(1, 10)
 
@@ -388,7 +390,7 @@ def private_score(
     unit = Unit.of(rows_per_group)
     numbers = unit.numbers(groups, X)
     targets = labels_in(declared, labels, y) if labels is not None else numbers_in(y)
-    coded = targets if labels is None else encode_labels(targets, labels)
+    coded = targets if labels is None else encode_labels(targets, labels, _SPELL)
     X = rows_of_table(estimator, X)
     # In a list, the text of one record would convert all numbers to text. Rows of other formats cannot be selected.
     if not hasattr(X, "shape"):
