@@ -164,11 +164,11 @@ def test_grids_without_values_are_named():
 @pytest.mark.parametrize(
     ("estimator", "name", "message"),
     [
-        (DPAdditiveClassifier(schema=TABLE), "max_bins", r"DPAdditiveClassifier .* of 'n_bins'\? .* max_weight, n_bins"),
+        (DPAdditiveClassifier(schema=TABLE), "max_bins", r"DPAdditiveClassifier .*of 'n_bins'\? .*max_weight, n_bins"),
         (DPAdditiveClassifier(schema=TABLE), "colour", r"that a search can set\. The parameters are bin_edges, "),
         (DPAdditiveClassifier(schema=TABLE), 3, r"^3 is no parameter"),
-        (make_private_pipeline(TableEncoder(TABLE), bayes()), "naivebayes__n_bins", r"Pipeline .*'dpnaivebayes__n_bins'"),
-        (make_private_pipeline(TableEncoder(TABLE), bayes()), "dpnaivebayes__bins", r"DPNaiveBayes .* dpnaivebayes__bou"),
+        (make_private_pipeline(TableEncoder(TABLE), bayes()), "naivebayes__n_bins", r"Pipeline .*'dpnaivebayes__n_b"),
+        (make_private_pipeline(TableEncoder(TABLE), bayes()), "dpnaivebayes__bins", r"DPNaiveBayes .* dpnaivebayes__b"),
     ],
 )
 def test_unknown_parameters_of_a_search_are_named(estimator, name, message):
@@ -196,8 +196,6 @@ def test_wide_sparse_rows_in_pipelines():
     ):
         with pytest.raises(TypeError, match=r"sparse_output=False on OneHotEncoder and TableEncoder"):
             model.fit(rows, Y)
-
-
 
 
 @pytest.mark.parametrize("last", [DPPCA(2), DPKMeans(2)], ids=lambda model: type(model).__name__)

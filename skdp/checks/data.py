@@ -440,7 +440,7 @@ def label_array(y: Any) -> NDArray:
 
 
 def encode_labels(y: NDArray, classes: NDArray, advice: str = "") -> NDArray[np.intp]:
-    """Return positions of labels in the sorted `classes`, or -1 for other labels. Errors about types end with advice."""
+    """Return positions of labels in the sorted `classes`, or -1 for others. Errors about their type end with advice."""
     if y.size == 0:
         # An empty y may have any dtype.
         return np.empty(0, dtype=np.intp)

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import numpy as np
 from scipy.special import ndtr, ndtri
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
@@ -151,18 +151,18 @@ def _score(value: object) -> str:
 
 
 def _model(estimator: BaseEstimator) -> list[str]:
-    hidden = ("accountant", "random_state", "schema")
-    parameters = {k: v for k, v in estimator.get_params(deep=False).items() if k not in hidden}
-    lines = [
-        f"- Made with: skdp {version('skdp')}",
-        f"- Parameters: `{' '.join(repr(type(estimator)(**parameters)).split())}`",
-    ]
+    schemas = [schema for part in parts_of(estimator) if (schema := getattr(part, "schema", None)) is not None]
+    public = clone(estimator)
+    hidden = [name for name in public.get_params() if name.split("__")[-1] in ("accountant", "random_state", "schema")]
+    public.set_params(**dict.fromkeys(hidden))
+    lines = [f"- Made with: skdp {version('skdp')}", f"- Parameters: `{' '.join(repr(public).split())}`"]
     for heading, name in (("Columns", "feature_names_in_"), ("Labels", "classes_")):
         if (values := getattr(estimator, name, None)) is not None:
             lines.append(f"- {heading}: {', '.join(map(str, values))}")
     lines += _rare_labels(estimator)
-    schema = getattr(estimator, "schema", None)
-    return lines if schema is None else [*lines, "", "```text", repr(schema), "```"]
+    for text in dict.fromkeys(map(repr, schemas)):
+        lines += ["", "```text", text, "```"]
+    return lines
 
 
 def _rare_labels(estimator: BaseEstimator) -> list[str]:

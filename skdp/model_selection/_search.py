@@ -47,7 +47,7 @@ from ..release.session import (
     with_callbacks,
 )
 from ..release.units import Unit
-from ..schema.encoding import target_of, unit_of
+from ..schema.encoding import store_columns, target_of, unit_of
 from ..sensitivity import group_sensitivity
 from ._allocation import Candidate, declared_classes, make_candidates
 from ._pipeline import private_again
@@ -297,6 +297,8 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         if takes_text(model) or hasattr(model, "steps") or hasattr(model, "transformers"):
             X = rows_for_steps(model, X)
             validate_quietly(self, X, skip_check_array=True)
+            if (schema := schema_of(model)) is not None:
+                store_columns(self, schema)
             return X
         checked = validate_quietly(
             self, X, dtype=list(FLOATS), ensure_min_samples=0, accept_sparse="csr" if sparse else False

@@ -12,8 +12,7 @@ from ..checks.data import check_quietly
 from ..checks.params import check_boolean, check_choice
 from ..checks.silence import DiscreetMethods
 from ..release.mixin import all_or_nothing
-from ..schema.encoding import Encoding, declared_target
-from ..schema.entries import table_columns
+from ..schema.encoding import Encoding, declared_target, store_columns
 from ..schema.schema import as_frame, as_schema, columns_in_order
 
 FORMS = ("linear", "codes")
@@ -42,9 +41,9 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
     data_norm_ : float
         Same as `data_norm`.
     n_features_in_ : int
-        Number of columns of X.
+        Number of columns of the schema.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, if X has names that are all strings.
+        Names of the columns of the schema.
 
     See Also
     --------
@@ -177,13 +176,9 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
         self : object
             The transformer.
         """
-        columns_in_order(self._encoding().schema, X)
-        names, columns = table_columns(X)
-        self.n_features_in_ = len(columns)
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        schema = self._encoding().schema
+        columns_in_order(schema, X)
+        store_columns(self, schema)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -229,18 +224,11 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Names of the columns before. If X had names, they must be the same. The names of the schema are always used.
+            Ignored, because the names of the schema are used.
 
         Returns
         -------
         names : ndarray of str objects
             Names of columns. The name of the category is appended for indicators.
         """
-        seen = getattr(self, "feature_names_in_", None)
-        if input_features is not None:
-            given = np.asarray(input_features, dtype=object)
-            if seen is not None and not np.array_equal(seen, given):
-                raise ValueError("input_features is not equal to feature_names_in_")
-            if len(given) != getattr(self, "n_features_in_", len(given)):
-                raise ValueError("input_features should have length equal to number of features")
         return self._encoding().names

@@ -510,8 +510,7 @@ class TakesSchema:
         vars(self).pop("_table", None)
         if encoding is not None:
             self._table = encoding
-            self.n_features_in_ = len(encoding.schema)
-            self.feature_names_in_ = np.array(list(encoding.schema), dtype=object)
+            store_columns(self, encoding.schema)
 
     def _names(self) -> NDArray | None:
         """Return the names of the columns that the estimator computes with."""
@@ -532,6 +531,12 @@ class TakesSchema:
             sizes = np.bincount(encoding.origins(), sizes, minlength=len(encoding.schema))
         total = sizes.sum()
         return sizes / total if total > 0 else np.zeros(len(sizes))
+
+
+def store_columns(estimator: Any, schema: Schema) -> None:
+    """Store the number and the names of the features, which are the schema's columns, and not all of the table's."""
+    estimator.n_features_in_ = len(schema)
+    estimator.feature_names_in_ = np.array(list(schema), dtype=object)
 
 
 def declared_target(schema: Schema, name: str, estimator: Any) -> Any:

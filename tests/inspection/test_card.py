@@ -12,11 +12,13 @@ from sklearn.linear_model import LogisticRegression
 from skdp import (
     DPPCA,
     BudgetAccountant,
+    DPGridSearchCV,
     DPNaiveBayes,
     DPRandomTree,
     Number,
     ObjPertLogReg,
     Schema,
+    TableEncoder,
     make_private_pipeline,
 )
 from skdp.inspection import model_card
@@ -94,6 +96,20 @@ def test_the_card_of_a_pipeline():
     assert "| objpertlogreg: objective" in card
     assert "`random_state`" in card
     assert "`random_state`" not in model_card(model.set_params(objpertlogreg__random_state=None))
+
+
+def test_the_schema_of_a_step_is_a_table_without_the_target_among_the_columns():
+    table = SCHEMA.sample(200)
+    step = ObjPertLogReg(random_state=17, **TableEncoder(SCHEMA).parameters(ObjPertLogReg))
+    model = make_private_pipeline(TableEncoder(SCHEMA), step, accountant=BudgetAccountant(3.0))
+    for estimator in (model, DPGridSearchCV(model.set_params(accountant=None), {"objpertlogreg__C": [0.1, 1.0]})):
+        card = model_card(estimator.fit(table, table["repaid"]))
+        assert "- Columns: age\n" in card
+        assert card.count(f"```text\n{SCHEMA!r}\n```") == 1
+        [line] = [line for line in card.splitlines() if line.startswith("- Parameters: ")]
+        assert "TableEncoder()" in line
+        assert "17" not in line
+        assert "repaid" not in line
 
 
 def test_groups_and_seeds_are_named():

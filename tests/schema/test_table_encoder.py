@@ -417,8 +417,17 @@ def test_output_in_frames(container):
     assert encoder.feature_names_in_.tolist() == list(ROWS)
     assert encoder.n_features_in_ == len(ROWS)
     assert encoder.get_feature_names_out(list(ROWS)).tolist() == list(found.columns)
-    with pytest.raises(ValueError, match="feature_names_in_"):
-        encoder.get_feature_names_out(list(ROWS)[::-1])
+
+
+def test_the_target_in_a_table_is_no_feature():
+    columns, target = {"age": (18, 90), "work": ["a", "b"]}, {"paid": ["no", "yes"]}
+    schema = Schema(columns, target=target, group="person", rows_per_group=2)
+    table = schema.sample(50)
+    assert {"paid", "person"} < set(table)
+    for rows in (table, table.drop(columns=["paid", "person"])[["work", "age"]], table[["age", "work"]].to_numpy()):
+        encoder = TableEncoder(schema).fit(rows)
+        assert encoder.feature_names_in_.tolist() == ["age", "work"]
+        assert encoder.n_features_in_ == 2
 
 
 def test_a_table_that_is_not_read_is_refused():
