@@ -86,6 +86,11 @@ class Record:
         Part that was charged. Empty for all records.
     relation : Relation
         Neighbouring relation of the cost.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        Numbers of `cost`.
     """
 
     label: str
@@ -96,6 +101,16 @@ class Record:
     division: int | None = None
     part: str = ""
     relation: Relation = Relation.ADD_OR_REMOVE_RECORD
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon of `cost`."""
+        return self.cost.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Delta of `cost`."""
+        return self.cost.delta
 
 
 _EVENTS: dict[str, type[PrivacyEvent]] = {

@@ -22,8 +22,11 @@ Array = NDArray[np.float64]
 # More panels could not be read in one figure.
 _MOST_PANELS = 36
 
-# Width and height of a panel in inches.
-_PANEL = 2.9, 2.3
+# Opacity of the dark and of the light band.
+_ALPHA, _MOST_ALPHA = 0.35, 0.12
+
+# Width and height of a panel, and width of an entry of the legend, in inches.
+_PANEL, _ENTRY = (2.9, 2.3), 1.8
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -210,7 +213,8 @@ class AdditiveTermsDisplay:
         self : AdditiveTermsDisplay
             The display, with ``axes_`` and ``figure_``.
         """
-        if axes is None:
+        given = axes is not None
+        if not given:
             axes = _panels(len(self.terms), check_integer(n_cols, "n_cols", least=1), sharey)
         axes = np.ravel(np.asarray(axes, dtype=object))
         if len(axes) < len(self.terms):
@@ -221,10 +225,34 @@ class AdditiveTermsDisplay:
         of_numbers = self.output_names in (["prediction"], ["root of the prediction"])
         added_to = f"the {self.output_names[0]}" if of_numbers else f"the score of {self.output_names[0]}"
         if len(self.output_names) > 1:
-            axes[0].legend(fontsize="x-small")
             added_to = "the score"
         self.figure_.supylabel(f"added to {added_to}")
+        style = {"handles": self._handles(bound), "fontsize": "x-small"}
+        # A figure that is not ours may have no space outside of its axes.
+        if given:
+            axes[0].legend(**style)
+        else:
+            columns = max(1, int(self.figure_.get_figwidth() / _ENTRY))
+            self.figure_.legend(**style, loc="outside lower center", ncols=columns)
         return self
+
+    def _handles(self, bound: bool) -> list[Any]:
+        """Return the entries of the legend."""
+        plt, several = pyplot(), len(self.output_names) > 1
+        color = "0.4" if several else "C0"
+        handles = [plt.Line2D([], [], color=f"C{k}", label=name) for k, name in enumerate(self.output_names) if several]
+        noise = f"{self.level:.0%} interval of the noise"
+        handles.append(plt.Rectangle((0, 0), 1, 1, color=color, alpha=_ALPHA, label=noise))
+        if bound:
+            handles.append(
+                plt.Rectangle((0, 0), 1, 1, color=color, alpha=_MOST_ALPHA, label="largest possible interval")
+            )
+        if any(
+            edges is not None and names[-1] == MISSING
+            for edges, names in zip(self.bin_edges, self.cell_names, strict=True)
+        ):
+            handles.append(plt.Line2D([], [], color=color, marker="o", markersize=2.5, linestyle="", label=MISSING))
+        return handles
 
     def _panel(self, j: int, ax: Any, bound: bool) -> None:
         edges, names = self.bin_edges[j], self.cell_names[j]
@@ -236,15 +264,15 @@ class AdditiveTermsDisplay:
             ax.set_xscale(**scale)
             # Labels of negative and positive powers would overlap.
             ax.locator_params(axis="x", numticks=5)
-        bands = [(self.noise[j] * self.reach, 0.35)]
+        bands = [(self.noise[j] * self.reach, _ALPHA)]
         if bound:
-            bands.insert(0, (self.most_noise[j] * self.most_reach, 0.12))
+            bands.insert(0, (self.most_noise[j] * self.most_reach, _MOST_ALPHA))
         n_outputs = self.terms[j].shape[1]
-        for k, name in enumerate(self.output_names):
+        for k in range(n_outputs):
             curve, color = self.terms[j][:, k], f"C{k}"
             if edges is not None:
                 of_steps = edges[: n_steps + 1]
-                ax.stairs(curve[:n_steps], of_steps, color=color, baseline=None, label=name, linewidth=1.2)
+                ax.stairs(curve[:n_steps], of_steps, color=color, baseline=None, linewidth=1.2)
                 for half, alpha in bands:
                     low, high = (curve - half[:, k])[:n_steps], (curve + half[:, k])[:n_steps]
                     ax.stairs(high, of_steps, baseline=low, fill=True, color=color, alpha=alpha, linewidth=0)
@@ -258,7 +286,8 @@ class AdditiveTermsDisplay:
             points, halves = curve[n_steps:], [(half[n_steps:, k], alpha) for half, alpha in bands]
             for half, alpha in halves:
                 ax.vlines(across, points - half, points + half, color=color, alpha=alpha, linewidth=4)
-            ax.plot(across, points, "o", markersize=2.5, color=color, label=None if n_steps else name)
+            if points.size:
+                ax.plot(across, points, "o", markersize=2.5, color=color, clip_on=False)
         if edges is None and len(names) <= 16:
             ax.set_xticks(np.arange(len(names)), names, rotation=90)
         elif edges is None:
@@ -267,6 +296,7 @@ class AdditiveTermsDisplay:
         ax.axhline(0.0, color="0.6", linestyle=":", linewidth=1, zorder=0)
         # The axis follows the curves, because wide bands would make them flat.
         ax.dataLim.intervaly = min(0.0, self.terms[j].min()), max(0.0, self.terms[j].max())
+        ax.margins(y=0.08)
         ax.autoscale_view(scalex=False)
         ax.set_title(self.term_names[j], fontsize="small")
         ax.tick_params(labelsize="x-small")

@@ -369,6 +369,7 @@ class TakesSchema:
     """Mixin of estimators that accept the public facts about a table as one object."""
 
     schema: Any
+    n_features_in_: int
 
     #: The form of encoded rows (see `Encoding`).
     _schema_form: ClassVar[str] = "linear"

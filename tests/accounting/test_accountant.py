@@ -315,6 +315,12 @@ def test_labelled_charges_the_same_budget_and_says_what_for():
         readmission.spend(0.5)
 
 
+def test_records_have_the_numbers_of_their_cost():
+    budget = BudgetAccountant(1.0, 1e-5)
+    budget.spend(0.25, 1e-6)
+    assert (budget.records[0].epsilon, budget.records[0].delta) == (0.25, 1e-6)
+
+
 def test_labels_cross_copies_pickles_and_parts(tmp_path):
     budget = BudgetAccountant(1.0, ledger=tmp_path / "budget.db").labelled("survey")
     clone(budget).spend(0.125)

@@ -148,6 +148,27 @@ def test_the_axis_follows_the_curves_and_not_the_bands(pyplot, sharey):
         assert high - low <= 1.2 * (max(shown.max(), 0) - min(shown.min(), 0)) + 1e-9
 
 
+@pytest.mark.parametrize(("n_classes", "labels"), [(2, []), (3, ["0", "1", "2"])])
+def test_bands_and_missing_values_have_a_legend(pyplot, n_classes, labels):
+    model, _ = additive(n_classes)
+    display = AdditiveTermsDisplay.from_estimator(model, level=0.9)
+    bands = ["90% interval of the noise", "largest possible interval"]
+    [legend] = display.figure_.legends
+    assert [text.get_text() for text in legend.get_texts()] == [*labels, *bands]
+    display.plot(pyplot.subplots(2, 2)[1], bound=False)
+    assert [text.get_text() for text in display.axes_[0].get_legend().get_texts()] == [*labels, *bands[:1]]
+
+
+def test_the_point_of_missing_values_is_named_and_not_cut_off(pyplot):
+    schema = Schema({"age": (18, 90), "work": ["a", "b"]}, target={"paid": ["no", "yes"]})
+    model = DPAdditiveClassifier(schema=schema, random_state=0).fit(schema.sample(300))
+    display = AdditiveTermsDisplay.from_estimator(model)
+    assert [text.get_text() for text in display.figure_.legends[0].get_texts()][-1] == "missing"
+    (points,) = [line for line in display.axes_[0].lines if line.get_marker() == "o"]
+    assert not points.get_clip_on()
+    assert len(points.get_xdata()) == 1
+
+
 def test_columns_beyond_the_panels_are_named():
     rows = np.zeros((50, 38))
     model = DPAdditiveClassifier(epsilon=2.0, bounds=(-1, 1), n_bins=2, classes=[0, 1], random_state=0)

@@ -411,7 +411,7 @@ def test_wrong_parameters_of_a_candidate_are_errors_before_the_charge(strategy):
         search(strategy, {"label": [0, 7]}, accountant=accountant).fit(*records(10))
     with pytest.raises(ValueError, match="C must"):
         DPGridSearchCV(objective(), {"C": [0.1, -1.0]}, accountant=accountant).fit(*blobs())
-    with pytest.raises(ValueError, match="Invalid parameter"):
+    with pytest.raises(ValueError, match="no parameter of NoisyCount"):
         search(strategy, {"strange": [0, 7]}, accountant=accountant).fit(*records(10))
     assert len(accountant) == 0
 
