@@ -19,9 +19,7 @@ if TYPE_CHECKING:
         FunctionalMechLinReg,
         FunctionalMechLogReg,
         ObjPertLogReg,
-        ObjPertSVC,
         OutputPertLogReg,
-        OutputPertSVC,
     )
     from .local import (
         HadamardResponse,
@@ -90,9 +88,7 @@ __all__ = [
     "NoisyHistogram",
     "Number",
     "ObjPertLogReg",
-    "ObjPertSVC",
     "OutputPertLogReg",
-    "OutputPertSVC",
     "PATEClassifier",
     "PiecewiseMechanism",
     "PrivateLabelSet",
@@ -122,7 +118,7 @@ _PACKAGES = {
     "inspection": "TRUSTED_TYPES",
     "linear_model": (
         "DPSGDClassifier DPSGDRegressor ExpMechERM FunctionalMechLinReg FunctionalMechLogReg "
-        "ObjPertLogReg ObjPertSVC OutputPertLogReg OutputPertSVC"
+        "ObjPertLogReg OutputPertLogReg"
     ),
     "local": ("HadamardResponse LocalDPNaiveBayes LocalLaplace PiecewiseMechanism RandomizedResponse UnaryEncoder"),
     "model_selection": (

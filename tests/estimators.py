@@ -20,9 +20,7 @@ from skdp.linear_model import (
     FunctionalMechLinReg,
     FunctionalMechLogReg,
     ObjPertLogReg,
-    ObjPertSVC,
     OutputPertLogReg,
-    OutputPertSVC,
 )
 from skdp.local import (
     HadamardResponse,
@@ -59,12 +57,6 @@ PERTURBATION = [
     estimator(**_GENEROUS, **variant)
     for estimator in (OutputPertLogReg, ObjPertLogReg)
     for variant in ({"delta": 1e-5}, {"delta": 0.0}, {"delta": 1e-5, "loss": "huber"}, {"delta": 0.0, "loss": "huber"})
-]
-
-SUPPORT_VECTOR = [
-    estimator(**_GENEROUS, **variant)
-    for estimator in (OutputPertSVC, ObjPertSVC)
-    for variant in ({"delta": 1e-5}, {"delta": 0.0})
 ]
 
 EXPONENTIAL = [
@@ -321,7 +313,6 @@ ENSEMBLES += [
 
 ESTIMATORS = [
     *PERTURBATION,
-    *SUPPORT_VECTOR,
     *EXPONENTIAL,
     *FUNCTIONAL,
     *DESCENT,
@@ -437,8 +428,6 @@ EXPECTED_FAILURES = {
     "NoisyHistogram": {"check_estimators_empty_data_messages": _EMPTY},
     "OutputPertLogReg": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
     "ObjPertLogReg": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
-    "OutputPertSVC": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
-    "ObjPertSVC": {"check_non_transformer_estimators_n_iter": _ITERATIONS},
 }
 
 # What fit may leave behind: functions of releases, and of public parameters.

@@ -13,7 +13,7 @@ def perturbs_objective(estimator):
     """Whether a perturbed objective is minimised."""
     if type(estimator).__name__ == "DPAdditiveClassifier":
         return estimator.delta == 0
-    return type(estimator).__name__ in ("ObjPertLogReg", "ObjPertSVC")
+    return type(estimator).__name__ == "ObjPertLogReg"
 
 
 # The minimiser itself moves further than the noise on top of it is made for; the objective's noise covers that. In a

@@ -52,7 +52,7 @@ TAKERS = [estimator for estimator in VARIANTS if estimator._takes_sparse]
 OTHERS = [estimator for estimator in ONE_EACH if not estimator._takes_sparse]
 ONE_TAKER_EACH = [estimator for estimator in ONE_EACH if estimator._takes_sparse]
 
-MINIMISERS = ("ObjPertLogReg", "ObjPertSVC", "OutputPertLogReg", "OutputPertSVC")
+MINIMISERS = ("ObjPertLogReg", "OutputPertLogReg")
 
 
 def rows_for(estimator, n_rows=200, seed=0, **kwargs):

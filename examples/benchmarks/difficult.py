@@ -37,9 +37,7 @@ from skdp.linear_model import (
     FunctionalMechLinReg,
     FunctionalMechLogReg,
     ObjPertLogReg,
-    ObjPertSVC,
     OutputPertLogReg,
-    OutputPertSVC,
 )
 from skdp.local import LocalDPNaiveBayes
 from skdp.naive_bayes import DPNaiveBayes
@@ -152,8 +150,6 @@ CASES = {
     "OutputPertLogReg": (
         "accuracy", ANY, None, lambda t, b: scaled(t, OutputPertLogReg(**b, **normed(t), **labels(t))),
     ),
-    "ObjPertSVC": ("accuracy", ANY, None, lambda t, b: scaled(t, ObjPertSVC(**b, **normed(t), **labels(t)))),
-    "OutputPertSVC": ("accuracy", ANY, None, lambda t, b: scaled(t, OutputPertSVC(**b, **normed(t), **labels(t)))),
     "DPSGDClassifier": (
         "accuracy", APPROXIMATE, None, lambda t, b: scaled(t, DPSGDClassifier(**b, **normed(t), **labels(t))),
     ),

@@ -380,9 +380,9 @@ class BudgetAccountant(LedgerView):
 
         Examples
         --------
-        >>> from skdp import BudgetAccountant, ObjPertSVC
+        >>> from skdp import BudgetAccountant, ObjPertLogReg
         >>> acc = BudgetAccountant(epsilon=3.0, delta=1e-6, composition="rdp")
-        >>> model = ObjPertSVC(delta=1e-6, data_norm=1.0, classes=[0, 1])
+        >>> model = ObjPertLogReg(loss="huber", delta=1e-6, data_norm=1.0, classes=[0, 1])
         >>> print(f"{acc.remaining().epsilon:.3f} {acc.remaining(like=model).epsilon:.3f}")
         2.799 2.806
         """

@@ -120,7 +120,7 @@ class CoefficientUncertaintyDisplay:
         Parameters
         ----------
         estimator : estimator
-            Fitted `OutputPertLogReg`, `OutputPertSVC` or `FunctionalMechLinReg`.
+            Fitted `OutputPertLogReg` or `FunctionalMechLinReg`.
         level : float, default=0.95
             Level of the intervals, in (0, 1).
         n_draws : int, default=500
@@ -146,7 +146,7 @@ class CoefficientUncertaintyDisplay:
         redraw = getattr(estimator, "_coef_with_other_noise", None)
         if redraw is None:
             raise TypeError(
-                "estimator must be an OutputPertLogReg, OutputPertSVC or FunctionalMechLinReg, because the "
+                "estimator must be an OutputPertLogReg or FunctionalMechLinReg, because the "
                 "effect of the noise on the coefficients of other models is not known, got "
                 f"{type(estimator).__name__}"
             )

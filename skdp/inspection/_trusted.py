@@ -25,7 +25,6 @@ _TYPES: dict[str, str] = {
     "skdp.linear_model._perturbation": "ObjPertLogReg OutputPertLogReg",
     "skdp.linear_model._sgd": "DPSGDClassifier",
     "skdp.linear_model._sgd_regressor": "DPSGDRegressor",
-    "skdp.linear_model._svm": "ObjPertSVC OutputPertSVC",
     "skdp.local._naive_bayes": "LocalDPNaiveBayes",
     "skdp.local._transformers": "HadamardResponse LocalLaplace PiecewiseMechanism RandomizedResponse UnaryEncoder",
     "skdp.mechanisms.bingham": "BinghamMechanism",

@@ -6,7 +6,6 @@ from ._functional_logistic import FunctionalMechLogReg
 from ._perturbation import ObjPertLogReg, OutputPertLogReg
 from ._sgd import DPSGDClassifier
 from ._sgd_regressor import DPSGDRegressor
-from ._svm import ObjPertSVC, OutputPertSVC
 
 __all__ = [
     "DPSGDClassifier",
@@ -15,7 +14,5 @@ __all__ = [
     "FunctionalMechLinReg",
     "FunctionalMechLogReg",
     "ObjPertLogReg",
-    "ObjPertSVC",
     "OutputPertLogReg",
-    "OutputPertSVC",
 ]

@@ -45,8 +45,8 @@ from ..solvers.regularised import (
 )
 
 
-class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator):
-    """Base of output and objective perturbation: parameter checks, and the rule of a released vector."""
+class PrivateLinearClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator):
+    """Base of both estimators: parameters, and the rule of a released vector."""
 
     _counts_outside = ("entries", "target")
     _takes_parts = True
@@ -56,10 +56,44 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
 
     _parameter_rules: ClassVar[Rules] = {
         "C": Or("auto", Real()),
+        "loss": OneOf(("log_loss", "huber")),
         "fit_intercept": check_boolean,
         "tol": Real(1e-9, 1e-2),
         "max_iter": Integer(1),
     }
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        data_norm: float | None = None,
+        C: float | str = "auto",
+        loss: str = "log_loss",
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        classes: Any = None,
+        class_weight: Any = None,
+        max_weight: float | None = None,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.C = C
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.classes = classes
+        self.class_weight = class_weight
+        self.max_weight = max_weight
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
 
     @staticmethod
     @abstractmethod
@@ -98,45 +132,6 @@ class PrivateLinearModel(LinearRule, ClassifierMixin, LabelsMixin, BaseEstimator
         return self._plan(parameters, self._expected_shape(parameters, 1, 2))[0].cost
 
 
-class PrivateLinearClassifier(LogOdds, PrivateLinearModel):
-    """Base of the classifiers that have a parameter `loss`."""
-
-    _parameter_rules: ClassVar[Rules] = {"loss": OneOf(("log_loss", "huber"))}
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        data_norm: float | None = None,
-        C: float | str = "auto",
-        loss: str = "log_loss",
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        classes: Any = None,
-        class_weight: Any = None,
-        max_weight: float | None = None,
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.C = C
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.classes = classes
-        self.class_weight = class_weight
-        self.max_weight = max_weight
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
-
-
 _COUNTS = "counts of labels"
 
 # Share of the budget for the counts of three labels or more.
@@ -152,49 +147,7 @@ def _share_of_counts(parameters: Checked, geometry: Geometry) -> float:
     return _COUNTS_SHARE if shrinks else 0.0
 
 
-class ObjectivePerturbation(PrivateLinearModel):
-    """A linear classifier whose objective is perturbed."""
-
-    @staticmethod
-    def _weight(parameters: Checked, geometry: Geometry) -> float:
-        most = largest_kappa(parameters, geometry, _share_of_counts(parameters, geometry)) / geometry.norm**2
-        if parameters.C != "auto":
-            return min(parameters.C, most)
-        return automatic_weight(parameters, geometry, _KAPPA, min(most, LARGEST_KAPPA / geometry.norm**2))
-
-    @staticmethod
-    def _plan_of(parameters: Checked, geometry: Geometry, C: float) -> PrivacyGuarantee:
-        epsilon, delta, share = parameters.epsilon, parameters.delta, _share_of_counts(parameters, geometry)
-        others = objective_plan(parameters, geometry, C, share)
-        if not share:
-            return others
-        mechanism, event = class_sums_mechanism(epsilon, delta, 1, 0, geometry.loss.outputs + 1, share=share)
-        # Pure releases have one event together.
-        events = (event, *others.events) if delta > 0 and parameters.private else (PureEvent(epsilon),)
-        counts = Release(_COUNTS, mechanism, share, Theorem("Statistics", 2))
-        return replace(others, events=events, releases=(counts, *others.releases))
-
-    @staticmethod
-    def _release(
-        session: ReleaseSession, rows: Rows, codes: NDArray[np.intp], parameters: Checked, geometry: Geometry, C: float
-    ) -> Array:
-        strong_convexity, added, shifted = 1.0, np.zeros(geometry.shape), geometry
-        if _share_of_counts(parameters, geometry):
-            n_classes = geometry.loss.outputs + 1
-            mechanism = session.mechanism(_COUNTS)
-            counts = session.release(_COUNTS, label_counts(codes, n_classes))
-            logits, strong_convexity = shrunk(counts, mechanism, parameters, geometry, C)
-            loss = MultinomialLogLoss(n_classes, logits)
-            added[0, :, -1] = loss.basis.T @ logits / geometry.constant
-            shifted = replace(geometry, loss=loss)
-
-        tau = parameters.tol * C * geometry.lipschitz
-        noise = session.release(OBJECTIVE, np.zeros(geometry.size))
-        theta = solve(rows, codes, shifted, C, noise, tau, parameters.max_iter, strong_convexity)
-        return session.release(SOLUTION, theta.ravel()) + added.ravel()
-
-
-class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
+class ObjPertLogReg(PrivateLinearClassifier):
     r"""Differentially private logistic regression by objective perturbation.
 
     Logistic regression with an L2 penalty is fitted to an objective with a random linear term, and its minimiser is
@@ -304,6 +257,44 @@ class ObjPertLogReg(ObjectivePerturbation, PrivateLinearClassifier):
     True
     """
 
+    @staticmethod
+    def _weight(parameters: Checked, geometry: Geometry) -> float:
+        most = largest_kappa(parameters, geometry, _share_of_counts(parameters, geometry)) / geometry.norm**2
+        if parameters.C != "auto":
+            return min(parameters.C, most)
+        return automatic_weight(parameters, geometry, _KAPPA, min(most, LARGEST_KAPPA / geometry.norm**2))
+
+    @staticmethod
+    def _plan_of(parameters: Checked, geometry: Geometry, C: float) -> PrivacyGuarantee:
+        epsilon, delta, share = parameters.epsilon, parameters.delta, _share_of_counts(parameters, geometry)
+        others = objective_plan(parameters, geometry, C, share)
+        if not share:
+            return others
+        mechanism, event = class_sums_mechanism(epsilon, delta, 1, 0, geometry.loss.outputs + 1, share=share)
+        # Pure releases have one event together.
+        events = (event, *others.events) if delta > 0 and parameters.private else (PureEvent(epsilon),)
+        counts = Release(_COUNTS, mechanism, share, Theorem("Statistics", 2))
+        return replace(others, events=events, releases=(counts, *others.releases))
+
+    @staticmethod
+    def _release(
+        session: ReleaseSession, rows: Rows, codes: NDArray[np.intp], parameters: Checked, geometry: Geometry, C: float
+    ) -> Array:
+        strong_convexity, added, shifted = 1.0, np.zeros(geometry.shape), geometry
+        if _share_of_counts(parameters, geometry):
+            n_classes = geometry.loss.outputs + 1
+            mechanism = session.mechanism(_COUNTS)
+            counts = session.release(_COUNTS, label_counts(codes, n_classes))
+            logits, strong_convexity = shrunk(counts, mechanism, parameters, geometry, C)
+            loss = MultinomialLogLoss(n_classes, logits)
+            added[0, :, -1] = loss.basis.T @ logits / geometry.constant
+            shifted = replace(geometry, loss=loss)
+
+        tau = parameters.tol * C * geometry.lipschitz
+        noise = session.release(OBJECTIVE, np.zeros(geometry.size))
+        theta = solve(rows, codes, shifted, C, noise, tau, parameters.max_iter, strong_convexity)
+        return session.release(SOLUTION, theta.ravel()) + added.ravel()
+
 
 #: Standard deviation of the noise in the score of a row of the largest norm, if C is "auto".
 _SCORE_NOISE = 0.25
@@ -312,49 +303,7 @@ _COEFFICIENTS = "coefficients"
 _THEOREM = Theorem("Output perturbation", 1)
 
 
-class OutputPerturbation(PrivateLinearModel):
-    """A linear classifier whose solution is perturbed."""
-
-    @staticmethod
-    def _weight(parameters: Checked, geometry: Geometry) -> float:
-        if parameters.C != "auto":
-            return float(parameters.C)
-        return automatic_weight(parameters, geometry, _SCORE_NOISE, LARGEST_KAPPA / geometry.norm**2)
-
-    @staticmethod
-    def _plan_of(parameters: Checked, geometry: Geometry, C: float) -> PrivacyGuarantee:
-        tau = parameters.tol * C * geometry.lipschitz
-        sensitivity = minimizer_sensitivity(C, geometry.joint_lipschitz, 1.0, geometry.joint(tau))
-        epsilon, delta = parameters.epsilon, parameters.delta
-        mechanism: Mechanism
-        event: PrivacyEvent = PureEvent(epsilon)
-        if not parameters.private:
-            mechanism = NoNoise(sensitivity)
-        elif delta > 0:
-            mu = gaussian_mu(epsilon, delta)
-            event = GaussianEvent(mu)
-            mechanism = GaussianMechanism(mu, sensitivity, geometry.size)
-        else:
-            mechanism = GammaMechanism(epsilon, sensitivity, geometry.size)
-        return PrivacyGuarantee(epsilon, delta, (event,), (Release(_COEFFICIENTS, mechanism, 1.0, _THEOREM),))
-
-    @staticmethod
-    def _release(
-        session: ReleaseSession, rows: Rows, codes: NDArray[np.intp], parameters: Checked, geometry: Geometry, C: float
-    ) -> Array:
-        tau = parameters.tol * C * geometry.lipschitz
-        theta = solve(rows, codes, geometry, C, np.zeros(geometry.size), tau, parameters.max_iter)
-        return session.release(_COEFFICIENTS, theta.ravel())
-
-    def _coef_with_other_noise(self, stream: BitStream) -> Array:
-        """Return the coefficients with further noise of the same size."""
-        # The counts of labels may be an earlier release.
-        mechanism = next(r.mechanism for r in self.privacy_.releases if r.label == _COEFFICIENTS)
-        noise = mechanism.release(np.zeros(self._geometry.size), stream)
-        return self.coef_ + linear_rule(noise, self._geometry)[0]
-
-
-class OutputPertLogReg(OutputPerturbation, PrivateLinearClassifier):
+class OutputPertLogReg(PrivateLinearClassifier):
     r"""Differentially private logistic regression by output perturbation.
 
     A regularised model is fitted, and noise is added to its coefficients. This is the simplest private classifier, and
@@ -453,3 +402,41 @@ class OutputPertLogReg(OutputPerturbation, PrivateLinearClassifier):
     >>> model.fit(X / public_upper, y).coef_.shape
     (1, 30)
     """
+
+    @staticmethod
+    def _weight(parameters: Checked, geometry: Geometry) -> float:
+        if parameters.C != "auto":
+            return float(parameters.C)
+        return automatic_weight(parameters, geometry, _SCORE_NOISE, LARGEST_KAPPA / geometry.norm**2)
+
+    @staticmethod
+    def _plan_of(parameters: Checked, geometry: Geometry, C: float) -> PrivacyGuarantee:
+        tau = parameters.tol * C * geometry.lipschitz
+        sensitivity = minimizer_sensitivity(C, geometry.joint_lipschitz, 1.0, geometry.joint(tau))
+        epsilon, delta = parameters.epsilon, parameters.delta
+        mechanism: Mechanism
+        event: PrivacyEvent = PureEvent(epsilon)
+        if not parameters.private:
+            mechanism = NoNoise(sensitivity)
+        elif delta > 0:
+            mu = gaussian_mu(epsilon, delta)
+            event = GaussianEvent(mu)
+            mechanism = GaussianMechanism(mu, sensitivity, geometry.size)
+        else:
+            mechanism = GammaMechanism(epsilon, sensitivity, geometry.size)
+        return PrivacyGuarantee(epsilon, delta, (event,), (Release(_COEFFICIENTS, mechanism, 1.0, _THEOREM),))
+
+    @staticmethod
+    def _release(
+        session: ReleaseSession, rows: Rows, codes: NDArray[np.intp], parameters: Checked, geometry: Geometry, C: float
+    ) -> Array:
+        tau = parameters.tol * C * geometry.lipschitz
+        theta = solve(rows, codes, geometry, C, np.zeros(geometry.size), tau, parameters.max_iter)
+        return session.release(_COEFFICIENTS, theta.ravel())
+
+    def _coef_with_other_noise(self, stream: BitStream) -> Array:
+        """Return the coefficients with further noise of the same size."""
+        # The counts of labels may be an earlier release.
+        mechanism = next(r.mechanism for r in self.privacy_.releases if r.label == _COEFFICIENTS)
+        noise = mechanism.release(np.zeros(self._geometry.size), stream)
+        return self.coef_ + linear_rule(noise, self._geometry)[0]

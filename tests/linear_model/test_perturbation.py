@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
 
 from skdp import BudgetAccountant, ObjPertLogReg, OutputPertLogReg
 from skdp.accounting import (
@@ -23,7 +24,7 @@ from skdp.accounting import (
 )
 from skdp.mechanisms import DiscreteLaplaceMechanism
 from skdp.sensitivity import clip_rows
-from skdp.solvers.losses import MultinomialLogLoss
+from skdp.solvers.losses import HuberHinge, MultinomialLogLoss
 from skdp.solvers.regularised import INTERCEPT_CONSTANT, Geometry, largest_kappa, pure_price, shrunk, solve
 from tests.estimators import PERTURBATION, declared, name_of
 from tests.linear_model.data import blobs, saturating_pair
@@ -78,6 +79,34 @@ def test_huber_hinge_separates(estimator):
     for k in range(3):
         alone = estimator(epsilon=math.inf, data_norm=5.0, C=1.0, loss="huber", classes=[0, 1]).fit(X, y == k)
         np.testing.assert_allclose(model.coef_[k], alone.coef_[0], atol=1e-6)
+
+
+@BOTH
+def test_huber_hinge_is_minimised(estimator):
+    X, y = blobs()
+    model = estimator(epsilon=math.inf, data_norm=3.0, C=0.3, loss="huber", classes=[0, 1]).fit(X, y)
+    rows, loss = clip_rows(X, 3.0, 0.9).array, HuberHinge()
+    target = loss.encode(y)
+
+    def objective(w):
+        z = (rows @ w)[:, None]
+        cost = 0.3 * loss.value(z, target).sum() + w @ w / 2
+        return cost, 0.3 * (loss.derivative(z, target).T @ rows)[0] + w
+
+    best = optimize.minimize(objective, np.zeros(rows.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-9}).x
+    np.testing.assert_allclose(model.coef_[0], best[:-1], atol=1e-5)
+    np.testing.assert_allclose(model.intercept_[0], 0.9 * best[-1], atol=1e-5)
+    assert not hasattr(model, "predict_proba")
+    assert not hasattr(model, "predict_log_proba")
+
+
+@BOTH
+def test_huber_hinge_predicts_as_the_hinge_of_scikit_learn(estimator):
+    X, y = blobs(3)
+    ours = estimator(epsilon=math.inf, data_norm=5.0, C=1.0, loss="huber", classes=range(3)).fit(X, y)
+    theirs = LinearSVC(C=1.0, loss="hinge", max_iter=100_000).fit(X, y)
+    assert ours.decision_function(X).shape == (len(X), 3)
+    assert np.mean(ours.predict(X) == theirs.predict(X)) > 0.95
 
 
 def test_one_record_has_a_scalar_root():

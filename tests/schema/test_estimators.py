@@ -251,7 +251,7 @@ def neighbours(model):
 AUDITED = [
     name
     for name in KINDS
-    if name not in ("BoundsScaler", "PublicBinner", "ObjPertLogReg", "ObjPertSVC", "DPAdditiveClassifier")
+    if name not in ("BoundsScaler", "PublicBinner", "ObjPertLogReg", "DPAdditiveClassifier")
     and not getattr(skdp, name)._local
 ]
 

@@ -14,10 +14,9 @@ from unittest.mock import patch
 import numpy as np
 from scipy.optimize import brentq
 
-from skdp import ObjPertLogReg, ObjPertSVC, OutputPertLogReg, OutputPertSVC
+from skdp import ObjPertLogReg, OutputPertLogReg
 from skdp.accounting import binary_log_loss, gaussian_epsilon, huber_hinge, multinomial_log_loss
 from skdp.linear_model import _perturbation
-from skdp.linear_model._perturbation import ObjectivePerturbation
 from skdp.mechanisms import GammaMechanism
 from skdp.solvers import regularised
 from skdp.solvers.losses import LogLoss, MultinomialLogLoss
@@ -43,7 +42,7 @@ def classifier(kind, epsilon, delta, **parameters):
 
 def machine(kind, epsilon, delta, **parameters):
     """One problem for each of three classes; a record alone has the largest gradient in all of them."""
-    return classifier(kind, epsilon, delta, fit_intercept=True, **{"classes": [0, 1, 2], **parameters})
+    return classifier(kind, epsilon, delta, loss="huber", fit_intercept=True, **{"classes": [0, 1, 2], **parameters})
 
 
 def alone(model, norm=1.0, n_columns=4):
@@ -291,9 +290,9 @@ def plan_of(change):
 
     @contextmanager
     def broken():
-        true = ObjectivePerturbation._plan_of
+        true = ObjPertLogReg._plan_of
         with patch.object(
-            ObjectivePerturbation,
+            ObjPertLogReg,
             "_plan_of",
             staticmethod(lambda parameters, geometry, C: true(parameters, geometry, change(C))),
         ):
@@ -353,7 +352,7 @@ def steps_short(model, **options):
 
 BINARY = partial(classifier, ObjPertLogReg)
 MULTINOMIAL = partial(classifier, ObjPertLogReg, classes=[0, 1, 2])
-MACHINE = partial(machine, ObjPertSVC)
+MACHINE = partial(machine, ObjPertLogReg)
 LOOSE = "delta of several problems is bounded by a sum, which leaves more than this unused"
 
 SUBJECTS = [
@@ -378,8 +377,8 @@ SUBJECTS = [
         mutants={"gradient of one class": gradient_of_one},
     ),
     Subject(
-        "OutputPertSVC",
-        partial(machine, OutputPertSVC, C=0.4),
+        "OutputPertLogReg-hinge",
+        partial(machine, OutputPertLogReg, C=0.4),
         alone,
         fits=80,
         floor=0.9,
@@ -388,7 +387,10 @@ SUBJECTS = [
             "half of the sensitivity": OUTPUT["half of the sensitivity"],
             "number of problems forgotten": one_problem,
             "intercept forgotten": (norm_without_intercept, WIDE),
-            "no clip": (unclipped, {"make": partial(machine, OutputPertSVC, C=0.1), "pair": partial(alone, norm=2.0)}),
+            "no clip": (
+                unclipped,
+                {"make": partial(machine, OutputPertLogReg, C=0.1), "pair": partial(alone, norm=2.0)},
+            ),
         },
     ),
     Subject(
@@ -418,7 +420,7 @@ SUBJECTS = [
         mutants={**objective_mutants(MULTINOMIAL, 10.0), "gradient of one class": gradient_of_one},
     ),
     Subject(
-        "ObjPertSVC",
+        "ObjPertLogReg-hinge",
         MACHINE,
         alone,
         reading=perturbed,
