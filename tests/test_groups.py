@@ -455,8 +455,6 @@ def test_budgets_of_records_and_of_groups_do_not_mix(tmp_path):
     assert "per group" in persons.to_text()
     with pytest.raises(ValueError, match="unit"):
         BudgetAccountant(1.0, unit="person")
-    with pytest.raises(ValueError, match="diffprivlib"):
-        persons.as_diffprivlib()
     with pytest.raises(BudgetError):
         persons.charge(PrivacyCost.of_pair(0.1, 0.0), relation=Relation.ADD_OR_REMOVE_RECORD)
 

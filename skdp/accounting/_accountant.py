@@ -505,32 +505,6 @@ class BudgetAccountant(LedgerView):
         """Return the path that the ledger belongs to, if it is not the path that was opened."""
         return self._store.elsewhere() if isinstance(self._store, SQLiteLedger) else None
 
-    def as_diffprivlib(self) -> Any:
-        """Return an accountant for diffprivlib's models and tools that spends from this budget.
-
-        Returns
-        -------
-        accountant : diffprivlib.BudgetAccountant
-            Instance of a subclass. It charges this budget when diffprivlib checks a fit, before noise is drawn.
-
-        Raises
-        ------
-        ImportError
-            If diffprivlib is not installed, or cannot be imported with the installed scikit-learn.
-
-        Notes
-        -----
-        **Privacy.** The charge is the cost that diffprivlib states. Most of its models compare data sets in which one
-        record is replaced, and treat the number of records as public. Every charge is recorded with that relation.
-        Therefore the accountant of a part is refused, unless the division is public.
-        """
-        from ._diffprivlib import adapt
-
-        self._check_relation(Relation.REPLACE_RECORD, self._store.state(), "diffprivlib")
-        if self.unit != "record":
-            raise ValueError(f"diffprivlib's models count single records, and this budget is about one {self.unit}")
-        return adapt(self)
-
     def __copy__(self) -> BudgetAccountant:
         return self
 

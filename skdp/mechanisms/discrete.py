@@ -78,10 +78,10 @@ def discrete_laplace(scale: Fraction | int, size: int, stream: BitStream) -> NDA
     if not 0 < t <= _MAX_NUMERATOR:
         raise ValueError(f"scale must be positive with a numerator of at most 2**46, got {scale}")
 
-    def draw(missing: int) -> NDArray[np.int64]:
+    blocks, missing = [np.empty(0, dtype=np.int64)], size
+    while missing > 0:
         # exp(-U/t) accepts 1 - 1/e of the candidates, and at most half are lost as negative zeros.
         low, negative = uniform_below(t, int(missing * 1.6) + 64, stream)
-
         accepted = bernoulli_exp(low / t, 2.0**-50, lambda i: Fraction(int(low[i]), t), stream).nonzero()[0]
         low, negative = low.take(accepted), negative.take(accepted)
         drawn = geometric(low.size, stream)
@@ -95,17 +95,7 @@ def discrete_laplace(scale: Fraction | int, size: int, stream: BitStream) -> NDA
         drawn -= sign
         np.negative(sign, out=sign)
         drawn ^= sign
-        return drawn.compress(keep)
-
-    return _filled(size, draw)
-
-
-def _filled(size: int, draw: Callable[[int], NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return `size` draws of a sampler that returns about as many as are asked for."""
-    blocks = [np.empty(0, dtype=np.int64)]
-    missing = size
-    while missing > 0:
-        blocks.append(draw(missing)[:missing])
+        blocks.append(drawn.compress(keep)[:missing])
         missing -= blocks[-1].size
     return np.concatenate(blocks)
 
@@ -150,57 +140,6 @@ class DiscreteLaplaceMechanism(LatticeMechanism):
 
     def _noise(self, size: int, stream: BitStream) -> NDArray[np.int64]:
         return discrete_laplace(self.lattice_scale, size, stream)
-
-
-def discrete_gaussian(sigma: Fraction | float, size: int, stream: BitStream) -> NDArray[np.int64]:
-    r"""Draw integers with :math:`P(k) \propto e^{-k^2/2\sigma^2}`, exactly.
-
-    Parameters
-    ----------
-    sigma : Fraction or float
-        Scale, in (0, 2**44]. A float represents an exact dyadic number.
-    size : int
-        Number of draws.
-    stream : BitStream
-        Source of bits.
-
-    Returns
-    -------
-    noise : ndarray of int64, of shape (size,)
-        Independent draws.
-
-    References
-    ----------
-    .. [1] C. Canonne, G. Kamath and T. Steinke, "The Discrete Gaussian for Differential Privacy",
-       NeurIPS 2020, algorithm 3.
-    """
-    if not 0 < sigma <= 2**44:
-        raise ValueError(f"sigma must lie in (0, 2**44], got {sigma}")
-    sigma = Fraction(sigma)
-    variance = sigma**2
-    # Any scale is valid for the proposal. One near sigma is the fastest, and for a power of two, every word is used.
-    t = 2 ** max(0, round(math.log2(sigma)))
-    centre = variance / t
-    # Slightly more than one over the rate of acceptance for a fine lattice. Below sigma = 1, the worst case.
-    ratio = max(1.0, float(sigma)) / t
-    spare = 2.4 if sigma < 1 else 1.03 * math.sqrt(2 / math.pi) / ratio * math.exp(ratio**2 / 2)
-
-    def draw(missing: int) -> NDArray[np.int64]:
-        candidate = discrete_laplace(t, int(missing * spare) + 64, stream)
-        # In units of sigma, to a few units in the last place of the sum, and its square accordingly. If the exponent is
-        # beyond 1000, acceptance has probability below 2^-1442, and the first 53 bits almost always decide.
-        with np.errstate(over="ignore"):
-            deviations = np.minimum(np.abs(candidate) / float(sigma), 1e150)
-        middle = float(sigma) / t
-        gamma = (deviations - middle) ** 2 / 2
-        error = 2.0**-49 * np.minimum(gamma + np.abs(deviations - middle) * (deviations + middle), 1e3)
-
-        def exact(i: int) -> Fraction:
-            return (abs(int(candidate[i])) - centre) ** 2 / (2 * variance)
-
-        return candidate.compress(bernoulli_exp(gamma, error, exact, stream))
-
-    return _filled(size, draw)
 
 
 @dataclass(frozen=True)
