@@ -1,38 +1,21 @@
 r"""Composition of events that may be chosen after earlier outputs were seen, within a budget.
 
-Running totals are exact, for events on all records and for events on disjoint parts of them. There are four rules. Each
-is valid for adaptively chosen events.
+Running totals are exact, for events on all records and for events on disjoint parts of them. The user guide
+(*Accounting: theorems and proofs*) proves that these rules are valid for adaptively chosen events.
 
-**basic**: :math:`\sum \varepsilon_i \le \varepsilon` and :math:`\sum \delta_i \le \delta` (Rogers and others 2016).
-
-**gdp**: :math:`\sum \mu_i^2 \le \mu^2` with :math:`\delta_G(\varepsilon; \mu) = \delta` (Smith and Thakurta 2022;
-Koskela, Tobaben and Honkela 2023). It is lossless for Gaussian noise.
-
-**rdp**: :math:`\sum \rho_i(\alpha) \le B(\alpha)` at one order :math:`\alpha` fixed in advance, with :math:`\varepsilon
-= B + \log\frac{\alpha-1}{\alpha} - \frac{\log\delta + \log\alpha}{\alpha - 1}` (Feldman and Zrnic 2021; conversion of
-Canonne, Kamath and Steinke 2020). It is nearly lossless for almost Gaussian losses, such as those of objective
-perturbation.
-
-**mixed** keeps several of these side by side, for :math:`(\varepsilon, w_j\delta)` with :math:`\sum_j w_j \le 1`:
-"gdp", and "rdp" at higher orders, at which pure events cost little more than their epsilon. An event is admitted if the
-whole history, with this event, is within one of them. *Proof.* Sums only grow. Therefore a path that ends within rule
-:math:`j` is also a path of an interaction that faces this rule alone, with the same probability and loss, and these
-paths add at most :math:`w_j\delta` to delta. Without the weights, the same choice could add the delta of each rule.
+- **basic**: :math:`\sum \varepsilon_i \le \varepsilon` and :math:`\sum \delta_i \le \delta`.
+- **gdp**: :math:`\sum \mu_i^2 \le \mu^2` with :math:`\delta_G(\varepsilon; \mu) = \delta`. It is lossless for Gaussian
+  noise.
+- **rdp**: :math:`\sum \rho_i(\alpha) \le B(\alpha)` at one order :math:`\alpha` fixed in advance. It is nearly lossless
+  for almost Gaussian losses, such as those of objective perturbation.
+- **mixed** keeps "gdp" and "rdp" at higher orders side by side, for :math:`(\varepsilon, w_j\delta)` with :math:`\sum_j
+  w_j \le 1`. An event is admitted if the whole history, with this event, is within one of them.
+- **auto** stays open as long as all events are pure, and counts them by the sum :math:`e` of their epsilons. Then it
+  settles, once, on the rule of which an event uses the smallest part, with :math:`(\varepsilon - e, \delta)` for the
+  events from there on. This is "mixed" with most of delta for "gdp" or "rdp", unless "mixed" does not admit the event.
 
 Under "gdp", "rdp" and "mixed", a sequence of pure events is also admitted while :math:`\sum \varepsilon_i \le
-\varepsilon`. This needs no part of delta, because the privacy loss of such a path is always at most
-:math:`\varepsilon`.
-
-**auto** stays open as long as all events are pure. It counts them by the sum :math:`e` of their epsilons. Then it
-settles on one of the rules, with :math:`(\varepsilon - e, \delta)` for the events from there on. The choice of the rule
-and of the moment may depend on all earlier outputs. The loss so far is always at most :math:`e`, and *given* these
-outputs the rest adds at most :math:`\delta`. The mean over these outputs is then at most :math:`\delta`, too (the user
-guide has the proof). A choice after an event with a delta would not be valid, because two rules joined by "or" have up
-to the sum of their deltas.
-
-An event settles the rule, itself included, on the rule of which it uses the smallest part. This is "mixed" with most of
-delta for "gdp" or "rdp", unless "mixed" does not admit the event. A pure event leaves the rule open if that rule is the
-pure sum.
+\varepsilon`, which needs no part of delta.
 
 A list of fits may be declared before the first fit. The exact composition of a fixed list is a valid cost, because no
 choice depends on outputs. Each entry may be carried out once, in any order, or left out. Other charges are refused.

@@ -1,25 +1,14 @@
 r"""Events that consist of other events: on parts or samples of the records, or the best of a random number of runs.
 
-Repeated Gaussian noise on the sum over a Poisson sample is the privacy loss of noisy gradient descent. A step draws a
-sample that contains each record with probability :math:`q`, independently, and releases a sum over the sample with
-Gaussian noise. Let one record change the sum by at most :math:`\Delta`, and let the noise have standard deviation
-:math:`\Delta/\mu`. For neighbours that differ in a record :math:`z`, the laws are mixtures over the samples of the
-other records. Given such a sample, the laws are :math:`N(0, 1)` and :math:`(1-q)\,N(0, 1) + q\,N(\nu, 1)` with
-:math:`\nu\le\mu`, in units of the noise and along the contribution of :math:`z`. Both come from the same pair with
-:math:`\nu=\mu`, by shrinking and adding noise, and hockey-stick divergences are jointly convex. Therefore the loss of
-the step is dominated by that of
+A step of noisy gradient descent releases a sum over a Poisson sample with probability :math:`q`, with Gaussian noise.
+Its loss is dominated by that of
 
 .. math:: P = (1-q)\,N(0, 1) + q\,N(\mu, 1) \quad\text{against}\quad Q = N(0, 1)
 
-when :math:`z` is removed, and with the two exchanged when it is added. A step may depend on earlier releases. The pairs
-compose for each direction separately (Zhu, Dong and Wang 2022).
-
-Three statements follow. The *distribution* of the loss is composed numerically, with every rounding to the safe side.
-The *Rényi divergence* of :math:`P` from :math:`Q` is the larger of the two (Mironov, Talwar and Zhang 2019). The third
-statement is *Gaussian DP*. In the far tails, the mixture resembles :math:`N(\mu, 1)`, so that no parameter below
-:math:`\sqrt T\mu` is correct for all deltas. But a small parameter is correct up to an additive :math:`10^{-40}` in
-delta. It is found by comparing the Gaussian curve with two bounds on the delta of the steps: that of the distribution,
-and, where rounding errors hide it, that of the Rényi divergences.
+when a record is removed, and with the two exchanged when it is added. The user guide (*Accounting: theorems and
+proofs*) has the proof, and how the distribution, the Rényi divergence and the Gaussian-DP parameter of the steps are
+computed. In the far tails, the mixture resembles :math:`N(\mu, 1)`. Therefore the Gaussian-DP parameter is correct up
+to an additive :math:`10^{-40}` in delta.
 """
 
 from __future__ import annotations

@@ -1,22 +1,9 @@
-r"""Distributions of privacy losses, and their exact composition.
+"""Distributions of privacy losses, and their exact composition.
 
-The privacy of a pair of output laws is its *profile* :math:`h(t) = H_{e^t}(P\,\|\,Q)`, the least delta for each
-epsilon. As a function of :math:`x = e^t`, the profile is convex and decreases from 1. Choose points :math:`t_k =
-k\,\Delta` and join :math:`(e^{t_k}, h(t_k))` by line segments (Doroshenko and others 2022). The result lies above the
-profile, and is the profile of a loss that takes the values :math:`t_k` with the probabilities
-
-.. math:: p_k = \frac{h_{k-1} - h_k}{1 - e^{-\Delta}} - \frac{h_k - h_{k+1}}{e^{\Delta} - 1}
-
-under :math:`P`. Beyond the last point, the loss counts as infinite. Below 0, the profile follows from that of the
-reversed pair without cancellation, :math:`h(-t) = 1 - e^{-t} + e^{-t} h'(t)`.
-
-*Composition.* The losses of a fixed list of releases add up (Zhu, Dong and Wang 2022). Their distribution is a
-convolution, which is computed by a fast Fourier transform after tilting. The law :math:`p_l` is replaced by :math:`p_l
-e^{\theta l} / M(\theta)`, whose centre is near the requested epsilon. Mass outside the window of the transform wraps
-around, which can only add to delta inside the window. Mass above the window is bounded by Chernoff's inequality. The
-rounding error of the transform is at most :math:`r` in each point of the tilted law, and hence at most
-:math:`r\,M(\theta)\,e^{-\theta\varepsilon} / (1 - e^{-\theta\Delta})` in delta. This error is added. Because
-:math:`M(\theta)\,e^{-\theta\varepsilon}` is Chernoff's bound on delta itself, the error is relative to delta.
+A loss takes the values of a lattice, with probabilities that join the points of a privacy profile by line segments
+(Doroshenko and others 2022). The losses of a fixed list of releases add up (Zhu, Dong and Wang 2022). Their
+distribution is a convolution, which is computed by a fast Fourier transform after tilting. A bound on all rounding
+errors is added. The page *Theorems next to the code* of the documentation has the formulas and the bounds.
 """
 
 from __future__ import annotations

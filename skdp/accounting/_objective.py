@@ -1,20 +1,16 @@
 r"""Privacy curve of objective perturbation with Gaussian noise.
 
-The privacy loss of objective perturbation is that of a Gaussian mechanism plus the logarithm of a ratio of
-determinants. Let :math:`\mu = CL/\sigma` and :math:`\kappa = CR^2/\lambda`. The user guide (*Objective perturbation*)
-proves that the loss for an added record is at most
+Let :math:`\mu = CL/\sigma` and :math:`\kappa = CR^2/\lambda`. The user guide (*Objective perturbation*) proves that the
+loss for an added record is at most
 
 - binary log loss: :math:`h_c(G)` with :math:`c = \max(0, \kappa - \mu^2/2)`, where :math:`h_c(g) = g` for
   :math:`g \ge c`, :math:`(c+g)^2/4c` for :math:`|g| \le c`, and 0 below;
 - other losses: :math:`s + \max(0, G_1, \ldots)`, with a price :math:`s` of the determinant,
 
 for Gaussian losses :math:`G \sim N(\mu^2/2, \mu^2)` (with multiples of :math:`\mu` for several problems), and the loss
-for a removed record is at most :math:`\max(0, G_1, \ldots)`. Hence, at the epsilons below, delta is a weighted sum of
-deltas of the Gaussian mechanism. A direct comparison of the output laws shows Gaussian DP for two losses:
-
-- binary log loss: with the parameter :math:`\max(\mu, \kappa/3.7)` (theorem 6, and theorem 8 for the second number);
-- Huber hinges: with the parameter :math:`\sqrt K(\mu + \sqrt{\pi/2}\,\kappa\beta)` for :math:`K` problems of curvature
-  :math:`\beta` (theorem 7).
+for a removed record is at most :math:`\max(0, G_1, \ldots)`. Theorems 6 to 8 show Gaussian DP with the parameter
+:math:`\max(\mu, \kappa/3.7)` for the binary log loss, and :math:`\sqrt K(\mu + \sqrt{\pi/2}\,\kappa\beta)` for Huber
+hinges with :math:`K` problems of curvature :math:`\beta`.
 """
 
 from __future__ import annotations

@@ -1,27 +1,13 @@
 r"""The exponential mechanism on the unit sphere with a quadratic score, for directions of large variance.
 
-Theorem. Let a record add :math:`h(v) \ge 0` to the score :math:`v^\top S v` of every unit vector, at most
-:math:`\Delta`; for second moments of rows of norm at most :math:`R`, :math:`h(v) = (x^\top v)^2 \le R^2 = \Delta`.
-Drawing :math:`v` with density proportional to :math:`e^{(\varepsilon/\Delta)\, v^\top S v}` is
-:math:`\varepsilon`-DP and :math:`\varepsilon`-bounded-range (Chaudhuri, Sarwate and Sinha 2013). The proof is in
-:mod:`skdp.mechanisms.selection`, and holds for densities as well. All scores move in one direction. Therefore the
-exponent is twice that of the textbook form, which is for replaced records.
+Let a record add between 0 and :math:`\Delta` to the score :math:`v^\top S v` of every unit vector. Drawing :math:`v`
+with density proportional to :math:`e^{(\varepsilon/\Delta)\, v^\top S v}` is :math:`\varepsilon`-DP and
+:math:`\varepsilon`-bounded-range (Chaudhuri, Sarwate and Sinha 2013). This density is a Bingham distribution. It is
+sampled by rejection from an angular central Gaussian envelope (Kent, Ganeiber and Mardia 2013), without a Markov chain.
+The user guide (*PCA*) has the theorem and the sampler.
 
-That density is a Bingham distribution. It is sampled by rejection from an angular central Gaussian envelope (Kent,
-Ganeiber and Mardia 2013), with an exact law and without a Markov chain.
-
-The sampler. Let :math:`A = (\varepsilon/\Delta) S`, let :math:`Q = t I - 2A` be positive definite, and let
-:math:`M M^\top = Q^{-1}`. For standard normal :math:`z`, the direction :math:`v` of :math:`y = M z` has density
-proportional to :math:`w^{-m/2}` with :math:`w = v^\top Q v = \|z\|^2/\|y\|^2`. The target is proportional to
-:math:`e^{-w/2}`. Their ratio is largest at :math:`w = m`, so that with :math:`r = w/m`, :math:`v` is accepted with
-probability :math:`e^{-(m/2)(r - 1 - \log r)}`. The number :math:`t` only affects the rate of acceptance. The best value
-has :math:`\mathrm{tr}\,Q^{-1} = 1`.
-
-Doubles. The law of the accepted direction depends on the matrix :math:`M` only, which is defined as the computed matrix
-of doubles. All later steps are exact: the normals are ideal and can be computed to any precision, acceptance is decided
-exactly, and :math:`v` is rounded to a lattice exactly (see :mod:`skdp.mechanisms.gaussian`). The remaining error is
-that :math:`-\frac12 v^\top (M M^\top)^{-1} v` differs from the exponent for the exact :math:`S`, by at most about
-:math:`10\, m\, 2^{-52} \|A\|`. One part in 1024 of the exponent is left unused to cover this error.
+The law of the accepted direction depends on one matrix only, which is defined as the computed matrix of doubles. All
+later steps are exact. One part in 1024 of the exponent is left unused to cover the error of the matrix.
 """
 
 from __future__ import annotations

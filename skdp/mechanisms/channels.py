@@ -5,20 +5,10 @@ for any other. All probabilities are rational, because coins have a probability 
 uniform. Therefore the law of a report is exact. Each :math:`m` is rounded to the side of privacy, by rational
 arithmetic, so that the ratio never exceeds :math:`e^\varepsilon`.
 
-Theorem (mixtures). Let :math:`S_x` be sets of :math:`s` out of :math:`K` reports. With probability :math:`\lambda`,
-report a uniform element of :math:`S_x`, else one of all :math:`K`. That is :math:`\varepsilon`-DP if :math:`\lambda
-\le (e^\varepsilon - 1)/(e^\varepsilon - 1 + K/s)`. Proof: a report has probability :math:`\lambda/s + (1-\lambda)/K`
-or :math:`(1-\lambda)/K`, in the ratio :math:`1 + \lambda K/((1-\lambda)s)`.
-
-Randomised response, Hadamard response and the piecewise mechanism are such mixtures. Unary encoding, which reports a
-bit for each category, and the Laplace mechanism on a lattice are not.
-
-In the local model, each record is randomised separately, before anyone else sees it. Theorem (rows). Let each row
-report :math:`k` of its :math:`d` columns, drawn independently of the row, each through a channel that is
-:math:`\varepsilon/k`-DP, all independently. Then the report of a row is :math:`\varepsilon`-DP for any change of that
-row, and does not depend on other rows. Proof: the draw of the columns has the same law for all rows. Given the drawn
-columns, the probability of the reports is the product of :math:`k` factors, each of which changes by at most
-:math:`e^{\varepsilon/k}`.
+A mixture reports a uniform element of the value's set of :math:`s` out of :math:`K` reports with probability
+:math:`\lambda \le (e^\varepsilon - 1)/(e^\varepsilon - 1 + K/s)`, and otherwise one of all reports. If each row reports
+:math:`k` of its columns, drawn independently of the row, each channel is :math:`\varepsilon/k`-DP. The user guide
+(*Local privacy*, theorems 1 and 2) has the proofs.
 """
 
 from __future__ import annotations

@@ -1,43 +1,17 @@
 r"""Discrete noise for queries with values in a lattice, and the release of the labels that occur.
 
-Discrete Laplace noise, for L1 sensitivity. Theorem (Ghosh, Roughgarden and Sundararajan 2012). If neighbouring data
-sets change :math:`f \in \mathbb{Z}^p` by at most :math:`\Delta` in L1 norm, then :math:`f + K` with independent
-:math:`P(K_j = k) \propto e^{-|k|/t}` and :math:`t \ge \Delta/\varepsilon` is :math:`\varepsilon`-DP. Proof: the ratio
-of the two probabilities of an output :math:`o` is :math:`\prod_j e^{(|o_j - f'_j| - |o_j - f_j|)/t} \le e^{\|f -
-f'\|_1/t}`.
+Discrete Laplace noise of scale :math:`\Delta/\varepsilon` on integers of L1 sensitivity :math:`\Delta` is
+:math:`\varepsilon`-DP. The sampler is algorithm 2 of Canonne, Kamath and Steinke (2020), vectorised. Its law is exact.
 
-Discrete Gaussian noise, for L2 sensitivity. Theorem (Canonne, Kamath and Steinke 2020, theorem 4). If neighbouring data
-sets change :math:`f \in \mathbb{Z}^p` by at most :math:`\Delta` in L2 norm, then :math:`f + K` with independent
-:math:`P(K_j = k) \propto e^{-k^2/2\sigma^2}` is :math:`\Delta^2/2\sigma^2`-zCDP, as with continuous noise.
-
-It is *not* exactly :math:`\Delta/\sigma`-GDP, because its :math:`\delta(\varepsilon)` may exceed the continuous one by
-a relative :math:`O(\sigma^{-2})`. A release that is charged as Gaussian uses :mod:`skdp.mechanisms.gaussian`, which
-rounds ideal continuous noise exactly, and needs no such correction.
-
-The samplers are algorithms 2 and 3 of Canonne, Kamath and Steinke (2020), vectorised. Their laws are exact.
-
-The labels that occur, among unboundedly many, by truncated noise and a threshold. Theorem (Desfontaines and others
-2022). Let every record have one label. Let :math:`K` be discrete Laplace noise, :math:`P(j) \propto e^{-a|j|}` with
-:math:`a \le \varepsilon`, truncated to :math:`|j| \le k`, where :math:`k` is so large that :math:`P(k) \le \delta`. To
-report each label whose count :math:`n` has :math:`n + K > k`, with independent noise for each label, is
-:math:`(\varepsilon, \delta)`-DP.
-
-Proof. A label that does not occur is never reported, because :math:`0 + K \le k`. Therefore the labels that do not
-occur need not be known. One record changes the count of one label, from :math:`n` to :math:`n + 1`, say. Let
-:math:`\pi(n) = P(K > k - n)` be the probability that it is reported. For :math:`m = k - n`,
-:math:`\pi(n+1) = \sum_{j=m}^{k} P(j) = P(k) + \sum_{j=m}^{k-1} P(j) \le \delta + e^\varepsilon \sum_{j=m+1}^{k} P(j)
-= \delta + e^\varepsilon \pi(n)`, as :math:`P(j) \le e^a P(j + 1)`. Since :math:`P` is symmetric, the same holds for
-:math:`1 - \pi`: :math:`1 - \pi(n) \le \delta + e^\varepsilon (1 - \pi(n+1))`. The two other inequalities hold because
-:math:`\pi` does not decrease. An event of all labels together is a mixture of events of this one.
-
-If :math:`P(k) = \delta` and :math:`a = \varepsilon`, no rule reports a label with higher probability for all :math:`n`.
-With :math:`\delta = 0`, no rule reports any label.
+Let every record have one label, and let discrete Laplace noise be truncated to :math:`|j| \le k`, where the largest
+noise has a probability of at most :math:`\delta`. To report each label whose noisy count exceeds :math:`k` is
+:math:`(\varepsilon, \delta)`-DP (Desfontaines and others 2022). Labels that do not occur are never reported, and need
+not be known. The page *Theorems next to the code* of the documentation has the proofs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -78,8 +52,7 @@ def discrete_laplace(scale: Fraction | int, size: int, stream: BitStream) -> NDA
     if not 0 < t <= _MAX_NUMERATOR:
         raise ValueError(f"scale must be positive with a numerator of at most 2**46, got {scale}")
 
-    blocks, missing = [np.empty(0, dtype=np.int64)], size
-    while missing > 0:
+    def draw(missing: int) -> NDArray[np.int64]:
         # exp(-U/t) accepts 1 - 1/e of the candidates, and at most half are lost as negative zeros.
         low, negative = uniform_below(t, int(missing * 1.6) + 64, stream)
         accepted = bernoulli_exp(low / t, 2.0**-50, lambda i: Fraction(int(low[i]), t), stream).nonzero()[0]
@@ -95,7 +68,11 @@ def discrete_laplace(scale: Fraction | int, size: int, stream: BitStream) -> NDA
         drawn -= sign
         np.negative(sign, out=sign)
         drawn ^= sign
-        blocks.append(drawn.compress(keep)[:missing])
+        return drawn.compress(keep)
+
+    blocks, missing = [np.empty(0, dtype=np.int64)], size
+    while missing > 0:
+        blocks.append(draw(missing)[:missing])
         missing -= blocks[-1].size
     return np.concatenate(blocks)
 

@@ -2,50 +2,14 @@ r"""Release of real vectors by ideal noise that is rounded to a lattice.
 
 The release is :math:`g \cdot (\mathrm{rint}(f/g) + \mathrm{rint}(Z/g))` for ideal noise :math:`Z` and a step :math:`g`,
 a power of two far below the scale of the noise. Rounding :math:`f` moves each of two neighbouring values by at most
-:math:`g\sqrt{p}/2`. Therefore the sensitivity of the rounded value is :math:`\Delta + g\sqrt{p}`. Rounding the sum of a
-lattice point and :math:`Z` is post-processing. Both integers are exact, and so is the theorem about :math:`Z`.
+:math:`g\sqrt{p}/2`. Therefore the sensitivity of the rounded value is :math:`\Delta + g\sqrt{p}`. Both integers are
+exact, and so is the theorem about :math:`Z`: Gaussian noise is :math:`\mu`-GDP for :math:`\mu = \Delta/\sigma`, and the
+noise of the L2 mechanism, of density proportional to :math:`e^{-\varepsilon\|z\|_2/\Delta}`, is
+:math:`\varepsilon`-DP.
 
-Gaussian mechanism. Theorem (Balle and Wang 2018, theorem 8; Dong, Roth and Su 2022, theorem 2.7). If neighbouring data
-sets change :math:`f \in \mathbb{R}^p` by at most :math:`\Delta` in L2 norm, then :math:`f + N(0, \sigma^2 I)` is
-exactly :math:`\mu`-GDP for :math:`\mu = \Delta/\sigma`, and :math:`(\varepsilon, \delta_G(\varepsilon; \mu))`-DP for
-every :math:`\varepsilon` (see ``skdp.accounting``).
-
-L2 mechanism, without delta. Theorem (Chaudhuri, Monteleoni and Sarwate 2011; Hardt and Talwar 2010). If neighbouring
-data sets change :math:`f \in \mathbb{R}^p` by at most :math:`\Delta` in L2 norm, then :math:`f + z` with density
-proportional to :math:`e^{-\varepsilon\|z\|_2/\Delta}` is :math:`\varepsilon`-DP. Proof: the normaliser does not depend
-on :math:`f`, and :math:`\|o - f'\| - \|o - f\| \le \|f - f'\|`.
-
-The norm of the noise is Gamma(:math:`p`) distributed, which gives the class its name. Each coordinate has variance
-:math:`(p+1)\Delta^2/\varepsilon^2`. Independent Laplace noise for the same query needs twice the variance for large
-:math:`p`. The noise is drawn as a scale mixture of normals.
-
-The sampler. Normals are drawn from points under the curve (Marsaglia, MacLaren and Bray 1964: rectangles, wedges, a
-tail). If :math:`(x, y)` is uniform in the region :math:`0 \le y < c\,e^{-x^2/2}`, then :math:`x` is a standard normal.
-A point of a larger region is drawn, and drawn again if it is above the curve. For :math:`x \ge 0`, and by a fair sign
-for both sides, the larger region consists of :math:`2^{16}` pieces of equal area, :math:`2^{-6}`, so that 16 bits
-choose a piece:
-
-- Rectangles :math:`[j 2^{-6}, (j+1) 2^{-6}) \times [r, r+1)`. Each strip :math:`j` has as many as cover the curve, and
-  some more above it, so that the number of pieces is right.
-- The tail: stairs :math:`[e + k/4, e + (k+1)/4) \times [0, 2^{-5-k})` for :math:`k = 0, 1, \ldots` from the edge
-  :math:`e` of the strips, which cover the curve there. Stair :math:`k` has the part :math:`2^{-1-k}` of the piece.
-
-The other bits of the word are the sign and 47 bits of :math:`x` within its strip, so that 53 bits after the point are
-known. Rectangles below the curve, 98 % of all, need no further bits. In the other rectangles, 53 bits of :math:`y` are
-drawn. If doubles do not decide whether the point is below the curve (once in :math:`2^{30}`), and in the tail, further
-bits of the same x and y are drawn, until decimal arithmetic decides. Therefore the law is exact, and every normal can
-be computed to any precision, because its bits beyond the drawn ones are independent and fair.
-
-Noise is rounded to a lattice exactly. A real random variable is a function of uniforms with infinitely many bits. The
-first 53 bits of each uniform are drawn, and the function is evaluated in double precision with an error bound. If the
-bound leaves no doubt, the nearest lattice point is taken. Otherwise, further bits *of the same uniforms* are drawn, and
-the function is evaluated in decimal interval arithmetic until both ends round to the same point.
-
-The result has exactly the law of ideal noise, rounded. Rounding is post-processing. Therefore a theorem about
-continuous noise holds without a change for the output of a computer. There are no low-order bits to read (Mironov
-2012), and a discrete law needs no correction.
-
-Normals are given by their own first bits, so that without a factor, the function is a product.
+The first 53 bits of each random number are drawn, and a point of the lattice follows from doubles with an error bound.
+If the bound leaves a doubt, further bits *of the same numbers* are drawn, until decimal intervals decide. The page
+*Theorems next to the code* of the documentation has the proofs and the sampler of normals.
 """
 
 from __future__ import annotations

@@ -1,31 +1,12 @@
 r"""Quantiles of columns, by the exponential mechanism on a public grid.
 
-Theorem. Let a column have :math:`c_0, \dots, c_{G-1}` records in the cells of a public grid, let
-:math:`r(o) = c_0 + \dots + c_{o-1}` be the number of records below edge :math:`o`, and :math:`q = k/m` a public level.
-Choosing :math:`o` with probability proportional to
-:math:`\exp(-\varepsilon\,|m r(o) - k n| / (2 \max(k, m - k)))` is :math:`\varepsilon`-DP and
-:math:`\varepsilon`-bounded-range. For the median, the exponent is :math:`-\varepsilon\,|r(o) - n/2|`.
-
-Proof. One more record raises :math:`k n` by :math:`k`, and :math:`m r(o)` by 0 or :math:`m`. Therefore every score
-moves by at most :math:`\max(k, m - k)`, up or down (see :mod:`skdp.mechanisms.selection`). The scores are integers,
-and are computed exactly. Public weights, by which probabilities are multiplied, do not change this.
-
-Further quantiles are drawn on both sides of an earlier one, each with its level among the records of its side. The
-sides of one depth are disjoint, so that one record changes the law of one cut only. Given the cuts before, a depth
-costs as much as one cut (Kaplan, Schnapp and Stemmer 2022). The costs of the depths add up, and there are
-:math:`\lceil\log_2(p + 1)\rceil` depths for :math:`p` quantiles. Each side uses its own number of records. If many
-records share one value, cuts gather around it, and later ones divide the rest.
-
-Groups. If up to :math:`s` records of one group are added at a time, the exponent is divided by :math:`s`, and the same
-bounds hold. With :math:`a` of them in its part, the scores of a cut move by at most :math:`a\max(k, m - k)`, and its
-choice is :math:`a\varepsilon/s`-DP and -bounded-range. Given the cuts before, the parts of one depth are disjoint and
-their choices independent. Therefore ratios multiply, ranges of their logarithms add up, and the sum of the :math:`a` is
-at most :math:`s`. A depth still costs :math:`\varepsilon`, for every distribution of these records.
-
-Shares. A record may also count by shares in several cells, as in :func:`skdp.sensitivity.spread_counts`. Shares are not
-negative, and their sum is 1. With a share :math:`a` of the record in a part, :math:`m r(o) - k n` moves by between
-:math:`-ak` and :math:`a(m - k)`. The proof for groups holds with the shares of one record in place of the records of
-one group. Shares are multiples of a power of two, so that scores are exact.
+Let :math:`r(o)` be the number of records below edge :math:`o`, and :math:`k/m` a public level. Choosing :math:`o` with
+probability proportional to :math:`\exp(-\varepsilon\,|m r(o) - k n| / (2 \max(k, m - k)))` is :math:`\varepsilon`-DP
+and :math:`\varepsilon`-bounded-range, for any public weights by which probabilities are multiplied. Scores are
+integers, and are computed exactly. Further quantiles are drawn on both sides of an earlier one, and a depth of cuts
+costs as much as one cut (Kaplan, Schnapp and Stemmer 2022). This also holds for groups of records with a smaller
+exponent, and for records that count by shares. The proofs are on the page *Theorems next to the code* of the
+documentation.
 """
 
 from __future__ import annotations

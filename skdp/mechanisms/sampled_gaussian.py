@@ -1,17 +1,12 @@
 r"""Repeated sums over Poisson samples with Gaussian noise: the mechanism of noisy gradient descent.
 
-Each row is in a sample with the same probability, independently of all others. Membership of rows in samples is a
-sequence of Bernoulli(q) trials, row after row and sample after sample. The failures between two successes are
-geometric, with :math:`P(G \ge k) = (1-q)^k`. Therefore :math:`G = k` exactly when :math:`(1-q)^{k+1} \le U < (1-q)^k`
-for a uniform :math:`U`. The work is proportional to the number of drawn rows.
-
-:math:`U` is computed as precisely as the decision needs. Its first 16 bits are enough for most decisions, by a table.
-Otherwise, 48 more bits decide in doubles with an error bound, and rarely, further bits decide in decimal arithmetic.
-The law is exact, because an error of a probability would change the privacy loss of every step.
-
 In each step, every record is in the sample with probability ``rate``, independently. A sum over the sample is released,
 to which a record adds at most ``sensitivity`` in L2 norm. The contribution of a record may depend on earlier releases.
 The theorem is that of :class:`~skdp.accounting.SampledGaussianEvent`.
+
+The failures between two successes are geometric: :math:`G = k` exactly when :math:`(1-q)^{k+1} \le U < (1-q)^k` for a
+uniform :math:`U`, which is computed as precisely as the decision needs. The law is exact, because an error of a
+probability would change the privacy loss of every step.
 
 The noise is ideal noise rounded to a lattice (:mod:`skdp.mechanisms.gaussian`). It is drawn for many steps at once,
 because it does not depend on the data. A step of the lattice is :math:`2^{-26}` of the noise, so that doubles hold all

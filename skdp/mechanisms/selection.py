@@ -1,50 +1,11 @@
 r"""Choices by scores: of candidates, of a candidate for each of several groups, and of the best of several runs.
 
-Exponential mechanism. Theorem. Let :math:`h(o) = q(D', o) - q(D, o)` and let :math:`\rho` be the largest :math:`\max_o
-h - \min_o h` over neighbours. Drawing :math:`o` with probability proportional to :math:`e^{\varepsilon q(D, o)/\rho}`
-is :math:`\varepsilon`-DP, and :math:`\varepsilon`-bounded-range, hence :math:`\varepsilon^2/8`-zCDP (Cesar and Rogers
-2021).
-
-Proof. :math:`P_{D'}(o)/P_D(o) = e^{\varepsilon h(o)/\rho} / \mathbb{E}_{P_D}[e^{\varepsilon h/\rho}]`, and the
-denominator lies between the smallest and the largest value of the numerator, whose ratio is at most
-:math:`e^\varepsilon`.
-
-For scores of sensitivity :math:`\Delta`, :math:`\rho = 2\Delta` in general. If one more record moves all scores in one
-direction, :math:`\rho = \Delta`, which is twice the exponent of the textbook form (McSherry and Talwar 2007).
-
-Drawing is exact: a uniform candidate is accepted with probability :math:`e^{-\varepsilon(q^* - q)/\rho}`.
-
-Permute-and-flip, never worse in expected score than the exponential mechanism at the same epsilon. Theorem (McKenna and
-Sheldon 2020). Visit the candidates in uniformly random order, and stop at the first one for which
-a coin of bias :math:`e^{-\varepsilon(q^* - q)/\rho}` shows heads. With :math:`\rho` as
-above, this is :math:`\varepsilon`-DP. Proof: it has the law of adding
-Exponential(:math:`\rho/\varepsilon`) noise to each score and reporting the largest (Ding and others 2021). For general
-scores, :math:`\rho = 2\Delta` is theirs. For monotone scores, let adding a record raise every score by between 0 and
-:math:`\Delta`, and fix all noises except that of :math:`o`. Under either data set, :math:`o` wins if its noise exceeds
-a threshold, and the two thresholds differ by at most :math:`\Delta`. Exponential noise of scale
-:math:`\Delta/\varepsilon` has tail :math:`e^{-\varepsilon t/\Delta}` above 0 and 1 below, whose ratio over that
-distance is at most :math:`e^\varepsilon`.
-
-The mechanism is not bounded-range. The only zCDP bound is the generic one of an :math:`\varepsilon`-DP mechanism.
-
-Groups. Theorem. Let every record belong to one of several groups, by a rule that is public or was released, and let the
-scores of a group's candidates depend on its records only. A choice by the exponential mechanism, or by
-permute-and-flip, in each group, with parameter :math:`\varepsilon`, is together :math:`\varepsilon`-DP, and with the
-exponential mechanism :math:`\varepsilon`-bounded-range.
-
-Proof. Choices are independent. One record changes the law of one of them only, and the other factors of the joint
-probability cancel in the ratio.
-
-If one record may change the scores of several groups, the parameters of their choices add up.
-
-The best of a random number of runs, by noisy scores. The number of runs is drawn from the truncated negative binomial
-law of ``RepeatedSelectionEvent``, by inversion of its distribution function in double precision.
-It does not depend on data. Rounding changes the law, and therefore the cost, by a relative :math:`10^{-12}`. The number
-stays hidden, and so do all runs except the best.
-
-Scores are integers. Each gets its own noise, as a part of its run. The best run has the largest noisy score. Among
-equal scores, it is the first run. Because runs are independent and identically distributed, this is the order by the
-score and by a uniform number of each run. It is an order on the outputs of the runs, as the theorem requires.
+The probability of a candidate decreases exponentially with its distance from the best score, times epsilon, over the
+largest spread :math:`\rho` over the candidates of the change by one record. For scores of sensitivity :math:`\Delta`,
+:math:`\rho = 2\Delta` in general, and :math:`\rho = \Delta` if one more record moves all scores in one direction. The
+exponential mechanism is epsilon-DP and epsilon-bounded-range. Permute-and-flip is epsilon-DP only, with a better score.
+If each record affects the scores of one group only, the choices in all groups together cost as much as one. The proofs
+are on the page *Theorems next to the code* of the documentation. Draws are exact.
 """
 
 from __future__ import annotations

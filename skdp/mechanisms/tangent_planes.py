@@ -1,40 +1,13 @@
 r"""The exponential mechanism over a ball with a convex sum of losses as its score, in a few dimensions.
 
-Theorem. Let a record add :math:`h(w)` to a score, with :math:`\sup_w h - \inf_w h \le \Delta` over a ball :math:`W`.
-Drawing :math:`w \in W` with density proportional to :math:`e^{-(\varepsilon/\Delta) F(w)}`, where :math:`F` is the sum
-over all records, is :math:`\varepsilon`-DP and :math:`\varepsilon`-bounded-range. The proof is in
-:mod:`skdp.mechanisms.selection`, and holds for densities as well. The exponent has no factor of 2, because a record
-is added or removed, not replaced.
+If the contribution of a record to the sum varies by at most :math:`\Delta` over the ball, a point of density
+proportional to :math:`e^{-(\varepsilon/\Delta) F(w)}` is epsilon-DP and epsilon-bounded-range, where :math:`F` is the
+sum. It is drawn by rejection from envelopes that are tangent planes on boxes. Boxes of rejected points are halved. The
+law is exact for all boxes and for all frames along whose axes they lie. The page *Theorems next to the code* of the
+documentation has the proof, the sampler, and the bounds on the errors of doubles, for which one part in 512 of the
+exponent is left unused.
 
-The sampler. A convex function lies above its tangent planes. On a box, the plane at the centre gives an envelope that
-is a product of truncated exponentials. Its mass has a closed form, and drawing from it is easy. The ball is divided
-into boxes. A box is chosen by mass, a point is drawn in it, and is accepted with probability :math:`e^{-(\text{target}
-- \text{plane})}`. Boxes of rejected points are halved, along the axis on which their plane wastes most mass, and boxes
-outside of the ball are dropped. An envelope is fixed before a point is drawn from it. Therefore the law of the accepted
-point is exact for every refinement of the boxes, without a Markov chain and without delta. The number of boxes grows
-exponentially with the dimension. Boxes lie along the axes of a frame that depends on the data. A good frame is faster,
-but every frame gives the same law.
-
-The number of rejections has no limit, because the data would determine whether a limit is reached. The search ends with
-probability one, because every rejection makes the envelope tighter. Its duration depends on the data.
-
-Doubles. Points are dyadic: each coordinate in the frame is one of :math:`2^{51}`. On them, the envelope of a box is a
-product of truncated geometric distributions, whose binary digits are independent. Digits, boxes (which have integer
-weights) and acceptance are drawn exactly, for probabilities that are doubles. A point represents a small cube. The
-position within the cube is uniform, and has 50 further binary digits. This position is released, rounded exactly to a
-public lattice in the original axes. The outcomes are the lattice points whose cubes lie within the ball, for all data
-and frames. The probability of every outcome is within a factor :math:`e^{\pm\eta}` of that of the ideal law, where, for
-:math:`n` records, :math:`\eta` is at most the sum of
-
-- :math:`\varepsilon n 2^{-42} s`, for scores, planes and steps between points in doubles, where a record adds at
-  most :math:`s\Delta`, with :math:`s \le 2^4`;
-- :math:`2^{-43}`, for the weights of boxes and the digits;
-- :math:`2^{-56}`, for cubes that are cut out of a point set in another frame: a cube of the lattice has :math:`2^{70}`
-  positions along an edge, and those next to its surface may be on either side.
-
-How a sum is rounded may depend on the points that it is computed together with, but the bounds hold in any case. For
-two data sets, the error is :math:`4\eta`. One part in 512 of the exponent is left unused. It covers this error for up
-to :math:`2^{26}` records, at every epsilon of at least :math:`2^{-30}`. For smaller epsilons, the data are not used.
+The number of rejections has no limit, because the data would determine whether a limit is reached.
 """
 
 from __future__ import annotations

@@ -1,31 +1,16 @@
 r"""Sums of clipped gradients of a network, without a tensor of gradients by record.
 
 A dense layer maps activations :math:`a` to :math:`W^\top a`. The last entry of :math:`a` is the constant 1 of the
-intercepts. Let :math:`\delta` be the derivative of a record's loss by this product. The gradient of the record in
-:math:`W` is the matrix :math:`a\delta^\top`, whose squared norm is :math:`\lVert a\rVert^2\lVert\delta\rVert^2`.
-Therefore the norm over all layers needs two sums of squares for each layer, and the sum of gradients with weights
-:math:`c_i` is the product of two matrices, :math:`A^\top\mathrm{diag}(c)\,\Delta` (Goodfellow 2015).
+intercepts, a hidden unit with fixed weights and with derivatives that are 0. Let :math:`\delta` be the derivative of a
+record's loss by this product. The gradient of the record in :math:`W` is the matrix :math:`a\delta^\top`. Therefore the
+norm over all layers needs two sums of squares for each layer, and the sum of gradients with weights :math:`c_i` is the
+product of two matrices, :math:`A^\top\mathrm{diag}(c)\,\Delta` (Goodfellow 2015). A record adds
+:math:`c\,a\delta^\top` in each layer, with the same :math:`c=\min(1, C/\lVert g\rVert)` for all layers.
 
-**Sensitivity.** A record adds :math:`c\,a\delta^\top` in each layer, with the same number c for all layers. The norm of
-its contribution is :math:`c\lVert g\rVert\le C` for :math:`c=\min(1, C/\lVert g\rVert)`.
-
-**Exact sums.** The bound holds for the computed sums only if the contribution of a record is the same, bit for bit, for
-all sets of other records. Therefore every factor of a matrix product is a multiple of a power of two, of so few bits
-that all sums of products are exact in any order. Rows and activations have 20 bits (rounded). A record's derivatives in
-a layer have 20 bits relative to the largest of them. Weights, which are public, have the remaining bits. The squared
-norms of a layer's activations and derivatives are exact for the same reason. Their products, and the sum over layers,
-are rounded; the margin of the clipping covers this. :math:`c\,\delta` is rounded towards zero, so that no norm grows,
-to the bits that make sums over a block exact. Sums of blocks are added as integers. The other operations are functions
-of single numbers: tanh, products, square roots.
-
-**All numbers are finite.** Weights, which are public, are projected to a box. In each layer, a record's derivatives are
-divided by a power of two that makes the largest of them about 1. The exponents are kept separately, and are limited
-before norms are computed. Therefore the contribution of a record is a function of that record alone, of norm at most C,
-for all weights and any depth.
-
-The constant 1 is a hidden unit with fixed weights, and with derivatives that are 0.
-
-Outputs and labels of a row do not depend on other rows.
+The contribution of a record is a function of that record alone, bit for bit, of norm at most C, for all weights and any
+depth. All factors of matrix products are multiples of powers of two, of so few bits that sums are exact in any order.
+Exponents of derivatives are kept separately and are limited, so that all numbers are finite. The user guide (*Neural
+networks*, Exact arithmetic) has the details. Outputs and labels of a row do not depend on other rows.
 """
 
 from __future__ import annotations

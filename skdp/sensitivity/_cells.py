@@ -1,23 +1,13 @@
-r"""Sums over the cells of public centres, of public grids, over classes and over blocks of records.
+"""Sums over the cells of public centres, of public grids, over classes and over blocks of records.
 
-Cells of public centres. Rows and centres are counted in steps of a lattice. With few enough bits, squared distances are
-integers below :math:`2^{53}`, so that a matrix product computes them exactly. The cell of a record then depends on the
-record and on the centres only. In floating point, the cell of a record half way between two centres would depend on its
-position in a block of rows, and the removal of one record could move others.
+Rows and public centres are counted in steps of a lattice. With few enough bits, squared distances are integers below
+:math:`2^{53}`, so that a matrix product computes them exactly. The cell of a record then depends on the record and on
+the centres only. In floating point, the cell of a record half way between two centres would depend on its position in a
+block of rows, and the removal of one record could move others.
 
-Histograms on public grids. One record adds 1 to one cell of each column.
-
-Sums by class. A record adds to the row of its own class only. There it adds 1 to one cell of each table (a one-hot
-vector), and :math:`(v, a(w - 1/2))` for each numeric feature, where :math:`v \in [-1, 1]` is the scaled value and
-:math:`w \in [0, 1]` its square, each rounded to a lattice inside these intervals. The other rows do not move, so that
-the number of classes does not appear.
-
-Sample and aggregate. Each record is drawn into one of :math:`q` blocks, independently of all other records. Couple the
-draws for :math:`D` and :math:`D' = D \cup \{z\}`, so that the blocks are the same, except that :math:`z` is in one of
-them. If each block is processed separately, only the result of that block changes, and it may move from any point of
-its range to any other. Therefore the change of a sum is the *diameter* of the range of one block's result, not its
-radius. The guarantee holds for every draw of the blocks. It also holds on average over them, because the law of the
-draws does not depend on the data.
+A record adds to one cell of each column of a public grid, to the sums of its own class, and to one block, into which it
+is drawn independently of all other records. If blocks are processed separately, one result may move from any point of
+its range to any other. Therefore the change of a sum over blocks is the *diameter* of the range, not its radius.
 """
 
 from __future__ import annotations

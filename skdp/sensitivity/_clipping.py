@@ -1,17 +1,7 @@
-r"""Clipping, after which a bound on one record's influence holds for all data.
+"""Clipping, after which a bound on one record's influence holds for all data.
 
-The minimiser of a regularised sum of losses. Let :math:`J_D(w) = C \sum_{i \in D} \ell(w; z_i) +
-\frac{\lambda}{2}\|w\|^2` with convex losses whose gradients are at most :math:`L` in norm, and let :math:`D' = D \cup
-\{z\}`. Write :math:`w, w'` for the two minimisers. Since :math:`\nabla J_D(w) = 0`, :math:`\nabla J_{D'}(w) = C
-\nabla\ell(w; z)`. :math:`J_{D'}` is :math:`\lambda`-strongly convex, so
-
-.. math:: \lambda \|w - w'\| \le \|\nabla J_{D'}(w) - \nabla J_{D'}(w')\| = C \|\nabla\ell(w; z)\| \le C L.
-
-If a solver returns :math:`\tilde w` with :math:`\|\nabla J(\tilde w)\| \le \tau`, the same inequality gives
-:math:`\|\tilde w - w\| \le \tau/\lambda`, and two such points are within :math:`(C L + 2\tau)/\lambda` of each other.
-
-The number of records does not appear (Chaudhuri, Monteleoni and Sarwate 2011, lemma 1, in sum form and for
-add-or-remove-one).
+The user guide (*Output perturbation*, theorem 1) proves the sensitivity of the minimiser of a regularised sum of
+losses, in which the number of records does not appear.
 """
 
 from __future__ import annotations

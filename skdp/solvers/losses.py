@@ -26,21 +26,9 @@ Multinomial: the derivative is :math:`p - e_y`, of squared norm at most :math:`(
 zero. For certified minimisation, the logits are :math:`Bz` with orthonormal columns of :math:`B` that span the vectors
 of zero sum, so that norms are kept and there are :math:`K - 1` predictors.
 
-**Spread.** A score :math:`z = w \cdot x` lies in :math:`[-b, b]` for :math:`\|w\| \le b/R` and :math:`\|x\| \le R`.
-
-Theorem. For a decreasing loss :math:`\ell(yz)` with a label :math:`y = \pm 1`, the spread is
-:math:`\ell(-b) - \ell(b)`. For a loss :math:`\varphi(z - u)` with :math:`\varphi` even and convex, and a target
-:math:`u \in [-1, 1]`, it is :math:`\varphi(1 + b) - \varphi(\max(0, 1 - b))`. Both are attained.
-
-Proof. The possible scores of a record are an interval :math:`[-s, s]`, :math:`s = \|x\| b/R \le b`, and a larger
-interval has no smaller spread. The first claim follows from monotony. For the second, let :math:`u \ge 0`. The largest
-value is :math:`\varphi(u + b)`, at the far end, and the smallest is :math:`\varphi(\max(0, u - b))`. Their difference
-increases with :math:`u`. It is :math:`\varphi(u + b) - \varphi(0)` up to :math:`u = b`. Beyond that, its slope
-:math:`\varphi'(u + b) - \varphi'(u - b)` is not negative, because :math:`\varphi` is convex.
-
-Therefore the spread is :math:`b` for the log loss without :math:`a`, :math:`(1+b)^2/2` for the squared error
-(:math:`2b` for :math:`b < 1`), at most :math:`2cb` for Huber's loss, and :math:`1+b` for the absolute error (:math:`2b`
-for :math:`b < 1`).
+The spread of the log loss on scores in :math:`[-b, b]` is :math:`b`. For a loss :math:`\varphi(z - u)` with
+:math:`\varphi` even and convex, and a target :math:`u \in [-1, 1]`, it is :math:`\varphi(1 + b) - \varphi(\max(0, 1 -
+b))` (theorem 2 of the user guide, *Exponential mechanism*).
 
 **Derivatives do not depend on the position.** The methods of `GradientLoss` and `NetworkLoss` compute the derivative of
 each record from its own predictors only, bit for bit, by elementwise functions of single numbers. Sums over the outputs
