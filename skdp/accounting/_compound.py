@@ -171,23 +171,14 @@ class RepeatedSelectionEvent(PrivacyEvent):
     A search divides the data once, into rows to train and rows to score, and draws runs afresh on them. In this case,
     condition on the division as for :class:`ParallelEvent`.
 
-    Parameters
-    ----------
-    events : tuple of PrivacyEvent
-        Events of one run.
-    mean : float
-        Mean number of runs, at least 1.
-    shape : float
-        Shape of the law, at least 0.
-
     References
     ----------
     .. [1] N. Papernot and T. Steinke, "Hyperparameter Tuning with Renyi Differential Privacy", ICLR 2022.
     """
 
-    events: tuple[PrivacyEvent, ...]
-    mean: float
-    shape: float
+    events: tuple[PrivacyEvent, ...]  # Events of one run.
+    mean: float  # Mean number of runs, at least 1.
+    shape: float  # Shape of the law, at least 0.
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "events", tuple(self.events))
@@ -261,21 +252,11 @@ def renyi_epsilon(events: tuple[PrivacyEvent, ...], delta: float) -> float:
 
 @dataclass(frozen=True)
 class SampledGaussianEvent(PrivacyEvent):
-    """Repeated sums over Poisson samples of the records, with Gaussian noise.
+    """Repeated sums over Poisson samples of the records, with Gaussian noise."""
 
-    Parameters
-    ----------
-    rate : float
-        Probability that a record is in a sample, in (0, 1].
-    noise_mu : float
-        Ratio of the sensitivity of a sum to the standard deviation of its noise.
-    n_steps : int
-        Number of sums.
-    """
-
-    rate: float
-    noise_mu: float
-    n_steps: int
+    rate: float  # Probability that a record is in a sample, in (0, 1].
+    noise_mu: float  # Ratio of the sensitivity of a sum to the standard deviation of its noise.
+    n_steps: int  # Number of sums.
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:

@@ -115,15 +115,9 @@ class PrivacyEvent(ABC):
 
 @dataclass(frozen=True)
 class GaussianEvent(PrivacyEvent):
-    """A mu-GDP release, such as that of the Gaussian mechanism.
+    """A mu-GDP release, such as that of the Gaussian mechanism."""
 
-    Parameters
-    ----------
-    noise_mu : float
-        Ratio of the sensitivity to the standard deviation of the noise.
-    """
-
-    noise_mu: float
+    noise_mu: float  # Ratio of the sensitivity to the standard deviation of the noise.
 
     def __post_init__(self) -> None:
         _check(self.noise_mu, "noise_mu")
@@ -141,15 +135,9 @@ class GaussianEvent(PrivacyEvent):
 
 @dataclass(frozen=True)
 class PureEvent(PrivacyEvent):
-    """An epsilon-DP release.
+    """An epsilon-DP release."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Pure guarantee of the release. Infinite for a release without noise.
-    """
-
-    epsilon: float
+    epsilon: float  # Pure guarantee of the release. Infinite for a release without noise.
 
     def __post_init__(self) -> None:
         _check(self.epsilon, "epsilon")
@@ -247,15 +235,9 @@ class BoundedRangeEvent(PureEvent):
 
 @dataclass(frozen=True)
 class ApproximateEvent(PrivacyEvent):
-    """A release with (epsilon, delta) and a positive delta, without further known properties.
+    """A release with (epsilon, delta) and a positive delta, without further known properties."""
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        Guarantee of the release.
-    """
-
-    epsilon: float
+    epsilon: float  # Guarantee of the release.
     delta: float
 
     def __post_init__(self) -> None:
@@ -275,18 +257,10 @@ class ApproximateEvent(PrivacyEvent):
 
 @dataclass(frozen=True)
 class ObjectiveEvent(PrivacyEvent):
-    """Objective perturbation with Gaussian noise.
+    """Objective perturbation with Gaussian noise."""
 
-    Parameters
-    ----------
-    curve : ObjectiveCurve
-        Its privacy curve.
-    noise_mu : float
-        Ratio of the sensitivity of the gradient to the standard deviation of the noise.
-    """
-
-    curve: ObjectiveCurve
-    noise_mu: float
+    curve: ObjectiveCurve  # Its privacy curve.
+    noise_mu: float  # Ratio of the sensitivity of the gradient to the standard deviation of the noise.
 
     def __post_init__(self) -> None:
         _check(self.noise_mu, "noise_mu")
@@ -304,19 +278,11 @@ class ObjectiveEvent(PrivacyEvent):
 
 @dataclass(frozen=True)
 class PrivacyCost:
-    """The cost that an accountant is charged for one fit.
+    """The cost that an accountant is charged for one fit."""
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        Guarantee of the fit as a whole. It is pure if delta is 0.
-    events : tuple of PrivacyEvent
-        Events of the fit, in order. Each may depend on earlier releases.
-    """
-
-    epsilon: float
+    epsilon: float  # Guarantee of the fit as a whole. It is pure if delta is 0.
     delta: float
-    events: tuple[PrivacyEvent, ...]
+    events: tuple[PrivacyEvent, ...]  # Events of the fit, in order. Each may depend on earlier releases.
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "events", tuple(self.events))

@@ -43,23 +43,13 @@ class ObjectiveCurve:
 
     `mu` is the ratio of the sensitivity of the gradient to the standard deviation of the noise. Epsilons `t` are at
     least 0. Bounds are rounded up.
-
-    Parameters
-    ----------
-    kappa : float
-        :math:`C R^2/\\lambda`.
-    shift : float
-        Price :math:`s` of the determinant, which is added to every loss. It is 0 for the binary log loss.
-    terms : tuple of (float, float)
-        Weights and multiples of mu of the Gaussian mechanisms whose deltas are summed.
-    tied : bool
-        Whether the loss is the binary log loss, whose determinant and shift depend on one quantity.
     """
 
-    kappa: float
-    shift: float
+    kappa: float  # C R^2 / lambda.
+    shift: float  # Price of the determinant, which is added to every loss. It is 0 for the binary log loss.
+    # Weights and multiples of mu of the Gaussian mechanisms whose deltas are summed.
     terms: tuple[tuple[float, float], ...]
-    tied: bool
+    tied: bool  # Whether the loss is the binary log loss, whose determinant and shift depend on one quantity.
 
     @property
     def _n_problems(self) -> int:

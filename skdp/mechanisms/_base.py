@@ -218,15 +218,9 @@ class LatticeMechanism(Mechanism):
 
 @dataclass(frozen=True)
 class NoNoise(Mechanism):
-    """The release for epsilon = inf: the value itself, without any guarantee.
+    """The release for epsilon = inf: the value itself, without any guarantee."""
 
-    Parameters
-    ----------
-    sensitivity : float
-        Largest change by one record, for information only.
-    """
-
-    sensitivity: float
+    sensitivity: float  # Largest change by one record, for information only.
 
     name = "none (epsilon=inf)"
     norm = "L2"

@@ -188,18 +188,10 @@ def _sum_of_squares(x: list[Interval]) -> Interval:
 
 @dataclass(frozen=True)
 class BinghamMechanism(Mechanism):
-    """Epsilon-DP release of a direction with a large quadratic score.
+    """Epsilon-DP release of a direction with a large quadratic score."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Pure and bounded-range guarantee, positive and finite.
-    sensitivity : float
-        Largest score that one record adds to a unit vector. A record never subtracts.
-    """
-
-    epsilon: float
-    sensitivity: float
+    epsilon: float  # Pure and bounded-range guarantee, positive and finite.
+    sensitivity: float  # Largest score that one record adds to a unit vector. A record never subtracts.
 
     name = "exponential (Bingham)"
     norm = "range"

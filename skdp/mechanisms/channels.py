@@ -154,18 +154,10 @@ class RateChannel(CategoryChannel):
 
 @dataclass(frozen=True)
 class KaryChannel(Mixture, RateChannel):
-    """Randomised response (Warner 1965; Kairouz, Oh and Viswanath 2016): the value itself, or any value.
+    """Randomised response (Warner 1965; Kairouz, Oh and Viswanath 2016): the value itself, or any value."""
 
-    Parameters
-    ----------
-    epsilon : Fraction or float
-        Guarantee of the channel.
-    n_categories : int
-        Number of categories.
-    """
-
-    epsilon: Any
-    n_categories: int
+    epsilon: Any  # Guarantee of the channel.
+    n_categories: int  # Number of categories.
 
     name = "randomised response"
     set_size = 1
@@ -198,20 +190,11 @@ class HadamardChannel(Mixture, CategoryChannel):
     Reports are positions in blocks of a power of two, b. Category :math:`x` belongs to block :math:`x \div (b - 1)`
     and has a row of the Hadamard matrix of order b there, other than the first. :math:`S_x` are the positions at which
     this row is 1.
-
-    Parameters
-    ----------
-    epsilon : Fraction or float
-        Guarantee of the channel.
-    n_categories : int
-        Number of categories.
-    block : int
-        Size of a block, a power of two, at least 2.
     """
 
-    epsilon: Any
-    n_categories: int
-    block: int
+    epsilon: Any  # Guarantee of the channel.
+    n_categories: int  # Number of categories.
+    block: int  # Size of a block, a power of two, at least 2.
 
     name = "Hadamard response"
 
@@ -288,20 +271,11 @@ class UnaryChannel(RateChannel):
     The value's own bit is set with probability p, and the others with probability q, independently. Two values differ
     in two bits. Therefore the ratio is at most :math:`p(1-q)/((1-p)q)`. Symmetric encoding has p = 1 - q, and optimised
     encoding has p = 1/2.
-
-    Parameters
-    ----------
-    epsilon : Fraction or float
-        Guarantee of the channel.
-    n_categories : int
-        Number of categories.
-    optimized : bool
-        Whether p = 1/2.
     """
 
-    epsilon: Any
-    n_categories: int
-    optimized: bool
+    epsilon: Any  # Guarantee of the channel.
+    n_categories: int  # Number of categories.
+    optimized: bool  # Whether p = 1/2.
 
     name = "unary encoding"
     dtype = np.int8
@@ -366,20 +340,11 @@ class WindowChannel(Mixture, NumberChannel):
     r"""The piecewise mechanism (Wang et al. 2019) on a lattice: a window of reports around the value, or any report.
 
     Codes are 0, ..., M, and the window of code i are the w reports from i on.
-
-    Parameters
-    ----------
-    epsilon : Fraction or float
-        Guarantee of the channel.
-    largest : int
-        The largest code M.
-    window : int
-        Number w of reports in a window.
     """
 
-    epsilon: Any
-    largest: int
-    window: int
+    epsilon: Any  # Guarantee of the channel.
+    largest: int  # The largest code M.
+    window: int  # Number w of reports in a window.
 
     name = "piecewise mechanism"
 
@@ -412,18 +377,10 @@ class WindowChannel(Mixture, NumberChannel):
 
 @dataclass(frozen=True)
 class LatticeLaplaceChannel(NumberChannel):
-    r"""Discrete Laplace noise on integers from 0 to M, of which any two are at most M apart.
+    r"""Discrete Laplace noise on integers from 0 to M, of which any two are at most M apart."""
 
-    Parameters
-    ----------
-    epsilon : Fraction or float
-        Guarantee of the channel.
-    largest : int
-        The largest code M.
-    """
-
-    epsilon: Any
-    largest: int
+    epsilon: Any  # Guarantee of the channel.
+    largest: int  # The largest code M.
 
     name = "discrete Laplace"
 
@@ -452,18 +409,10 @@ class LatticeLaplaceChannel(NumberChannel):
 
 @dataclass(frozen=True)
 class LocalMechanism(Mechanism):
-    """Reports of rows that are randomised separately.
+    """Reports of rows that are randomised separately."""
 
-    Parameters
-    ----------
-    channels : tuple of Channel
-        Channel of each column.
-    n_reported : int
-        Number of columns that each row reports, drawn at random if it is less than all.
-    """
-
-    channels: tuple[Channel, ...]
-    n_reported: int
+    channels: tuple[Channel, ...]  # Channel of each column.
+    n_reported: int  # Number of columns that each row reports, drawn at random if it is less than all.
 
     sensitivity = 1.0
     norm = "records"

@@ -26,27 +26,7 @@ _MAX_NUMERATOR = 2**46
 
 
 def discrete_laplace(scale: Fraction | int, size: int, stream: BitStream) -> NDArray[np.int64]:
-    r"""Draw integers with :math:`P(k) \propto e^{-|k|/t}`, exactly.
-
-    Parameters
-    ----------
-    scale : Fraction or int
-        The scale :math:`t`, positive, with a numerator of at most ``2**46``.
-    size : int
-        Number of draws.
-    stream : BitStream
-        Source of bits.
-
-    Returns
-    -------
-    noise : ndarray of int64, of shape (size,)
-        Independent draws.
-
-    References
-    ----------
-    .. [1] C. Canonne, G. Kamath and T. Steinke, "The Discrete Gaussian for Differential Privacy",
-       NeurIPS 2020, algorithm 2.
-    """
+    r"""Draw independent integers with :math:`P(k) \propto e^{-|k|/t}`, exactly, for a positive scale t."""
     scale = Fraction(scale)
     t, s = scale.numerator, scale.denominator
     if not 0 < t <= _MAX_NUMERATOR:
@@ -79,24 +59,12 @@ def discrete_laplace(scale: Fraction | int, size: int, stream: BitStream) -> NDA
 
 @dataclass(frozen=True)
 class DiscreteLaplaceMechanism(LatticeMechanism):
-    """Epsilon-DP release of a vector of lattice points, by L1 sensitivity.
+    """Epsilon-DP release of a vector of lattice points, by L1 sensitivity."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Pure guarantee, positive and finite.
-    sensitivity : float
-        Largest L1 distance between the values of neighbouring data sets.
-    size : int
-        Length of the vector.
-    step : float, default=1.0
-        Lattice step, a power of two. The values must lie on the lattice. Use 1 for counts.
-    """
-
-    epsilon: float
-    sensitivity: float
-    size: int
-    step: float = 1.0
+    epsilon: float  # Pure guarantee, positive and finite.
+    sensitivity: float  # Largest L1 distance between the values of neighbouring data sets.
+    size: int  # Length of the vector.
+    step: float = 1.0  # Lattice step, a power of two. The values must lie on the lattice. Use 1 for counts.
 
     name = "discrete Laplace"
     norm = "L1"
@@ -121,18 +89,10 @@ class DiscreteLaplaceMechanism(LatticeMechanism):
 
 @dataclass(frozen=True)
 class StabilityThreshold(Mechanism):
-    """Report labels whose noisy counts exceed a threshold.
+    """Report labels whose noisy counts exceed a threshold."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Positive and finite.
-    delta : float
-        In (0, 1).
-    """
-
-    epsilon: float
-    delta: float
+    epsilon: float  # Positive and finite.
+    delta: float  # In (0, 1).
 
     name = "truncated discrete Laplace, threshold"
     norm = "records of one label"
@@ -189,19 +149,10 @@ class StabilityCounts(StabilityThreshold):
     The guarantee is that of the threshold alone. A count :math:`n + 1` has :math:`n + 1 + K`, and :math:`n` has
     :math:`n + K`. For every set of outputs, the probabilities differ by a factor of :math:`e^a` at most, except for the
     largest or the least value, which has probability :math:`P(k) \le \delta`. To leave out counts of at most the
-    threshold is post-processing, and leaves out every label that does not occur.
-
-    Parameters
-    ----------
-    epsilon : float
-        Of one record, positive and finite.
-    delta : float
-        Of one record, in (0, 1).
-    rows : int, default=1
-        Largest number of records that are added or removed together.
+    threshold is post-processing, and leaves out every label that does not occur. Epsilon and delta are of one record.
     """
 
-    rows: int = 1
+    rows: int = 1  # Largest number of records that are added or removed together.
 
     name = "truncated discrete Laplace, counts above a threshold"
 

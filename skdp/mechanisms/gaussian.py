@@ -325,24 +325,12 @@ class RoundedMechanism(LatticeMechanism):
 
 @dataclass(frozen=True)
 class GaussianMechanism(RoundedMechanism):
-    """Release of a real vector, by L2 sensitivity.
+    """Release of a real vector, by L2 sensitivity."""
 
-    Parameters
-    ----------
-    mu : float
-        Gaussian-DP parameter of the release, positive and finite.
-    sensitivity : float
-        Largest L2 distance between the values of neighbouring data sets.
-    size : int
-        Length of the vector.
-    lattice_bits : int, default=30
-        Bits by which the lattice is finer than the noise.
-    """
-
-    mu: float
-    sensitivity: float
-    size: int
-    lattice_bits: int = LATTICE_BITS
+    mu: float  # Gaussian-DP parameter of the release, positive and finite.
+    sensitivity: float  # Largest L2 distance between the values of neighbouring data sets.
+    size: int  # Length of the vector.
+    lattice_bits: int = LATTICE_BITS  # Bits by which the lattice is finer than the noise.
 
     name = "Gaussian"
     norm = "L2"
@@ -355,24 +343,12 @@ class GaussianMechanism(RoundedMechanism):
 
 @dataclass(frozen=True)
 class GammaMechanism(RoundedMechanism):
-    """Epsilon-DP release of a real vector, by L2 sensitivity.
+    """Epsilon-DP release of a real vector, by L2 sensitivity."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Pure guarantee, positive and finite.
-    sensitivity : float
-        Largest L2 distance between the values of neighbouring data sets.
-    size : int
-        Length of the vector.
-    lattice_bits : int, default=30
-        Bits by which the lattice is finer than the noise.
-    """
-
-    epsilon: float
-    sensitivity: float
-    size: int
-    lattice_bits: int = LATTICE_BITS
+    epsilon: float  # Pure guarantee, positive and finite.
+    sensitivity: float  # Largest L2 distance between the values of neighbouring data sets.
+    size: int  # Length of the vector.
+    lattice_bits: int = LATTICE_BITS  # Bits by which the lattice is finer than the noise.
 
     name = "L2 (Gamma)"
     norm = "L2"

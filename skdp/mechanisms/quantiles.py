@@ -105,29 +105,17 @@ def _cuts(
 
 @dataclass(frozen=True)
 class GridQuantiles(Mechanism):
-    """Quantiles of columns, as edges of a public grid.
+    """Quantiles of columns, as edges of a public grid."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Guarantee of one cut, positive and finite. A column costs ``quantile_depth(len(levels))`` times as much, and the
-        costs of columns add up.
-    levels : tuple of int
-        Increasing, between 0 and `whole`, exclusive.
-    whole : int
-        Quantiles have levels ``levels / whole``.
-    weights : tuple of float, default=()
-        Logarithms of public weights of the edges, including both ends, `n_cells` plus one in all. Empty for no weights.
-        They are rounded to scores, which are integers (see `weight_penalties`).
-    rows : int, default=1
-        Largest number of records that are added or removed together.
-    """
-
+    # Guarantee of one cut, positive and finite. A column costs ``quantile_depth(len(levels))`` times as much, and the
+    # costs of columns add up.
     epsilon: float
-    levels: Levels
-    whole: int
+    levels: Levels  # Increasing, between 0 and `whole`, exclusive.
+    whole: int  # Quantiles have levels ``levels / whole``.
+    # Logarithms of public weights of the edges, including both ends, `n_cells` plus one in all. Empty for no weights.
+    # They are rounded to scores, which are integers (see `weight_penalties`).
     weights: tuple[float, ...] = ()
-    rows: int = 1
+    rows: int = 1  # Largest number of records that are added or removed together.
 
     name = "exponential (quantiles)"
     norm = "score range"
@@ -156,25 +144,14 @@ class GridQuantiles(Mechanism):
 
 @dataclass(frozen=True)
 class ExactQuantiles(NoNoise):
-    """Quantiles without noise: the best edges of a public grid.
-
-    Parameters
-    ----------
-    levels : tuple of int
-        Increasing, between 0 and `whole`, exclusive.
-    whole : int
-        Quantiles have levels ``levels / whole``.
-    weights : tuple of float, default=()
-        Logarithms of public weights of the edges, which decide between equal scores. Empty for no weights.
-    rows : int, default=1
-        Largest number of records that are added or removed together.
-    """
+    """Quantiles without noise: the best edges of a public grid."""
 
     sensitivity: float = field(init=False, repr=False)
-    levels: Levels
-    whole: int
+    levels: Levels  # Increasing, between 0 and `whole`, exclusive.
+    whole: int  # Quantiles have levels ``levels / whole``.
+    # Logarithms of public weights of the edges, which decide between equal scores. Empty for no weights.
     weights: tuple[float, ...] = field(default=(), repr=False)
-    rows: int = field(default=1, repr=False)
+    rows: int = field(default=1, repr=False)  # Largest number of records that are added or removed together.
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sensitivity", float(self.rows))

@@ -50,14 +50,9 @@ _LARGEST = 2.0**52
 
 @dataclass(frozen=True)
 class PoissonSampler:
-    """Draw Poisson samples of rows.
+    """Draw Poisson samples of rows."""
 
-    Parameters
-    ----------
-    rate : float
-        Probability that a row is in a sample, at least ``LEAST_RATE`` and below 1. It is an exact dyadic number.
-    """
-
+    # Probability that a row is in a sample, at least ``LEAST_RATE`` and below 1. It is an exact dyadic number.
     rate: float
 
     def __post_init__(self) -> None:
@@ -159,30 +154,14 @@ class PoissonSampler:
 
 @dataclass(frozen=True)
 class SampledGaussianMechanism(RoundedMechanism):
-    """Release of `n_steps` sums over Poisson samples of rows. Each sum may depend on earlier releases.
+    """Release of `n_steps` sums over Poisson samples of rows. Each sum may depend on earlier releases."""
 
-    Parameters
-    ----------
-    mu : float
-        GDP parameter of one step without sampling. If infinite, no noise is added.
-    sensitivity : float
-        Largest L2 norm of the contribution of a record to a sum.
-    size : int
-        Length of a sum.
-    n_steps : int
-        Number of sums.
-    rate : float, default=1.0
-        Probability that a record is in a sample. If 1, all records are in each sample.
-    lattice_bits : int, default=26
-        Bits by which the lattice is finer than the noise.
-    """
-
-    mu: float
-    sensitivity: float
-    size: int
-    n_steps: int
-    rate: float = 1.0
-    lattice_bits: int = 26
+    mu: float  # GDP parameter of one step without sampling. If infinite, no noise is added.
+    sensitivity: float  # Largest L2 norm of the contribution of a record to a sum.
+    size: int  # Length of a sum.
+    n_steps: int  # Number of sums.
+    rate: float = 1.0  # Probability that a record is in a sample. If 1, all records are in each sample.
+    lattice_bits: int = 26  # Bits by which the lattice is finer than the noise.
 
     norm = "L2"
 

@@ -28,21 +28,11 @@ _EQUAL = 2.0**-20
 
 @dataclass(frozen=True)
 class SelectionMechanism(ABC):
-    """Choice of one of finitely many public candidates by private scores.
+    """Choice of one of finitely many public candidates by private scores."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Pure guarantee, positive and finite.
-    sensitivity : float
-        Largest change of one candidate's score between neighbouring data sets.
-    monotone : bool, default=False
-        Whether adding a record never lowers any score (or never raises any), as for counts.
-    """
-
-    epsilon: float
-    sensitivity: float
-    monotone: bool = False
+    epsilon: float  # Pure guarantee, positive and finite.
+    sensitivity: float  # Largest change of one candidate's score between neighbouring data sets.
+    monotone: bool = False  # Whether adding a record never lowers any score (or never raises any), as for counts.
 
     name: ClassVar[str]
 
@@ -110,24 +100,13 @@ class PermuteAndFlip(SelectionMechanism):
 
 @dataclass(frozen=True)
 class GroupChoices(Mechanism):
-    """Choice of one of finitely many public candidates in each of several disjoint groups.
+    """Choice of one of finitely many public candidates in each of several disjoint groups."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Pure guarantee, positive and finite.
-    sensitivity : float
-        Largest change of one candidate's score between neighbouring data sets.
-    monotone : bool, default=False
-        Whether adding a record never lowers any score (or never raises any).
-    bounded_range : bool, default=False
-        Whether the choice must be bounded-range, for composition under Gaussian DP. If True, it is by the exponential
-        mechanism. Otherwise, it is by permute-and-flip, which is better at the same epsilon.
-    """
-
-    epsilon: float
-    sensitivity: float
-    monotone: bool = False
+    epsilon: float  # Pure guarantee, positive and finite.
+    sensitivity: float  # Largest change of one candidate's score between neighbouring data sets.
+    monotone: bool = False  # Whether adding a record never lowers any score (or never raises any).
+    # Whether the choice must be bounded-range, for composition under Gaussian DP. If True, it is by the exponential
+    # mechanism. Otherwise, it is by permute-and-flip, which is better at the same epsilon.
     bounded_range: bool = False
 
     norm = "score"
@@ -155,13 +134,7 @@ class GroupChoices(Mechanism):
 
 
 class BestChoices(NoNoise):
-    """The limit of `GroupChoices` for epsilon = inf: one of the best candidates of each group, without any guarantee.
-
-    Parameters
-    ----------
-    sensitivity : float
-        Largest change of one candidate's score, for information only.
-    """
+    """The limit of `GroupChoices` for epsilon = inf: one of the best candidates of each group, without any guarantee."""
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
         """Return a random one of the best candidates of each group. Scores that differ by rounding are equal."""
@@ -189,18 +162,10 @@ def number_of_runs(mean: float, shape: float, stream: BitStream) -> int:
 
 @dataclass(frozen=True)
 class BestOfRuns(Mechanism):
-    """Position of the run with the largest noisy score.
+    """Position of the run with the largest noisy score."""
 
-    Parameters
-    ----------
-    noise : Mechanism
-        Mechanism that adds noise to the score of one run.
-    mean, shape : float
-        Parameters of the law of the number of runs.
-    """
-
-    noise: Mechanism
-    mean: float
+    noise: Mechanism  # Mechanism that adds noise to the score of one run.
+    mean: float  # Parameters of the law of the number of runs.
     shape: float
 
     name = "best of a random number of runs"

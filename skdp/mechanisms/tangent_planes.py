@@ -266,24 +266,12 @@ def sample_ball(potential: Potential, rate: float, radius: float, size: int, str
 
 @dataclass(frozen=True)
 class TangentPlaneMechanism(Mechanism):
-    """Epsilon-DP release of a point of a ball at which a convex sum of losses is small.
+    """Epsilon-DP release of a point of a ball at which a convex sum of losses is small."""
 
-    Parameters
-    ----------
-    epsilon : float
-        Pure and bounded-range guarantee, positive and finite.
-    sensitivity : float
-        Largest spread over the ball of one record's contribution to the sum.
-    radius : float
-        Radius of the ball.
-    n_parameters : int
-        Dimension of the ball, at most 4.
-    """
-
-    epsilon: float
-    sensitivity: float
-    radius: float
-    n_parameters: int
+    epsilon: float  # Pure and bounded-range guarantee, positive and finite.
+    sensitivity: float  # Largest spread over the ball of one record's contribution to the sum.
+    radius: float  # Radius of the ball.
+    n_parameters: int  # Dimension of the ball, at most 4.
 
     name = "exponential (tangent planes)"
     norm = "range"

@@ -238,24 +238,12 @@ GROUPS = Theorem("Units", 1)
 
 @dataclass(frozen=True)
 class Release:
-    """One planned release.
+    """One planned release."""
 
-    Attributes
-    ----------
-    label : str
-        Description of the release.
-    mechanism : Mechanism
-        Mechanism that adds the noise, with its parameters.
-    share : float
-        Part of the budget for the release: of epsilon, or of the square of the GDP parameter.
-    theorem : Theorem
-        Theorem of the user guide that proves the sensitivity.
-    """
-
-    label: str
-    mechanism: Mechanism
-    share: float
-    theorem: Theorem
+    label: str  # Description of the release.
+    mechanism: Mechanism  # Mechanism that adds the noise, with its parameters.
+    share: float  # Part of the budget for the release: of epsilon, or of the square of the GDP parameter.
+    theorem: Theorem  # Theorem of the user guide that proves the sensitivity.
 
     @property
     def sensitivity(self) -> float:

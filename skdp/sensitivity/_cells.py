@@ -121,15 +121,9 @@ def _safe(X: Any, matrix: NDArray[np.float64], constants: NDArray[np.float64]) -
 
 @dataclass(frozen=True, eq=False)
 class RowLattice:
-    """Public bounds of the rows, and a lattice on which everything inside them is an integer.
+    """Public bounds of the rows, and a lattice on which everything inside them is an integer."""
 
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (n_features,)
-        Bounds, in units of the data.
-    """
-
-    lower: Array
+    lower: Array  # Bounds, in units of the data.
     upper: Array
 
     @cached_property

@@ -33,23 +33,13 @@ class ClippedRows:
     """Rows of bounded L2 norm, together with the bound. They are computed when they are read.
 
     Noise is calibrated by `norm`, and never by a number that was typed again.
-
-    Parameters
-    ----------
-    source : ndarray or csr_array of shape (n_rows, n_columns)
-        Rows before they are scaled. They are not copied.
-    norm : float
-        Clipping bound. The L2 norm of each row, with its constant feature, is at most `norm`.
-    factors : ndarray of shape (n_rows,), default=None
-        Factors by which the rows of `source` are scaled. If None, no row is scaled.
-    constant : float, default=0.0
-        Value of the appended feature. If 0, none is appended.
     """
 
-    source: Any
-    norm: float
+    source: Any  # Rows before they are scaled. They are not copied.
+    norm: float  # Clipping bound. The L2 norm of each row, with its constant feature, is at most `norm`.
+    # Factors by which the rows of `source` are scaled. If None, no row is scaled.
     factors: NDArray[np.float64] | None = None
-    constant: float = 0.0
+    constant: float = 0.0  # Value of the appended feature. If 0, none is appended.
 
     @property
     def shape(self) -> tuple[int, int]:
