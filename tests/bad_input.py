@@ -162,13 +162,10 @@ COLUMN_CATEGORIES = Bad(
 PARAMETERS = {
     "C": real(0, 5e-324, 1e-200, 1e300, INF),
     "accountant": ACCOUNTANT,
-    "activation": choice("logistic"),
     "aggregator": choice("mode"),
     "alpha": real(INF, 1e300, optional=True),
     "DPNaiveBayes.alpha": real(0, INF, 5e-324, 1e300),
     "LocalDPNaiveBayes.alpha": real(0, INF, 5e-324, 1e300),
-    "DPMLPClassifier.alpha": real(INF, 1e300),
-    "DPMLPRegressor.alpha": real(INF, 1e300),
     "attributes": Bad(
         ("coef_", b"coef_", 3, {"coef_"}, iter(["coef_"]), [1], [["coef_"]], Hostile()), ([], ["coef_"] * 2), ValueError
     ),

@@ -465,7 +465,6 @@ LATER = {
     "aggregator": ("mean", "median", "mode"),
     "attributes": (None, ("coef_",)),
     "accountant": (None,),
-    "activation": ("tanh", "relu"),
     "alpha": (None, 2.0),
     "average": (0.0, 1.0),
     "batch_size": (None, 0.5),

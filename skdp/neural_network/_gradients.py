@@ -32,16 +32,11 @@ Array = NDArray[np.float64]
 #: Rows in a block. The activations of a block stay in the cache.
 BLOCK_ROWS = 1024
 
-ACTIVATIONS = ("tanh", "relu")
-
 #: Bits of rows, activations and derivatives, if the squares of a row of them add up exactly with so many bits.
 _MOST_BITS = 20
 
-# Input of the constant hidden unit, by activation: tanh rounds to 1, ReLU is 1.
-_CONSTANT = {"tanh": 8.0, "relu": 1.0}
-
-#: The largest activation. ReLU is clipped, so that activations have a bound.
-LARGEST = {"tanh": 1.0, "relu": 4.0}
+# Input of the constant hidden unit, of which tanh rounds to 1, the bound on all activations.
+_CONSTANT = 8.0
 
 # Rounding may make derivatives longer than their bounds. In layers of 2**16 units, it adds half a step to each entry,
 # which is 2**-18 of the bound, and so 2**-10 of the bound in all. In narrower layers, it adds less.
@@ -134,7 +129,6 @@ class GradientSums:
         row_step: float,
         targets: NDArray,
         layout: Layout,
-        activation: str,
         loss: NetworkLoss,
         max_norm: float,
         lattice: float,
@@ -142,14 +136,13 @@ class GradientSums:
     ) -> None:
         self._rows, self._targets = rows, targets
         self._layout, self._loss, self._max_norm = layout, loss, max_norm
-        self._tanh, self._largest = activation == "tanh", LARGEST[activation]
         self._lattice, self._block = lattice, block_rows
         shapes = layout.shapes
         self._last = len(shapes) - 1
 
         # Bits and steps of each layer's activations, and of derivatives of its products.
         self._bits = [square_bits(n_in) for n_in, _ in shapes]
-        self._steps = [row_step] + [step_of(self._largest, bits) for bits in self._bits[1:]]
+        self._steps = [row_step] + [step_of(1.0, bits) for bits in self._bits[1:]]
         self._delta_bits = [square_bits(n_out) for _, n_out in shapes]
         self._weight_bits = [
             min(bits_left(self._bits[i], n_in), bits_left(self._delta_bits[i], n_out))
@@ -161,7 +154,7 @@ class GradientSums:
         width = [n_out + (i < self._last) for i, (_, n_out) in enumerate(shapes)]
         self._weights = [np.zeros((n_in, w)) for (n_in, _), w in zip(shapes, width, strict=True)]
         for weights in self._weights[:-1]:
-            weights[-1, -1] = _CONSTANT[activation]
+            weights[-1, -1] = _CONSTANT
         most = min(block_rows, max(len(rows), 1))
         self._inputs = np.empty((most, shapes[0][0]))
         self._hidden = [np.empty((most, w)) for w in width[:-1]]
@@ -298,11 +291,7 @@ class GradientSums:
 
     def _activate(self, z: Array, layer: int) -> Array:
         """Apply the activation in place, and round."""
-        if self._tanh:
-            np.tanh(z, out=z)
-        else:
-            np.maximum(z, 0.0, out=z)
-            np.minimum(z, self._largest, out=z)
+        np.tanh(z, out=z)
         number = rounder(self._steps[layer])
         z += number
         z -= number
@@ -310,13 +299,9 @@ class GradientSums:
 
     def _differentiate(self, activation: Array, delta: Array, spare: Array) -> None:
         """Multiply derivatives by those of the activation, in place."""
-        if self._tanh:
-            np.multiply(activation, activation, out=spare)
-            np.subtract(1.0, spare, out=spare)
-            delta *= spare
-        else:
-            delta *= (activation > 0.0) & (activation < self._largest)
-            delta[:, -1] = 0.0
+        np.multiply(activation, activation, out=spare)
+        np.subtract(1.0, spare, out=spare)
+        delta *= spare
 
     def _round(self, delta: Array, layer: int) -> NDArray[np.int32]:
         """Round a row's derivatives after division by the power of two above the largest. Its exponent is returned."""
@@ -380,7 +365,6 @@ class Outputs:
 
     coefs: list[Array]
     intercepts: list[Array]
-    activation: str
 
     def __call__(self, X: NDArray) -> Array:
         """Return the outputs, of shape (n_rows, n_outputs)."""
@@ -390,7 +374,7 @@ class Outputs:
                 a = X[block]
                 for coef, intercept in zip(self.coefs[:-1], self.intercepts[:-1], strict=True):
                     a = row_products(a, coef) + intercept
-                    self._activate(a)
+                    np.tanh(a, out=a)
                 out[block] = row_products(a, self.coefs[-1]) + self.intercepts[-1]
         return out
 
@@ -426,16 +410,10 @@ class Outputs:
             a = a @ coef
             a += intercept
             if i < last:
-                # No activation has a slope of more than 1.
-                self._activate(a)
-                slack += 64 * _EPSILON * math.sqrt(len(intercept)) * LARGEST[self.activation]
+                # The slope of tanh is at most 1.
+                np.tanh(a, out=a)
+                slack += 64 * _EPSILON * math.sqrt(len(intercept))
         return a, slack
-
-    def _activate(self, a: Array) -> None:
-        if self.activation == "tanh":
-            np.tanh(a, out=a)
-        else:
-            np.clip(a, 0.0, LARGEST["relu"], out=a)
 
     def _parts(self, X: NDArray) -> list[slice]:
         return list(short_blocks(len(X), max(max(coef.shape) for coef in self.coefs)))

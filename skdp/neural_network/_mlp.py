@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
-from ..checks.params import Checked, OneOf, Rules
+from ..checks.params import Checked
 from ..parts.arrays import rowwise
 from ..release.estimator import LabelsMixin, ManyTargetsMixin, Records, Shape
 from ..release.session import ReleaseSession
@@ -28,15 +28,15 @@ Array = NDArray[np.float64]
 LABEL_GRAD_NORM, TARGET_GRAD_NORM = 2.0, 1.0
 
 # Clipping bound of residuals, as a multiple of half the width of the bounds of the targets.
-_THRESHOLDS = {"squared_error": 4.0, "huber": 0.2}
+_MOST_RESIDUAL = 4.0
 
 
 class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     r"""Differentially private multilayer perceptron for classification.
 
-    A network of dense layers, trained on the log loss by noisy gradient steps. It needs no tuning, because public rules
-    choose steps, batches and learning rates. Clipping makes the outputs too extreme, for which `predict_proba` corrects
-    the probabilities by public numbers.
+    A network of dense layers with tanh units, trained on the log loss by noisy gradient steps. It needs no tuning,
+    because public rules choose steps, batches and learning rates. Clipping makes the outputs too extreme, for which
+    `predict_proba` corrects the probabilities by public numbers.
 
     Parameters
     ----------
@@ -49,11 +49,6 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     data_norm : float
         Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
         warning. A smaller norm means less noise and more clipping.
-    activation : {"tanh", "relu"}, default="tanh"
-        Activation of the hidden units. ``"relu"`` is clipped at 4.
-    alpha : float, default=0.0
-        L2 penalty on weights, relative to the average loss of a record. Its gradient is `alpha` times the weights, and
-        needs no clipping. Intercepts are not penalised.
     max_grad_norm : float or "auto", default="auto"
         Clipping bound: the largest L2 norm of the contribution of a record to a gradient. A larger norm means more
         noise. ``"auto"`` is 2, for inputs that are scaled so that `data_norm` becomes
@@ -163,8 +158,6 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         epsilon: float = 1.0,
         delta: float = 1e-5,
         data_norm: float | None = None,
-        activation: str = "tanh",
-        alpha: float = 0.0,
         max_grad_norm: float | str = "auto",
         batch_size: float | None = None,
         n_steps: int | None = None,
@@ -184,8 +177,6 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         self.epsilon = epsilon
         self.delta = delta
         self.data_norm = data_norm
-        self.activation = activation
-        self.alpha = alpha
         self.max_grad_norm = max_grad_norm
         self.batch_size = batch_size
         self.n_steps = n_steps
@@ -231,8 +222,9 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
 class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, PrivateNetwork):
     r"""Differentially private multilayer perceptron for regression.
 
-    A network of dense layers, trained on squared errors by noisy gradient steps. It needs no tuning, because public
-    rules choose steps, batches and learning rates.
+    A network of dense layers with tanh units, trained by noisy gradient steps on squared errors, which are linear
+    beyond twice the width of the released range of the targets. It needs no tuning, because public rules choose steps,
+    batches and learning rates.
 
     Parameters
     ----------
@@ -248,13 +240,6 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     bounds_y : tuple (lower, upper)
         Public bounds of the targets: numbers, or one for each target. Targets beyond are clipped, without a warning.
         Predictions are within the bounds. The bounds may be generous (see :ref:`regression`).
-    loss : {"squared_error", "huber"}, default="squared_error"
-        Loss function. ``"huber"`` is linear for residuals beyond a tenth of the width of the released range of the
-        targets, so that outliers have less effect. ``"squared_error"`` is linear beyond twice that width.
-    activation : {"tanh", "relu"}, default="tanh"
-        Activation of the hidden units. ``"relu"`` is clipped at 4.
-    alpha : float, default=0.0
-        L2 penalty on weights, relative to the average loss of a record, for targets that are scaled to [-1, 1].
     max_grad_norm : float or "auto", default="auto"
         Clipping bound: the largest L2 norm of the contribution of a record to a gradient. A larger norm means more
         noise. ``"auto"`` is 1, for inputs that are scaled so that `data_norm` becomes the square root of the number of
@@ -320,10 +305,9 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     **Privacy.** As for :class:`DPMLPClassifier`, each record adds a gradient of norm at most `max_grad_norm` to each
     sum that it is sampled for. The sums are released with Gaussian noise that is calibrated to all steps together
     (:ref:`neural networks, theorem 1 <neural-network-theorem-1>`). A range of the targets, their mean in it and the
-    number of records are released first (:ref:`regression, theorem 1 <regression-theorem-1>`). With
-    ``loss="squared_error"``, six sums of products of predictions and targets are released last, for each target. They
-    take two per cent of the budget, and correct the mean and the size of the predictions (:ref:`gradient descent,
-    theorem 2 <gradient-descent-theorem-2>`).
+    number of records are released first (:ref:`regression, theorem 1 <regression-theorem-1>`). Six sums of products of
+    predictions and targets are released last, for each target. They take two per cent of the budget, and correct the
+    mean and the size of the predictions (:ref:`gradient descent, theorem 2 <gradient-descent-theorem-2>`).
 
     References
     ----------
@@ -340,7 +324,6 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     True
     """
 
-    _parameter_rules: ClassVar[Rules] = {"loss": OneOf(tuple(_THRESHOLDS))}
     _auto_grad_norm = TARGET_GRAD_NORM
 
     _released = PrivateNetwork._released | {"_range"}
@@ -354,9 +337,6 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         delta: float = 1e-5,
         data_norm: float | None = None,
         bounds_y: Any = None,
-        loss: str = "squared_error",
-        activation: str = "tanh",
-        alpha: float = 0.0,
         max_grad_norm: float | str = "auto",
         batch_size: float | None = None,
         n_steps: int | None = None,
@@ -375,9 +355,6 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         self.delta = delta
         self.data_norm = data_norm
         self.bounds_y = bounds_y
-        self.loss = loss
-        self.activation = activation
-        self.alpha = alpha
         self.max_grad_norm = max_grad_norm
         self.batch_size = batch_size
         self.n_steps = n_steps
@@ -394,12 +371,11 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     def _loss_of(self, parameters: Checked, shape: Shape) -> NetworkLoss:
         n_targets = shape.n_targets or 1
         Scaling.of(parameters.bounds_y, "bounds_y", n_targets, True)
-        return Huber(_THRESHOLDS[parameters.loss], n_targets)
+        return Huber(_MOST_RESIDUAL, n_targets)
 
     def _other_releases(self, parameters: Checked, loss: NetworkLoss) -> tuple[TargetRange, Calibration | None]:
         budget = parameters.epsilon, parameters.delta, loss.outputs
-        calibrated = parameters.private and parameters.loss == "squared_error"
-        return TargetRange.of(*budget), Calibration.of(*budget) if calibrated else None
+        return TargetRange.of(*budget), Calibration.of(*budget) if parameters.private else None
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Checked, design: Design

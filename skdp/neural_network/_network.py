@@ -2,8 +2,8 @@ r"""Multilayer perceptrons, trained by noisy gradient steps (Abadi et al. 2016).
 
 Each step releases the sum of clipped gradients over a Poisson sample of the records, with Gaussian noise (see
 `GradientSums` for the contribution of a record). The number of records is released first, unless it is declared. The
-weights at the start of a step are functions of earlier releases. Therefore Adam, averages of iterates, penalties and
-the network itself are post-processing.
+weights at the start of a step are functions of earlier releases. Therefore Adam, averages of iterates and the
+network itself are post-processing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import validate_quietly
-from ..checks.params import By, Checked, OneOf, Or, Real, Rules, check_integer, is_list, shown
+from ..checks.params import By, Checked, Or, Real, Rules, check_integer, is_list, shown
 from ..mechanisms import BitStream, SampledGaussianMechanism, rounded_normal
 from ..parts.arrays import rowwise
 from ..release.estimator import PrivateEstimator, Shape
@@ -34,7 +34,6 @@ from ..solvers.losses import NetworkLoss
 from ..solvers.regularised import Scaling
 from ..solvers.target_range import Located, TargetRange
 from ._gradients import (
-    ACTIVATIONS,
     BLOCK_ROWS,
     MOST_LAYERS,
     MOST_UNITS,
@@ -82,7 +81,7 @@ def adam_rate(noise: float, n_steps: int, labels: bool) -> float:
 
 
 class Adam:
-    """Adam's iterates, from released gradients and the gradient of the L2 penalty. All of it is public."""
+    """Adam's iterates, from released gradients. All of it is public."""
 
     def __init__(
         self,
@@ -91,7 +90,6 @@ class Adam:
         n_steps: int,
         *,
         learning_rate: float,  # A multiple of one over the root of a layer's inputs.
-        alpha: float,
         average: float,  # Share of the last iterates whose average is the result; 0 for the last iterate.
         decays: bool,  # Whether steps get shorter.
     ) -> None:
@@ -103,19 +101,13 @@ class Adam:
         self._second_moment = np.zeros_like(weights)
         self._buffer = np.empty_like(weights)
         self._rates = np.full_like(weights, learning_rate)
-        self._alpha = alpha
-        self._penalty = np.full_like(weights, alpha)
-        for penalty, rates in zip(layout.parts(self._penalty), layout.parts(self._rates), strict=True):
-            penalty[-1] = 0.0
+        for rates in layout.parts(self._rates):
             rates /= math.sqrt(len(rates) - 1)
 
     def step(self, gradient: Array) -> None:
         """Take a step along a released gradient, which is overwritten. The step ends in the box of `project`."""
         self._n_taken += 1
         buffer, first, second, t = self._buffer, self._first_moment, self._second_moment, self._n_taken
-        if self._alpha:
-            np.multiply(self._penalty, self.weights, out=buffer)
-            gradient += buffer
         first *= _BETA_1
         second *= _BETA_2
         np.multiply(gradient, gradient, out=buffer)
@@ -234,8 +226,6 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         **SCHEDULE_RULES,
         "hidden_layer_sizes": By(_hidden),
         "delta": By(positive_delta),
-        "activation": OneOf(ACTIVATIONS),
-        "alpha": Real(most=1e3, zero=True),
         "max_grad_norm": Or("auto", Real(1e-6, 1e6)),
         "learning_rate_init": Or("auto", Real(most=1e6)),
         "average": Real(most=1.0, zero=True),
@@ -245,7 +235,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     _composes_before = True
     _takes_parts = True
     _released = frozenset({"coefs_", "intercepts_"})
-    _public = frozenset({"n_layers_", "n_outputs_", "out_activation_", "_activation"})
+    _public = frozenset({"n_layers_", "n_outputs_", "out_activation_"})
 
     _auto_grad_norm: float
 
@@ -294,7 +284,7 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         if located is not None:
             bounds = located.targets
             layout.parts(start)[-1][-1] = located.mean_with()
-        fixed = layout, parameters.activation, loss, design.max_norm, mechanism.step
+        fixed = layout, loss, design.max_norm, mechanism.step
         sums = sums_of(partial(_gradient_sums, parameters.data_norm, fixed), X, targets)
         share = 1 / (schedule.rate * schedule.records(session, sums.n_rows, located))
         rate, has_labels = parameters.learning_rate_init, loss.out_activation != "identity"
@@ -305,7 +295,6 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             start,
             schedule.n_steps,
             learning_rate=rate,
-            alpha=parameters.alpha,
             average=parameters.average,
             decays=not has_labels,
         )
@@ -320,7 +309,6 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
                 "n_layers_": len(layout.sizes),
                 "n_outputs_": loss.outputs,
                 "out_activation_": loss.out_activation,
-                "_activation": parameters.activation,
                 "privacy_": session.guarantee,
             }
 
@@ -333,13 +321,13 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         if design.last is None:
             return fitted()
         coefs, intercepts = _postprocess_weights(descent.result(), layout, scale, None)
-        outputs = rowwise(Outputs(coefs, intercepts, parameters.activation), X)
+        outputs = rowwise(Outputs(coefs, intercepts), X)
         return fitted(design.last.lines(session, outputs, targets))
 
     def _outputs_and_rows(self, X: Any) -> tuple[Outputs, NDArray]:
         check_is_fitted(self, "coefs_")
         X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        return Outputs(self.coefs_, self.intercepts_, self._activation), X
+        return Outputs(self.coefs_, self.intercepts_), X
 
     def _outputs(self, X: Any) -> Array:
         outputs, X = self._outputs_and_rows(X)

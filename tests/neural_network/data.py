@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import special
 
-from skdp.neural_network._gradients import LARGEST, GradientSums, Layout
+from skdp.neural_network._gradients import GradientSums, Layout
 from skdp.neural_network._network import scaled_rows
 from skdp.solvers.losses import Huber, LogLoss, SoftmaxLogLoss
 
@@ -37,9 +37,9 @@ def fractions(sums, totals):
 class Problem:
     """Rows, targets, weights and a clipping bound."""
 
-    def __init__(self, loss="binary", activation="tanh", hidden=(5,), n_rows=40, max_norm=1.0, seed=0, n_features=3):
+    def __init__(self, loss="binary", hidden=(5,), n_rows=40, max_norm=1.0, seed=0, n_features=3):
         rng = np.random.default_rng(seed)
-        self.loss, self.activation = LOSSES[loss], activation
+        self.loss = LOSSES[loss]
         self.layout = Layout((n_features, *hidden, self.loss.outputs))
         self.max_norm = max_norm
         self.X = rng.normal(size=(n_rows, n_features))
@@ -50,9 +50,7 @@ class Problem:
         """The sums of `GradientSums`, of rows of norm 2 at most."""
         X, y = (self.X, self.y) if X is None else (X, y)
         rows, step = scaled_rows(X, 2.0)
-        sums = kind(
-            rows, step, y, self.layout, self.activation, self.loss, self.max_norm, lattice, block_rows=block_rows
-        )
+        sums = kind(rows, step, y, self.layout, self.loss, self.max_norm, lattice, block_rows=block_rows)
         sums.at(self.weights if weights is None else weights)
         return sums
 
@@ -72,7 +70,7 @@ class Problem:
         for k, part in enumerate(parts):
             z = a @ part[:-1] + part[-1]
             if k < len(parts) - 1:
-                a = np.tanh(z) if self.activation == "tanh" else np.clip(z, 0, LARGEST["relu"])
+                a = np.tanh(z)
         y = self.y[i]
         if isinstance(self.loss, Huber):
             r, t = np.abs(z - y), self.loss.largest

@@ -60,7 +60,7 @@ class Reader:
 
         _, design = self.model._plan(self.model._check_parameters(), Shape(2, 2))
         rows, step = _network.scaled_rows(self.pair[1][0], 1.0)
-        self._own = GradientSums(rows, step, self.pair[1][1], design.layout, "tanh", design.loss, design.max_norm, 1.0)
+        self._own = GradientSums(rows, step, self.pair[1][1], design.layout, design.loss, design.max_norm, 1.0)
         self._at = at
 
     def statistic(self):
