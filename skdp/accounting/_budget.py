@@ -174,31 +174,8 @@ def pure_dp_mu(epsilon: float) -> float:
 
 
 def bounded_range_mu(epsilon: float) -> float:
-    r"""Return the mu for which every epsilon-bounded-range mechanism is mu-GDP, rounded up.
-
-    The privacy loss of a pair of data sets lies in an interval of length :math:`\varepsilon`, and
-    :math:`\mathbb{E}_{D'}[e^L] = 1`. Among such losses, the loss that takes only the two ends dominates all others. Its
-    trade-off curve has its kink at error rates :math:`(a, b)` with :math:`(a + c)(b + c) = c (1 + c)` for :math:`c =
-    1/(e^\varepsilon - 1)`, for every interval. Of the points of that hyperbola, the one with :math:`a = b = 1/(1 +
-    e^{\varepsilon/2})` needs the largest :math:`\mu`, which is that of :math:`\varepsilon/2`-DP (:ref:`trees, theorem 5
-    <trees-theorem-5>`).
-
-    Parameters
-    ----------
-    epsilon : float
-        At least 0.
-
-    Returns
-    -------
-    mu : float
-        Infinite if `epsilon` is infinite.
-
-    Examples
-    --------
-    >>> from skdp.accounting import bounded_range_mu
-    >>> round(bounded_range_mu(1.0), 3)  # of pure epsilon-DP it would be 1.232
-    0.624
-    """
+    """Return the mu for which every epsilon-bounded-range mechanism is mu-GDP, rounded up: that of epsilon/2-DP."""
+    # Theorem 5 of the page *Trees*: the loss that takes only the two ends of its interval dominates all others.
     return pure_dp_mu(epsilon / 2)
 
 

@@ -26,7 +26,7 @@ from scipy import optimize, special
 from ..checks.params import shown
 from ._budget import NEGLIGIBLE_DELTA, UP, gaussian_delta, gaussian_mu, pure_dp_mu
 from ._events import GaussianEvent, PrivacyEvent, PureEvent, compose_events, pair_profile
-from ._loss_distribution import NEGLIGIBLE, PrivacyLossDistribution, Profiles
+from ._loss_distribution import NEGLIGIBLE, PrivacyLossDistribution, Profiles, losses_of_profile, no_losses
 
 #: Width of the lattice on which the profiles of several lists, and those of declared plans, are composed.
 PROFILE_INTERVAL = 1e-4
@@ -140,7 +140,7 @@ class ParallelEvent(PrivacyEvent):
         distributions = self._distributions(interval)
         if len(distributions) == 1:
             return distributions[0]
-        return PrivacyLossDistribution.from_profile(lambda t: self._largest(t, interval), interval)
+        return losses_of_profile(lambda t: self._largest(t, interval), interval)
 
     def _distributions(self, interval: float) -> list[PrivacyLossDistribution]:
         counts = {frozenset(Counter(part).items()): Counter(part) for part in self.parts}
@@ -291,11 +291,11 @@ class SampledGaussianEvent(PrivacyEvent):
 
     def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
         if self.noise_mu == 0:
-            return PrivacyLossDistribution.identity(interval)
+            return no_losses(interval)
         if self.rate == 1:
             # T Gaussian releases are one Gaussian release.
             return GaussianEvent(self.noise_mu * math.sqrt(self.n_steps)).privacy_loss_distribution(interval)
-        return PrivacyLossDistribution.from_profile(self._step_profiles, interval).self_compose(self.n_steps)
+        return losses_of_profile(self._step_profiles, interval).self_compose(self.n_steps)
 
     def _step_profiles(self, t: NDArray[np.float64]) -> Profiles:
         """Return the profiles of one step, which are those of Gaussian noise at another epsilon."""

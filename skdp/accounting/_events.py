@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..checks.params import shown
 from ._budget import UP, bounded_range_mu, gaussian_delta, pure_dp_mu, renyi_budget
-from ._loss_distribution import PrivacyLossDistribution, Profiles
+from ._loss_distribution import PrivacyLossDistribution, Profiles, losses_of_profile, no_losses
 from ._objective import ObjectiveCurve
 
 #: Accepted relative error between the stated guarantee of a cost and the proved guarantee of its events.
@@ -100,7 +100,7 @@ class PrivacyEvent(ABC):
         distribution : PrivacyLossDistribution
             Rounded up to the safe side.
         """
-        return PrivacyLossDistribution.from_profile(self.profiles, interval)
+        return losses_of_profile(self.profiles, interval)
 
     def pure_epsilon(self) -> float:
         """Return an epsilon for which the event is epsilon-DP.
@@ -356,7 +356,7 @@ class PrivacyCost:
 
 def compose_events(counts: Counter[PrivacyEvent], interval: float) -> PrivacyLossDistribution:
     """Return a distribution that dominates the privacy loss of a list of events, on a lattice of width `interval`."""
-    whole = PrivacyLossDistribution.identity(interval)
+    whole = no_losses(interval)
     for event, count in counts.items():
         if PureEvent(math.inf) == event:
             raise ValueError("a fit with epsilon=inf has no privacy loss distribution")

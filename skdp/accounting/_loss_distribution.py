@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -260,56 +260,6 @@ class PrivacyLossDistribution:
         self.interval = interval
         self._directions = directions
 
-    @classmethod
-    def identity(cls, interval: float) -> PrivacyLossDistribution:
-        """Return the distribution of a release that depends on no record.
-
-        Parameters
-        ----------
-        interval : float
-            Width of the lattice of losses.
-
-        Returns
-        -------
-        distribution : PrivacyLossDistribution
-            Distribution without any loss.
-        """
-        return cls(interval, ((),))
-
-    @classmethod
-    def from_profile(
-        cls, profile: Callable[[NDArray[np.float64]], Profiles], interval: float
-    ) -> PrivacyLossDistribution:
-        """Return a distribution whose profile is at least a given profile, and equal to it on a lattice.
-
-        Parameters
-        ----------
-        profile : callable
-            Function that maps epsilons, at least 0, to two arrays of deltas: for removal and addition of a record.
-        interval : float
-            Width of the lattice of losses.
-
-        Returns
-        -------
-        distribution : PrivacyLossDistribution
-            Distribution of one release.
-        """
-        infinite = np.max([profile(np.array([_MOST_LOSS]))], axis=(0, 2))
-        # About the smallest number of steps with almost nothing beyond.
-        steps = [1, max(2, math.ceil(_MOST_LOSS / interval))]
-        while steps[1] - steps[0] > 1 + steps[0] // 64:
-            middle = max(math.isqrt(steps[0] * steps[1]), steps[0] + 1)
-            beyond = np.max([profile(np.array([middle * interval]))], axis=(0, 2))
-            steps[1 if np.all(beyond <= infinite + NEGLIGIBLE) else 0] = middle
-        if 2 * steps[1] > _MOST_POINTS:
-            raise OverflowError("the privacy loss distribution has too many points")
-        removed, added = (
-            np.minimum(curve * _UP, 1.0) for curve in profile(np.arange(steps[1] + 1) * np.float64(interval))
-        )
-        if removed is added or np.array_equal(removed, added):
-            return cls(interval, (((_connect(removed, added, interval), 1),),))
-        return cls(interval, (((_connect(removed, added, interval), 1),), ((_connect(added, removed, interval), 1),)))
-
     def compose(self, other: PrivacyLossDistribution) -> PrivacyLossDistribution:
         """Return the distribution of both lists of releases together.
 
@@ -433,25 +383,25 @@ class PrivacyLossDistribution:
             low = high
         return min(low, high)
 
-    def to_dp_accounting(self) -> Any:
-        """Convert the distribution to dp_accounting, which must be installed (``pip install dp-accounting``).
 
-        Returns
-        -------
-        distribution : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-            Distribution for composition there.
-        """
-        from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+def no_losses(interval: float) -> PrivacyLossDistribution:
+    """Return the distribution of a release that depends on no record."""
+    return PrivacyLossDistribution(interval, ((),))
 
-        if not any(self._directions):
-            return privacy_loss_distribution.identity(self.interval)
 
-        def converted(losses: _Losses, count: int) -> Any:
-            one = pld_pmf.DensePLDPmf(self.interval, losses.lowest, losses.probabilities, losses.infinite, True)
-            return one.self_compose(count) if count > 1 else one
-
-        composed = [
-            reduce(lambda a, b: a.compose(b), (converted(*factor) for factor in factors))
-            for factors in self._directions
-        ]
-        return privacy_loss_distribution.PrivacyLossDistribution(*composed)
+def losses_of_profile(profile: Callable[[NDArray[np.float64]], Profiles], interval: float) -> PrivacyLossDistribution:
+    """Return a distribution of one release, whose profile is at least a given one, and equal to it on a lattice."""
+    # `profile` maps epsilons, at least 0, to deltas for the removal and for the addition of a record.
+    infinite = np.max([profile(np.array([_MOST_LOSS]))], axis=(0, 2))
+    # About the smallest number of steps with almost nothing beyond.
+    steps = [1, max(2, math.ceil(_MOST_LOSS / interval))]
+    while steps[1] - steps[0] > 1 + steps[0] // 64:
+        middle = max(math.isqrt(steps[0] * steps[1]), steps[0] + 1)
+        beyond = np.max([profile(np.array([middle * interval]))], axis=(0, 2))
+        steps[1 if np.all(beyond <= infinite + NEGLIGIBLE) else 0] = middle
+    if 2 * steps[1] > _MOST_POINTS:
+        raise OverflowError("the privacy loss distribution has too many points")
+    removed, added = (np.minimum(curve * _UP, 1.0) for curve in profile(np.arange(steps[1] + 1) * np.float64(interval)))
+    pairs = [(removed, added)] if np.array_equal(removed, added) else [(removed, added), (added, removed)]
+    directions = tuple(((_connect(*pair, interval), 1),) for pair in pairs)
+    return PrivacyLossDistribution(interval, directions)

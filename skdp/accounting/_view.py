@@ -1,11 +1,10 @@
-"""Views of a ledger: its sums and records, in one line, as text, in a notebook, or as a data frame."""
+"""Views of a ledger: its sums and records, in one line, as text, in a notebook, or as JSON."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..exceptions import LedgerError
 from ._budget import Budget, Relation
@@ -13,9 +12,6 @@ from ._composition import Composition, DeclaredPlan, PartKey
 from ._events import PrivacyCost
 from ._record import Ledger, Record, record_to_data, to_json
 from ._sqlite import SQLiteLedger
-
-if TYPE_CHECKING:
-    import pandas
 
 Rule = Composition | DeclaredPlan
 
@@ -119,30 +115,6 @@ class LedgerView:
 
     def _left(self) -> Budget:
         return self._rule.remaining(self._store.state(), 1, self._part)
-
-    def to_frame(self) -> pandas.DataFrame:
-        """Return the records as a table.
-
-        Returns
-        -------
-        frame : pandas.DataFrame
-            One row for each charge, in order: time, estimator, label, part, epsilon, delta, GDP parameter, events and
-            releases.
-        """
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError("BudgetAccountant.to_frame needs pandas: pip install pandas") from error
-        texts, numbers = ("estimator", "label", "part", "relation"), ("epsilon", "delta", "mu")
-        columns = ["time", "estimator", "label", "division", "part", "relation", *numbers, "events", "releases"]
-        rows = [
-            {**vars(record), **vars(record.cost), "relation": record.relation.value, "mu": record.cost.mu()}
-            for record in self.records
-        ]
-        # The columns and their types are the same if there are no records.
-        frame = pandas.DataFrame(rows, columns=columns)
-        frame["time"] = pandas.to_datetime(frame["time"], utc=True)
-        return frame.astype({**dict.fromkeys(texts, str), "division": "Int64", **dict.fromkeys(numbers, float)})
 
     def to_text(self, last: int | None = None) -> str:
         """Return the ledger as text: the ceiling, the spent and the remaining budget, and a table of the charges.

@@ -134,7 +134,7 @@ class GroupChoices(Mechanism):
 
 
 class BestChoices(NoNoise):
-    """The limit of `GroupChoices` for epsilon = inf: one of the best candidates of each group. There is no guarantee."""
+    """The limit of `GroupChoices` for epsilon = inf: one of the best candidates of each group, without a guarantee."""
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
         """Return a random one of the best candidates of each group. Scores that differ by rounding are equal."""
