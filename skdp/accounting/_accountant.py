@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from ..checks.params import call_above, shown, warn
 from ..checks.silence import discreet
 from ..exceptions import BudgetError, BudgetWarning, LedgerError, passing
-from ._budget import UNITS, Budget, Relation, check_delta, check_epsilon, check_same_unit, warn_of_delta
+from ._budget import UNITS, Budget, Relation, check_delta, check_epsilon, check_same_unit, relation_of, warn_of_delta
 from ._composition import RULES, Composition, DeclaredPlan, PartKey, State, as_costs
 from ._events import PrivacyCost
 from ._parts import Parts, assign, check_names
@@ -229,7 +229,7 @@ class BudgetAccountant(LedgerView):
 
     def _check_charge(self, cost: PrivacyCost, *, estimator: str = "", relation: Relation | None = None) -> None:
         """Raise the error that `charge` would raise now, and record nothing. Other charges may come before."""
-        relation = Relation.of_unit(self.unit) if relation is None else Relation(relation)
+        relation = relation_of(self.unit) if relation is None else Relation(relation)
         check_same_unit(relation.unit, self.unit, estimator)
         state = self._store.state()
         self._check_relation(relation, state, estimator)
@@ -304,7 +304,7 @@ class BudgetAccountant(LedgerView):
         """
         if not isinstance(cost, PrivacyCost):
             raise TypeError(f"cost must be a PrivacyCost, got {type(cost).__name__}")
-        relation = Relation.of_unit(self.unit) if relation is None else Relation(relation)
+        relation = relation_of(self.unit) if relation is None else Relation(relation)
         check_same_unit(relation.unit, self.unit, estimator)
         if not (isinstance(label, str) and isinstance(estimator, str)):
             raise TypeError("label and estimator must be text")
@@ -415,19 +415,6 @@ class BudgetAccountant(LedgerView):
         -------
         accountant : BudgetAccountant
             Accountant of the same budget, with the same records and ceiling.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from skdp import BudgetAccountant, DPNaiveBayes
-        >>> budget = BudgetAccountant(epsilon=1.0)
-        >>> X, y = load_iris(return_X_y=True)
-        >>> flowers = budget.labelled("flowers, for the catalogue")
-        >>> _ = DPNaiveBayes(bounds=(0, 8), classes=[0, 1, 2], epsilon=0.5, accountant=flowers).fit(X, y)
-        >>> [record.label for record in budget.records]
-        ['flowers, for the catalogue']
-        >>> budget.remaining()
-        Budget(epsilon=0.5, delta=0.0)
         """
         if not isinstance(label, str):
             raise TypeError(f"label must be text, got {type(label).__name__}")

@@ -239,20 +239,10 @@ class Relation(StrEnum):
         """Unit of the relation: "record" or "group"."""
         return "group" if self is Relation.ADD_OR_REMOVE_GROUP else "record"
 
-    @classmethod
-    def of_unit(cls, unit: str) -> Relation:
-        """Return the relation that adds or removes one unit.
 
-        Parameters
-        ----------
-        unit : {"record", "group"}
-            The unit.
-
-        Returns
-        -------
-        relation : Relation
-        """
-        return cls.ADD_OR_REMOVE_GROUP if unit == "group" else cls.ADD_OR_REMOVE_RECORD
+def relation_of(unit: str) -> Relation:
+    """Return the relation that adds or removes one unit."""
+    return Relation.ADD_OR_REMOVE_GROUP if unit == "group" else Relation.ADD_OR_REMOVE_RECORD
 
 
 class _Pair(NamedTuple):

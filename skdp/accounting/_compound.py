@@ -133,7 +133,7 @@ class ParallelEvent(PrivacyEvent):
     def rdp(self, order: float) -> float:
         return max(math.fsum(event.rdp(order) for event in part) * UP for part in self.parts)
 
-    def profiles(self, t: NDArray[np.float64]) -> Profiles:
+    def _profiles(self, t: NDArray[np.float64]) -> Profiles:
         return self._largest(t, PROFILE_INTERVAL)
 
     def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
@@ -147,7 +147,7 @@ class ParallelEvent(PrivacyEvent):
         return [compose_events(count, interval) for count in counts.values()]
 
     def _largest(self, t: NDArray[np.float64], interval: float) -> Profiles:
-        removed, added = np.max([losses.profiles(t) for losses in self._distributions(interval)], axis=0)
+        removed, added = np.max([losses._profiles(t) for losses in self._distributions(interval)], axis=0)
         return removed, added
 
 
@@ -157,23 +157,14 @@ class RepeatedSelectionEvent(PrivacyEvent):
 
     The number of runs has the truncated negative binomial law with shape :math:`\eta` and a parameter :math:`\gamma`
     that follows from its mean: :math:`P(J = k) \propto (1-\gamma)^k \prod_{l<k} \frac{l+\eta}{l+1}` for :math:`k \ge
-    1`. With :math:`\eta = 0` it is the logarithmic law, and with :math:`\eta = 1` the geometric one. The *best* run is
-    the first by an order on the outputs of the mechanism, which include the score.
-
-    *Theorem* (Papernot and Steinke 2022, theorem 2). If a run has Rényi divergences :math:`\rho(\alpha)`, the whole has
+    1`. The *best* run is the first by an order on the outputs of the mechanism, which include the score. If a run has
+    Rényi divergences :math:`\rho(\alpha)`, the whole has (Papernot and Steinke 2022, theorem 2)
 
     .. math:: \rho'(\alpha) \le \rho(\alpha) + (1+\eta)\Big(1-\frac1\beta\Big)\rho(\beta)
         + \frac{(1+\eta)\log(1/\gamma)}{\beta} + \frac{\log \mathbb{E} J}{\alpha-1}
 
-    for every :math:`\beta \ge 1`. With an :math:`\varepsilon`-DP run, it is :math:`(2+\eta)\varepsilon`-DP (their
-    corollary 3). Divergences grow with the order. Therefore the bound of a higher order holds as well.
-
-    A search divides the data once, into rows to train and rows to score, and draws runs afresh on them. In this case,
-    condition on the division as for :class:`ParallelEvent`.
-
-    References
-    ----------
-    .. [1] N. Papernot and T. Steinke, "Hyperparameter Tuning with Renyi Differential Privacy", ICLR 2022.
+    for every :math:`\beta \ge 1`. With an :math:`\varepsilon`-DP run, it is :math:`(2+\eta)\varepsilon`-DP. Divergences
+    grow with the order. Therefore the bound of a higher order holds as well.
     """
 
     events: tuple[PrivacyEvent, ...]  # Events of one run.
@@ -202,7 +193,7 @@ class RepeatedSelectionEvent(PrivacyEvent):
         pure = self.pure_epsilon()
         return min(whole * _ABOVE_ROUNDING, PureEvent(pure).rdp(order) if math.isfinite(pure) else math.inf)
 
-    def profiles(self, t: NDArray[np.float64]) -> Profiles:
+    def _profiles(self, t: NDArray[np.float64]) -> Profiles:
         pure = self.pure_epsilon()
         if math.isfinite(pure):
             return pair_profile(pure, 0.0, t)
@@ -286,8 +277,8 @@ class SampledGaussianEvent(PrivacyEvent):
     def rdp(self, order: float) -> float:
         return self.n_steps * _step_rdp(self.rate, self.noise_mu, float(order))
 
-    def profiles(self, t: NDArray[np.float64]) -> Profiles:
-        return self.privacy_loss_distribution(self._spread() / _RESOLUTION).profiles(t)
+    def _profiles(self, t: NDArray[np.float64]) -> Profiles:
+        return self.privacy_loss_distribution(self._spread() / _RESOLUTION)._profiles(t)
 
     def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
         if self.noise_mu == 0:

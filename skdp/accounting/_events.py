@@ -73,19 +73,8 @@ class PrivacyEvent(ABC):
         return 0.0
 
     @abstractmethod
-    def profiles(self, t: NDArray[np.float64]) -> Profiles:
-        """Bound delta at every epsilon, in both directions.
-
-        Parameters
-        ----------
-        t : ndarray
-            Epsilons, at least 0.
-
-        Returns
-        -------
-        removed, added : ndarray
-            Deltas, rounded up, for the removal and the addition of a record.
-        """
+    def _profiles(self, t: NDArray[np.float64]) -> Profiles:
+        """Bound delta at every epsilon, which is at least 0, when a record is removed, and when it is added."""
 
     def privacy_loss_distribution(self, interval: float) -> PrivacyLossDistribution:
         """Return a distribution that dominates the privacy loss in both directions.
@@ -100,7 +89,7 @@ class PrivacyEvent(ABC):
         distribution : PrivacyLossDistribution
             Rounded up to the safe side.
         """
-        return losses_of_profile(self.profiles, interval)
+        return losses_of_profile(self._profiles, interval)
 
     def pure_epsilon(self) -> float:
         """Return an epsilon for which the event is epsilon-DP.
@@ -128,7 +117,7 @@ class GaussianEvent(PrivacyEvent):
     def rdp(self, order: float) -> float:
         return order * self.noise_mu**2 / 2
 
-    def profiles(self, t: NDArray[np.float64]) -> Profiles:
+    def _profiles(self, t: NDArray[np.float64]) -> Profiles:
         both = gaussian_delta(t, self.noise_mu)
         return both, both
 
@@ -162,7 +151,7 @@ class PureEvent(PrivacyEvent):
         above = t + math.log1p(math.exp((1 - 2 * order) * e)) - math.log1p(math.exp(-e))
         return min(e, above / (order - 1) * (1 + 2.0**-40))
 
-    def profiles(self, t: NDArray[np.float64]) -> Profiles:
+    def _profiles(self, t: NDArray[np.float64]) -> Profiles:
         return pair_profile(self.epsilon, 0.0, t)
 
 
@@ -204,19 +193,8 @@ class BoundedRangeEvent(PureEvent):
     def rdp(self, order: float) -> float:
         return min(super().rdp(order), order * self.epsilon**2 / 8)
 
-    def profile(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return, for each t, the delta of the worst pair at epsilon `t`.
-
-        Parameters
-        ----------
-        t : ndarray
-            Any real numbers.
-
-        Returns
-        -------
-        delta : ndarray
-            Values in [0, 1].
-        """
+    def _profile(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return, for each t, the delta of the worst pair at epsilon `t`, any real number."""
         inside = np.abs(t) < self.epsilon
         u = np.where(inside, t, 0.0)
         tilt = -np.tanh(u / 4) / np.tanh(self.epsilon / 4)
@@ -226,10 +204,10 @@ class BoundedRangeEvent(PureEvent):
         beyond = np.where(t > 0, 0.0, -np.expm1(np.minimum(t, 0.0)))
         return np.where(inside, np.maximum(p - np.exp(u) * q, 0.0), beyond)
 
-    def profiles(self, t: NDArray[np.float64]) -> Profiles:
+    def _profiles(self, t: NDArray[np.float64]) -> Profiles:
         if not 0 < self.epsilon <= _MOST_RANGE:
-            return super().profiles(t)
-        both = self.profile(t)
+            return super()._profiles(t)
+        both = self._profile(t)
         return both, both
 
 
@@ -251,7 +229,7 @@ class ApproximateEvent(PrivacyEvent):
     def rdp(self, order: float) -> float:
         return math.inf
 
-    def profiles(self, t: NDArray[np.float64]) -> Profiles:
+    def _profiles(self, t: NDArray[np.float64]) -> Profiles:
         return pair_profile(self.epsilon, self.delta, t)
 
 
@@ -271,7 +249,7 @@ class ObjectiveEvent(PrivacyEvent):
     def rdp(self, order: float) -> float:
         return self.curve.rdp(order, self.noise_mu)
 
-    def profiles(self, t: NDArray[np.float64]) -> Profiles:
+    def _profiles(self, t: NDArray[np.float64]) -> Profiles:
         both = self.curve.convex_profile(t, self.noise_mu)
         return both, both
 
@@ -319,7 +297,7 @@ class PrivacyCost:
         """Tell whether the guarantee of one event alone is within the pair, as far as its privacy curve is known."""
         epsilon, delta = self.epsilon * (1 + _ROUNDING), self.delta * (1 + _ROUNDING)
         if isinstance(event, GaussianEvent | PureEvent | ApproximateEvent):
-            return float(event.profiles(np.array(epsilon))[0]) <= delta
+            return float(event._profiles(np.array(epsilon))[0]) <= delta
         if event._least_delta(epsilon) > delta:
             return False
         try:

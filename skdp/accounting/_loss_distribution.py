@@ -313,22 +313,11 @@ class PrivacyLossDistribution:
             Values in [0, 1]. They hold for additions and removals of a record.
         """
         epsilons = np.asarray(epsilon, dtype=np.float64)
-        deltas = np.max(self.profiles(epsilons.ravel()), axis=0).reshape(epsilons.shape)
+        deltas = np.max(self._profiles(epsilons.ravel()), axis=0).reshape(epsilons.shape)
         return deltas if epsilons.ndim else float(deltas)
 
-    def profiles(self, t: NDArray[np.float64]) -> Profiles:
-        """Return the least deltas, rounded up, in both directions.
-
-        Parameters
-        ----------
-        t : ndarray
-            Epsilons, any real numbers.
-
-        Returns
-        -------
-        removed, added : ndarray
-            Deltas for the removal and for the addition of a record.
-        """
+    def _profiles(self, t: NDArray[np.float64]) -> Profiles:
+        """Return the least deltas, rounded up, when a record is removed, and when it is added."""
         deltas = [self._deltas(factors, t) for factors in self._directions]
         return deltas[0], deltas[-1]
 

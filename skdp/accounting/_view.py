@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from ..exceptions import LedgerError
-from ._budget import Budget, Relation
+from ._budget import Budget, relation_of
 from ._composition import Composition, DeclaredPlan, PartKey
 from ._events import PrivacyCost
 from ._record import Ledger, Record, record_to_data, to_json
@@ -74,7 +74,7 @@ class LedgerView:
         records = self._store.records()
         if self.unit != "record":
             # Ledgers do not keep the relation that their unit implies.
-            records = tuple(replace(record, relation=Relation.of_unit(self.unit)) for record in records)
+            records = tuple(replace(record, relation=relation_of(self.unit)) for record in records)
         if self._part is None:
             return records
         return tuple(r for r in records if (r.division, r.part) == (self._part[0], self._part_name))

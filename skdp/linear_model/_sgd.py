@@ -293,10 +293,9 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels. Each record is kept with a probability proportional to the weight of
-        its label (see :ref:`weights`). Labels that are not in the dict have weight 1. If None, all weights are 1. If
-        ``"balanced"``, 4 % of the budget is spent on the counts of the labels. The weights are inversely proportional
-        to these counts, with a ratio of at most 100.
+        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
+        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
+        proportional to noisy counts of the labels, which take 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None

@@ -55,11 +55,6 @@ class OneStream(np.random.RandomState):
     """A generator that `clone` does not copy.
 
     If an estimator fits several copies of another, these copies must not have the same noise.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of the generator.
     """
 
     def __deepcopy__(self, memo: dict[int, object]) -> OneStream:
@@ -100,15 +95,10 @@ class _SeededStream:
 
 
 class NoiseSource:
-    """Give every release its own stream.
+    """Give every release its own stream. Noise that can be reproduced can be subtracted."""
 
-    Parameters
-    ----------
-    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        If None, bits come from the cryptographic generators of the operating system and of OpenSSL. Use other values
-        for tests and examples only, because noise that can be reproduced can be subtracted. A generator object is
-        advanced once, here.
-    """
+    # With a `random_state` of None, bits come from the cryptographic generators of the operating system and of OpenSSL.
+    # A generator object is advanced once, here.
 
     def __init__(self, random_state: object = None) -> None:
         self._entropy: list[int] | None

@@ -248,10 +248,10 @@ def test_bounded_range_profile_is_the_largest_of_all_pairs(epsilon):
     p, q = bounded_range_pairs(epsilon)
     t = np.linspace(-1.2 * epsilon, 1.2 * epsilon, 49)
     both = np.maximum(p - np.exp(t)[:, None] * q, 0) + np.maximum(1 - p - np.exp(t)[:, None] * (1 - q), 0)
-    np.testing.assert_allclose(event.profile(t), both.max(axis=1), atol=1e-5)
-    assert np.all(both.max(axis=1) <= event.profile(t) + 1e-12)
+    np.testing.assert_allclose(event._profile(t), both.max(axis=1), atol=1e-5)
+    assert np.all(both.max(axis=1) <= event._profile(t) + 1e-12)
     distribution = event.privacy_loss_distribution(1e-3)
-    for at, delta in zip(t, event.profile(t), strict=True):
+    for at, delta in zip(t, event._profile(t), strict=True):
         assert delta - 1e-12 <= distribution.get_delta_for_epsilon(at) <= delta + 1e-3
     assert distribution.get_delta_for_epsilon(epsilon + 1e-3) <= 1e-14
 
