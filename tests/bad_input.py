@@ -370,7 +370,6 @@ WITHOUT_RANGE = {"accountant", "fit_intercept", "whiten", "prune", "refit", "est
 # Where a parameter matters only besides others, or in another variant.
 IN_USE = {
     "ExpMechERM.bounds_y": (EXPONENTIAL[2], {}),
-    "ExpMechERM.huber_threshold": (EXPONENTIAL[3], {}),
     "epochs": (None, {"n_steps": None, "epochs": 4}),
     "DPSGDRegressor.huber_threshold": (None, {"loss": "huber"}),
     "PrivateSearch.bounds_y": (SEARCHES[2], {}),

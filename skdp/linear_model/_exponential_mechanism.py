@@ -29,7 +29,6 @@ from ..solvers.linear_descent import LinearRule, LogOdds, linear_scores
 from ..solvers.losses import (
     AbsoluteError,
     Array,
-    Huber,
     LogLoss,
     LossSum,
     ScoreLoss,
@@ -41,7 +40,7 @@ from ..solvers.regularised import Scaling
 from ..solvers.target_range import TargetRange
 
 CLASSIFICATION = ("log_loss",)
-REGRESSION = ("squared_error", "huber", "absolute_error")
+REGRESSION = ("squared_error", "absolute_error")
 
 #: The constant feature of the intercept, as a multiple of `data_norm`. It is larger than in other linear models,
 #: because the ball bounds the intercept, by 0.45 times `max_score` here and by 0.29 times for a constant of 0.3.
@@ -50,10 +49,6 @@ INTERCEPT_CONSTANT = 0.5
 #: The default of `max_score`, for a margin or for a prediction in half ranges of the targets.
 LARGEST_MARGIN = 4.0
 LARGEST_PREDICTION = 3.0
-
-# The default and the least threshold of Huber's loss, in half ranges of the targets.
-_THRESHOLD = 0.25
-_LEAST_THRESHOLD = 1e-3
 
 _COEFFICIENTS = "coefficients"
 _THEOREM = Theorem("Exponential mechanism", 1)
@@ -78,11 +73,7 @@ class Problem:
             return cls(LogLoss(), None, LARGEST_MARGIN if max_score is None else max_score, norm, constant, None)
         targets = Scaling.of_target(parameters.bounds_y, parameters.fit_intercept)
         loss: ScoreLoss = SquaredError() if name == "squared_error" else AbsoluteError()
-        if name == "huber":
-            loss = Huber(targets.huber_threshold(parameters.huber_threshold, _THRESHOLD, _LEAST_THRESHOLD))
-        # A threshold in units of the targets would change the loss with their range.
-        fixed = name == "huber" and parameters.huber_threshold is not None
-        first = None if fixed else TargetRange.of(parameters.epsilon, 0.0)
+        first = TargetRange.of(parameters.epsilon, 0.0)
         return cls(loss, targets, LARGEST_PREDICTION if max_score is None else max_score, norm, constant, first)
 
     @property
@@ -139,9 +130,9 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
 
     Parameters
     ----------
-    loss : {"log_loss", "squared_error", "huber", "absolute_error"}, default="log_loss"
-        Loss function. ``"log_loss"`` is logistic regression for two classes, ``"squared_error"`` is least squares,
-        ``"huber"`` is linear beyond a threshold, and ``"absolute_error"`` is median regression.
+    loss : {"log_loss", "squared_error", "absolute_error"}, default="log_loss"
+        Loss function. ``"log_loss"`` is logistic regression for two classes, ``"squared_error"`` is least squares, and
+        ``"absolute_error"`` is median regression.
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` returns the
         minimiser on the ball and gives no privacy.
@@ -157,9 +148,6 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
         Radius of the ball: the largest absolute score of a row of norm `data_norm`, from 0.1 to 100. The noise grows
         with it. A score is the logit, or the prediction relative to the centre of the released range of the targets, in
         half ranges. If None, it is 4 for the log loss and 3 for regression.
-    huber_threshold : float, default=None
-        Residual beyond which Huber's loss is linear, in units of y. If None, an eighth of the released range of
-        the targets. If it is set, no range is released, and `bounds_y` takes its place.
     fit_intercept : bool, default=True
         Whether to add a constant feature of half `data_norm`. If False, targets are not centred.
     classes : array-like, default=None
@@ -247,7 +235,6 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
         "loss": OneOf((*CLASSIFICATION, *REGRESSION)),
         "bounds_y": anything,
         "max_score": Or(None, Real(0.1, 100.0)),
-        "huber_threshold": anything,
         "fit_intercept": check_boolean,
     }
 
@@ -260,7 +247,6 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
         data_norm: float | None = None,
         bounds_y: Any = None,
         max_score: float | None = None,
-        huber_threshold: float | None = None,
         fit_intercept: bool = True,
         classes: Any = None,
         class_weight: Any = None,
@@ -276,7 +262,6 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
         self.data_norm = data_norm
         self.bounds_y = bounds_y
         self.max_score = max_score
-        self.huber_threshold = huber_threshold
         self.fit_intercept = fit_intercept
         self.classes = classes
         self.class_weight = class_weight

@@ -355,7 +355,7 @@ class _ResidualLoss(ScoreLoss):
         return self.majorant(z, target)
 
 
-class Huber(_ResidualLoss, GradientLoss, NetworkLoss):
+class Huber(GradientLoss, NetworkLoss):
     """Half the squared residual up to a positive threshold, and a linear loss beyond."""
 
     curvature = 1.0
@@ -380,25 +380,18 @@ class Huber(_ResidualLoss, GradientLoss, NetworkLoss):
     def differentiate_rows(self, outputs: Array, targets: NDArray) -> None:
         self.differentiate(outputs, targets)
 
+
+class SquaredError(_ResidualLoss):
+    """Half the squared residual."""
+
+    curvature = 1.0
+
     def of(self, residual: Array) -> Array:
-        size = np.abs(residual)
-        near = np.minimum(size, self.threshold)
-        return near * (size - near / 2)
+        return residual * residual / 2
 
     def cost_and_slope(self, z: Array, target: Array) -> tuple[Array, Array]:
         residual = z - target
-        slope = np.clip(residual, -self.threshold, self.threshold)
-        return slope * (residual - slope / 2), slope
-
-    def majorant(self, z: Array, target: Array) -> Array:
-        return self.threshold / np.maximum(np.abs(z - target), self.threshold)
-
-
-class SquaredError(Huber):
-    """Half the squared residual."""
-
-    def __init__(self) -> None:
-        super().__init__(math.inf)
+        return self.of(residual), residual
 
     def majorant(self, z: Array, target: Array) -> Array:
         return np.ones_like(z)

@@ -18,7 +18,6 @@ from skdp.linear_model import ExpMechERM, _exponential_mechanism
 from skdp.release.session import ReleaseSession
 from skdp.solvers.losses import (
     AbsoluteError,
-    Huber,
     LogLoss,
     LossSum,
     ScoreLoss,
@@ -28,11 +27,11 @@ from skdp.solvers.losses import (
 )
 from skdp.solvers.target_range import Located, TargetRange
 
-LOSSES = [LogLoss(), SquaredError(), Huber(0.05), Huber(0.7), Huber(5.0), AbsoluteError()]
+LOSSES = [LogLoss(), SquaredError(), AbsoluteError()]
 REACHES = [0.1, 0.5, 0.99, 1.0, 1.7, 4.0, 20.0]
 
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: f"{type(loss).__name__}{vars(loss) or ''}")
-REGRESSION = ["squared_error", "huber", "absolute_error"]
+REGRESSION = ["squared_error", "absolute_error"]
 every_name = pytest.mark.parametrize("name", ["log_loss", *REGRESSION])
 
 
@@ -150,7 +149,7 @@ def test_without_noise_it_is_the_minimiser_on_the_ball(name, reach):
     X, y = regression_rows(200)
     if name == "log_loss":
         y = np.where(y > 0.35, 1.0, -1.0)
-    loss = {"log_loss": LogLoss(), "squared_error": SquaredError(), "huber": Huber(0.1)}.get(name, AbsoluteError())
+    loss = {"log_loss": LogLoss(), "squared_error": SquaredError()}.get(name, AbsoluteError())
     total = SquaredErrorSum(X, y, reach) if name == "squared_error" else LossSum(X, y, loss, reach)
     w = minimiser_on_ball(total, reach)
 
@@ -247,7 +246,7 @@ def test_three_classes_are_refused_before_anything_is_spent(classes):
 
 
 def test_the_loss_decides_what_kind_of_estimator_it_is():
-    classifier, regressor = model_of("log_loss"), model_of("huber")
+    classifier, regressor = model_of("log_loss"), model_of("absolute_error")
     assert is_classifier(classifier)
     assert not is_regressor(classifier)
     assert is_regressor(regressor)
@@ -263,7 +262,7 @@ def test_another_loss_leaves_nothing_of_the_first():
     X, y = regression_rows()
     model = model_of("log_loss").fit(X, (y > 0).astype(int))
     assert model.coef_.shape == (1, 2)
-    model.set_params(loss="huber", bounds_y=(-1, 1)).fit(X, y)
+    model.set_params(loss="absolute_error", bounds_y=(-1, 1)).fit(X, y)
     assert model.coef_.shape == (2,)
     assert isinstance(model.intercept_, float)
     assert not hasattr(model, "classes_")
@@ -291,7 +290,6 @@ def test_the_release_is_bounded_range_and_its_plan_says_so(name):
         ("squared_error", 0.5, 1.0),
         ("absolute_error", None, 4.0),
         ("absolute_error", 0.5, 1.0),
-        ("huber", None, 0.25 * (4.0 - 0.125)),
     ],
 )
 def test_sensitivity_in_numbers(name, most, spread):
@@ -299,7 +297,7 @@ def test_sensitivity_in_numbers(name, most, spread):
     assert release.sensitivity == pytest.approx(spread, rel=1e-12)
 
 
-def test_targets_and_thresholds_are_in_units_of_y(monkeypatch):
+def test_targets_are_in_units_of_y(monkeypatch):
     # The draw may depend on the last bits of the losses. Therefore one point is handed on. The range of the targets is
     # that of the bounds.
     X, y = regression_rows()
@@ -308,10 +306,8 @@ def test_targets_and_thresholds_are_in_units_of_y(monkeypatch):
     monkeypatch.setattr(ReleaseSession, "release", lambda session, label, value: losses.append(value) or point)
     ball = np.random.default_rng(0).uniform(-1, 1, size=(50, 3))
     for name in REGRESSION:
-        threshold = {"huber_threshold": 0.2} if name == "huber" else {}
-        small = model_of(name, **threshold).fit(X, y)
-        threshold = {"huber_threshold": 20.0} if name == "huber" else {}
-        large = model_of(name, bounds_y=(300.0, 500.0), **threshold).fit(X, 100 * y + 400)
+        small = model_of(name).fit(X, y)
+        large = model_of(name, bounds_y=(300.0, 500.0)).fit(X, 100 * y + 400)
         first, second = (total.values(ball @ total.frame) for total in losses[-2:])
         np.testing.assert_allclose(second, first, rtol=1e-9)
         assert small.privacy_.releases[-1].mechanism == large.privacy_.releases[-1].mechanism
@@ -323,7 +319,7 @@ def test_targets_and_thresholds_are_in_units_of_y(monkeypatch):
 @pytest.mark.parametrize("data_norm", [1e-100, 1.0, 1e100])
 def test_extreme_parameters_still_fit(epsilon, data_norm):
     X, y = regression_rows(40)
-    for name in ("log_loss", "huber"):
+    for name in ("log_loss", "absolute_error"):
         model = model_of(name, epsilon=epsilon, data_norm=data_norm)
         model.fit(X * data_norm, (y > 0).astype(int) if name == "log_loss" else y)
         assert np.all(np.isfinite(model.predict(X)))
@@ -346,7 +342,6 @@ BAD_PARAMETERS = [
     *[("bounds_y", value, ValueError) for value in (None, (1, 0), ((0, 0), (1, 1)), 3)],
     *[("max_score", value, ValueError) for value in (0, -1, 0.01, 1e6, NAN, INF)],
     *[("max_score", value, TypeError) for value in ("auto", True)],
-    *[("huber_threshold", value, ValueError) for value in (0, -1, 1e-9, NAN)],
     *[("fit_intercept", value, TypeError) for value in (None, "yes", 1)],
 ]
 
@@ -354,7 +349,7 @@ BAD_PARAMETERS = [
 @pytest.mark.parametrize(("name", "value", "error"), BAD_PARAMETERS, ids=str)
 def test_bad_parameter_is_named_and_costs_nothing(name, value, error):
     accountant = BudgetAccountant(10.0)
-    model = model_of("huber", accountant=accountant).set_params(**{name: value})
+    model = model_of("absolute_error", accountant=accountant).set_params(**{name: value})
     with pytest.raises(error, match=name):
         model.fit(*regression_rows(20))
     with pytest.raises(error, match=name):
@@ -371,7 +366,7 @@ def test_a_model_without_a_fit_says_so(name):
 
 
 def test_clone_keeps_everything():
-    model = model_of("huber", huber_threshold=0.3, max_score=2.0)
+    model = model_of("absolute_error", max_score=2.0)
     assert clone(model).get_params() == model.get_params()
 
 
