@@ -62,10 +62,7 @@ PERTURBATION = [
 EXPONENTIAL = [
     ExpMechERM(**_GENEROUS),
     ExpMechERM(delta=1e-5, fit_intercept=False, **_GENEROUS),
-    *[
-        ExpMechERM(loss, epsilon=1e3, data_norm=6.0, bounds_y=(-500.0, 500.0))
-        for loss in ("squared_error", "absolute_error")
-    ],
+    ExpMechERM("absolute_error", epsilon=1e3, data_norm=6.0, bounds_y=(-500.0, 500.0)),
 ]
 
 # scikit-learn's checks hold standardised features for the most part, and targets up to some hundreds.

@@ -126,7 +126,7 @@ def test_balanced_weights_are_for_labels_and_not_for_courses():
     with pytest.raises(ValueError, match="partial_fit does not take class_weight='balanced'"):
         course.partial_fit(X, y, classes=[0, 1])
     for model in (
-        ExpMechERM("squared_error", data_norm=3.0, bounds_y=(0, 1), class_weight="balanced", accountant=budget),
+        ExpMechERM("absolute_error", data_norm=3.0, bounds_y=(0, 1), class_weight="balanced", accountant=budget),
         SampleAggregate(lambda rows: rows.mean(axis=0), bounds=(-5, 5), class_weight="balanced", accountant=budget),
     ):
         with pytest.raises(ValueError, match="class_weight is for labels"):

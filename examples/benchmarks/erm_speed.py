@@ -43,7 +43,7 @@ def main():
             norm = n_features**0.5
             objective = seconds(ObjPertLogReg(data_norm=norm, classes=[0, 1]), X, label)
             functional = seconds(FunctionalMechLinReg(bounds=(-1, 1), bounds_y=(-1, 1)), X, y)
-            for loss in ("log_loss", "squared_error", "absolute_error"):
+            for loss in ("log_loss", "absolute_error"):
                 if loss == "log_loss":
                     other, base = "objective", objective
                     taken = seconds(ExpMechERM(loss, data_norm=norm, classes=[0, 1]), X, label)

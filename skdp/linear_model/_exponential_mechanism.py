@@ -32,15 +32,13 @@ from ..solvers.losses import (
     LogLoss,
     LossSum,
     ScoreLoss,
-    SquaredError,
-    SquaredErrorSum,
     minimiser_on_ball,
 )
 from ..solvers.regularised import Scaling
 from ..solvers.target_range import TargetRange
 
 CLASSIFICATION = ("log_loss",)
-REGRESSION = ("squared_error", "absolute_error")
+REGRESSION = ("absolute_error",)
 
 #: The constant feature of the intercept, as a multiple of `data_norm`. It is larger than in other linear models,
 #: because the ball bounds the intercept, by 0.45 times `max_score` here and by 0.29 times for a constant of 0.3.
@@ -72,9 +70,10 @@ class Problem:
         if name in CLASSIFICATION:
             return cls(LogLoss(), None, LARGEST_MARGIN if max_score is None else max_score, norm, constant, None)
         targets = Scaling.of_target(parameters.bounds_y, parameters.fit_intercept)
-        loss: ScoreLoss = SquaredError() if name == "squared_error" else AbsoluteError()
         first = TargetRange.of(parameters.epsilon, 0.0)
-        return cls(loss, targets, LARGEST_PREDICTION if max_score is None else max_score, norm, constant, first)
+        return cls(
+            AbsoluteError(), targets, LARGEST_PREDICTION if max_score is None else max_score, norm, constant, first
+        )
 
     @property
     def norm(self) -> float:
@@ -109,8 +108,6 @@ def loss_sum(X: NDArray, target: Array, problem: Problem) -> LossSum:
     # Underflow depends on the data. Therefore NumPy must not report it.
     with np.errstate(all="ignore"):
         rows /= problem.norm
-        if isinstance(problem.loss, SquaredError):
-            return SquaredErrorSum(rows, target, problem.max_score)
         return LossSum(rows, target, problem.loss, problem.max_score)
 
 
@@ -126,13 +123,13 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
 
     The coefficients are drawn from a ball, with a probability that decreases exponentially with the sum of losses. The
     draw is exact, without a Markov chain and without delta. The estimator is a classifier with ``loss="log_loss"``, and
-    a regressor with the other losses. It has at most four parameters, including the intercept.
+    a regressor with ``loss="absolute_error"``. It has at most four parameters, including the intercept.
 
     Parameters
     ----------
-    loss : {"log_loss", "squared_error", "absolute_error"}, default="log_loss"
-        Loss function. ``"log_loss"`` is logistic regression for two classes, ``"squared_error"`` is least squares, and
-        ``"absolute_error"`` is median regression.
+    loss : {"log_loss", "absolute_error"}, default="log_loss"
+        Loss function. ``"log_loss"`` is logistic regression for two classes, and ``"absolute_error"`` is median
+        regression.
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` returns the
         minimiser on the ball and gives no privacy.
@@ -199,12 +196,12 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
     theorem 1 <regression-theorem-1>`). One point :math:`w` of the ball :math:`\|w\| \le a/R_a` is released (:math:`a`
     is `max_score`, and :math:`R_a` the norm of rows with the constant feature). It is drawn with density proportional
     to :math:`e^{-(\varepsilon/\Delta)\sum_i \ell(w; z_i)}`. One record changes the sum by its loss. The values of this
-    loss on the ball are at most :math:`\Delta` apart: :math:`a` for the log loss, :math:`1 + a` for the absolute error,
-    and :math:`(1 + a)^2/2` for half the squared error with :math:`a \ge 1` (:ref:`exponential mechanism, theorem 2
-    <erm-theorem-2>`). The draw is epsilon-DP under adding or removing one record, and epsilon-bounded-range, which
-    composes better [1]_ (:ref:`theorem 1 <erm-theorem-1>`). The exponent has no factor of 2, because records are added
-    or removed and not replaced [2]_. The released point lies on a public lattice. The guarantee covers neither an error
-    for values that are not finite nor the time that `fit` takes, which depends on the data.
+    loss on the ball are at most :math:`\Delta` apart: :math:`a` for the log loss, and :math:`1 + a` for the absolute
+    error with :math:`a \ge 1` (:ref:`exponential mechanism, theorem 2 <erm-theorem-2>`). The draw is epsilon-DP under
+    adding or removing one record, and epsilon-bounded-range, which composes better [1]_ (:ref:`theorem 1
+    <erm-theorem-1>`). The exponent has no factor of 2, because records are added or removed and not replaced [2]_. The
+    released point lies on a public lattice. The guarantee covers neither an error for values that are not finite nor
+    the time that `fit` takes, which depends on the data.
 
     References
     ----------

@@ -17,7 +17,6 @@ log loss          :math:`\log(1+e^{a-m})`, :math:`m = \pm z`             1      
 hinge             :math:`\max(0, 1-m)`                                   1                1
 Huber hinge       0; :math:`(1+h-m)^2/4h`; :math:`1-m`, :math:`h=1/2`    1                1/2h
 multinomial       :math:`\log\sum_k e^{z_k} - z_y`                       :math:`\sqrt 2`  1/2
-squared error     :math:`(z-t)^2/2`                                                       1
 Huber             :math:`(z-t)^2/2`, linear beyond :math:`c`             c                1
 absolute error    :math:`|z-t|`                                          1
 ================  =====================================================  ===============  =========
@@ -335,26 +334,6 @@ class MultinomialLogLoss(SmoothLoss):
                 yield a, b, moment - mean[:, a] * mean[:, b]
 
 
-class _ResidualLoss(ScoreLoss):
-    """A loss of the residual. Targets lie in [-1, 1]."""
-
-    @abstractmethod
-    def of(self, residual: Array) -> Array:
-        """Return costs of residuals."""
-
-    def spread(self, reach: float) -> float:
-        most, least = self.of(np.array([1 + reach, max(0.0, 1 - reach)]))
-        # This is the rounding of a difference.
-        return float(most - least + 2.0**-50 * most)
-
-    def cost(self, z: Array, target: Array) -> Array:
-        return self.of(z - target)
-
-    def bend(self, z: Array, target: Array) -> Array:
-        # Second derivatives are zero far from the target, and do not show a kink that is close.
-        return self.majorant(z, target)
-
-
 class Huber(GradientLoss, NetworkLoss):
     """Half the squared residual up to a positive threshold, and a linear loss beyond."""
 
@@ -381,33 +360,26 @@ class Huber(GradientLoss, NetworkLoss):
         self.differentiate(outputs, targets)
 
 
-class SquaredError(_ResidualLoss):
-    """Half the squared residual."""
-
-    curvature = 1.0
-
-    def of(self, residual: Array) -> Array:
-        return residual * residual / 2
-
-    def cost_and_slope(self, z: Array, target: Array) -> tuple[Array, Array]:
-        residual = z - target
-        return self.of(residual), residual
-
-    def majorant(self, z: Array, target: Array) -> Array:
-        return np.ones_like(z)
-
-
-class AbsoluteError(_ResidualLoss):
-    """The size of the residual."""
+class AbsoluteError(ScoreLoss):
+    """The size of the residual. Targets lie in [-1, 1]."""
 
     lipschitz = 1.0
 
-    def of(self, residual: Array) -> Array:
-        return np.abs(residual)
+    def spread(self, reach: float) -> float:
+        most, least = 1 + reach, max(0.0, 1 - reach)
+        # This is the rounding of a difference.
+        return most - least + 2.0**-50 * most
+
+    def cost(self, z: Array, target: Array) -> Array:
+        return np.abs(z - target)
 
     def cost_and_slope(self, z: Array, target: Array) -> tuple[Array, Array]:
         residual = z - target
         return np.abs(residual), np.sign(residual)
+
+    def bend(self, z: Array, target: Array) -> Array:
+        # Second derivatives are zero far from the target, and do not show a kink that is close.
+        return self.majorant(z, target)
 
     def majorant(self, z: Array, target: Array) -> Array:
         # The second derivative of a function that is rounded off for small residuals.
@@ -462,33 +434,6 @@ class LossSum:
             return (rows * weigh(rows @ point, target)[:, None]).T @ rows
 
         return sum_over_rows(block, self._rows, self._target)
-
-
-class SquaredErrorSum(LossSum):
-    """Sum squared errors from second moments, so that evaluating a point takes no pass over the rows."""
-
-    def __init__(self, rows: Array, target: Array, radius: float) -> None:
-        def block(rows: Array, target: Array) -> Array:
-            columns = np.column_stack([rows, target])
-            return columns.T @ columns
-
-        moments = sum_over_rows(block, rows, target)
-        self._gram, self._cross, self._square = moments[:-1, :-1], moments[:-1, -1], float(moments[-1, -1])
-        self.frame = np.eye(rows.shape[1])
-        self.frame = _frame(self, radius)
-        self._gram = self.frame.T @ self._gram @ self.frame
-        self._cross = self.frame.T @ self._cross
-
-    def values(self, points: Array) -> Array:
-        return self.slopes(points)[0]
-
-    def slopes(self, points: Array) -> tuple[Array, Array]:
-        image = points @ self._gram
-        values = (np.einsum("ij,ij->i", points, image) + self._square) / 2 - points @ self._cross
-        return values, image - self._cross
-
-    def bend(self, point: Array, *, above: bool) -> Array:
-        return self._gram
 
 
 def _frame(losses: LossSum, radius: float) -> Array:

@@ -9,7 +9,7 @@ from scipy import optimize
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LinearRegression, LogisticRegression, QuantileRegressor
+from sklearn.linear_model import LogisticRegression, QuantileRegressor
 from sklearn.utils import get_tags
 
 from skdp import BudgetAccountant
@@ -21,17 +21,15 @@ from skdp.solvers.losses import (
     LogLoss,
     LossSum,
     ScoreLoss,
-    SquaredError,
-    SquaredErrorSum,
     minimiser_on_ball,
 )
 from skdp.solvers.target_range import Located, TargetRange
 
-LOSSES = [LogLoss(), SquaredError(), AbsoluteError()]
+LOSSES = [LogLoss(), AbsoluteError()]
 REACHES = [0.1, 0.5, 0.99, 1.0, 1.7, 4.0, 20.0]
 
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: f"{type(loss).__name__}{vars(loss) or ''}")
-REGRESSION = ["squared_error", "absolute_error"]
+REGRESSION = ["absolute_error"]
 every_name = pytest.mark.parametrize("name", ["log_loss", *REGRESSION])
 
 
@@ -128,13 +126,10 @@ def regression_rows(n_rows=300, size=2, seed=0):
 def test_without_noise_it_is_scikit_learns_model(size):
     X, y = regression_rows(size=size)
     label = (y > 0.35).astype(int)
-    near = {"rtol": 1e-5, "atol": 1e-6}
     ours = model_of("log_loss", epsilon=math.inf, max_score=100.0).fit(X, label)
     theirs = LogisticRegression(C=1e10, tol=1e-12, max_iter=10_000).fit(X, label)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-4)
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-4)
-    ours, theirs = model_of("squared_error", epsilon=math.inf, max_score=100.0).fit(X, y), LinearRegression().fit(X, y)
-    np.testing.assert_allclose([*ours.coef_, ours.intercept_], [*theirs.coef_, theirs.intercept_], **near)
     ours = model_of("absolute_error", epsilon=math.inf, max_score=100.0).fit(X, y)
     theirs = QuantileRegressor(alpha=0.0, quantile=0.5).fit(X, y)
     # Predictions are within the range of the targets.
@@ -149,9 +144,8 @@ def test_without_noise_it_is_the_minimiser_on_the_ball(name, reach):
     X, y = regression_rows(200)
     if name == "log_loss":
         y = np.where(y > 0.35, 1.0, -1.0)
-    loss = {"log_loss": LogLoss(), "squared_error": SquaredError()}.get(name, AbsoluteError())
-    total = SquaredErrorSum(X, y, reach) if name == "squared_error" else LossSum(X, y, loss, reach)
-    w = minimiser_on_ball(total, reach)
+    loss = LogLoss() if name == "log_loss" else AbsoluteError()
+    w = minimiser_on_ball(LossSum(X, y, loss, reach), reach)
 
     def objective(w):
         return float(loss.cost(X @ w, y).sum())
@@ -185,16 +179,14 @@ def test_slopes_and_majorants(loss):
 def test_sums_do_not_depend_on_the_frame(loss):
     rng = np.random.default_rng(1)
     X, u = rng.normal(size=(50, 3)) / 3, rng.choice(targets_for(loss), 50)
-    kinds = [LossSum(X, u, loss, 2.0)] + ([SquaredErrorSum(X, u, 2.0)] if isinstance(loss, SquaredError) else [])
-    w = rng.normal(size=(7, 3))
-    for total in kinds:
-        np.testing.assert_allclose(total.frame.T @ total.frame, np.eye(3), atol=1e-12)
-        expected = [loss.cost(X @ row, u).sum() for row in w]
-        np.testing.assert_allclose(total.values(w @ total.frame), expected, rtol=1e-12)
-        values, gradients = total.slopes(w @ total.frame)
-        np.testing.assert_allclose(values, expected, rtol=1e-12)
-        gradient = [X.T @ loss.cost_and_slope(X @ row, u)[1] for row in w]
-        np.testing.assert_allclose(gradients @ total.frame.T, gradient, atol=1e-10)
+    total, w = LossSum(X, u, loss, 2.0), rng.normal(size=(7, 3))
+    np.testing.assert_allclose(total.frame.T @ total.frame, np.eye(3), atol=1e-12)
+    expected = [loss.cost(X @ row, u).sum() for row in w]
+    np.testing.assert_allclose(total.values(w @ total.frame), expected, rtol=1e-12)
+    values, gradients = total.slopes(w @ total.frame)
+    np.testing.assert_allclose(values, expected, rtol=1e-12)
+    gradient = [X.T @ loss.cost_and_slope(X @ row, u)[1] for row in w]
+    np.testing.assert_allclose(gradients @ total.frame.T, gradient, atol=1e-10)
 
 
 def test_every_loss_is_a_score_loss():
@@ -286,8 +278,6 @@ def test_the_release_is_bounded_range_and_its_plan_says_so(name):
     [
         ("log_loss", None, 4.0),
         ("log_loss", 1.5, 1.5),
-        ("squared_error", None, 8.0),
-        ("squared_error", 0.5, 1.0),
         ("absolute_error", None, 4.0),
         ("absolute_error", 0.5, 1.0),
     ],

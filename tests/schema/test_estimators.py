@@ -480,7 +480,7 @@ def test_labels_of_a_regressor_are_refused_as_the_schema_declares_them(name):
 
 @pytest.mark.parametrize("name", [name for name in KINDS if "bounds_y" in signature(getattr(skdp, name)).parameters])
 def test_the_scale_of_a_target_is_refused_and_not_ignored(name):
-    model = made(name, **({"loss": "squared_error"} if name == "ExpMechERM" else {}))
+    model = made(name, **({"loss": "absolute_error"} if name == "ExpMechERM" else {}))
     X = table(model)[0]
     accountant = BudgetAccountant(1e9, 0.9)
     model.set_params(schema=Schema(dict(model.schema), {"price": Number(1, 100, scale="log")}), accountant=accountant)

@@ -229,7 +229,7 @@ REGRESSORS = {
     "trees": lambda b, by, d, **o: DPRandomTreeRegressor(bounds=b, bounds_y=by, **o),
     "curves": lambda b, by, d, **o: DPAdditiveRegressor(bounds=b, bounds_y=by, **o),
     "histogram": lambda b, by, d, **o: HistogramRegressor(bounds=b, bounds_y=by, **o),
-    "draw": lambda b, by, d, **o: linear(ExpMechERM, b, by, d, loss="squared_error", **o),
+    "draw": lambda b, by, d, **o: linear(ExpMechERM, b, by, d, loss="absolute_error", **o),
 }
 
 #: For these, delta must be positive; those have few parameters.
