@@ -1,5 +1,6 @@
 """Messages name the public class, parameter or column, give the reason, and say what to do; nothing is charged."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -300,6 +301,29 @@ def test_a_second_fit_with_a_budget_warns_of_both_charges():
     clone(model).fit(X, Y)
     bayes().fit(X, Y).fit(X, Y)
     model.set_params(accountant=BudgetAccountant(3.0)).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        charged(bayes()),
+        DPGridSearchCV(bayes(), {"n_bins": [4, 8]}, accountant=BudgetAccountant(50.0)),
+        make_private_pipeline(BoundsScaler((-3, 3)), objective(), accountant=BudgetAccountant(50.0)),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_fit_of_a_saved_model_that_no_budget_records_warns(model):
+    saved = pickle.dumps(model.fit(X, Y).set_params(accountant=None))
+    message = r"has been fitted, and its budget was charged .*accountant is None, .*no budget records this fit"
+    with pytest.warns(BudgetWarning, match=message):
+        pickle.loads(saved).fit(X, Y)
+    # Copies without a fit, public fits, and fits that a budget records do not warn.
+    clone(pickle.loads(saved)).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BudgetWarning)
+        public = pickle.loads(saved).fit(X, Y)
+    public.fit(X, Y)
+    pickle.loads(saved).set_params(accountant=BudgetAccountant(50.0)).fit(X, Y)
 
 
 def test_exact_scores_of_charged_fits_warn():

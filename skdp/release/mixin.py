@@ -95,7 +95,11 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
                 check_target(None if schema is None else as_schema(schema), X, given.arguments.get("y"))
                 check_index(X, given.arguments.get("sample_weight"), "sample_weight")
                 given.arguments.update(_columns_of(self, parameters, given.arguments))
-                return fit(*given.args, **given.kwargs)
+                result = fit(*given.args, **given.kwargs)
+                vars(self).pop("_was_charged", None)
+                if getattr(self, "accountant", None) is not None:
+                    self._was_charged = True
+                return result
         except NotEnoughDataError:
             # The releases are an outcome, which the estimator keeps.
             raise
@@ -118,10 +122,19 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
 def _warn_of_refit(estimator: Any) -> None:
     """Warn before a second charge for the same estimator."""
     earlier, accountant = vars(estimator).get("privacy_"), getattr(estimator, "accountant", None)
-    if not isinstance(earlier, PrivacyGuarantee) or not isinstance(accountant, BudgetAccountant):
+    if not isinstance(earlier, PrivacyGuarantee):
         return
     name = type(estimator).__name__
-    if any((record.estimator, record.cost) == (name, earlier.cost) for record in accountant.records):
+    if accountant is None and estimator._was_charged:
+        warn(
+            f"{name} has been fitted, and its budget was charged (epsilon={earlier.epsilon:g}, "
+            f"delta={earlier.delta:g}). Now its accountant is None, as in a model that was saved without one, and no "
+            "budget records this fit. Set its accountant before the fit, unless the records are public",
+            BudgetWarning,
+        )
+    elif isinstance(accountant, BudgetAccountant) and any(
+        (record.estimator, record.cost) == (name, earlier.cost) for record in accountant.records
+    ):
         warn(
             f"{name} has been fitted, and its budget was charged (epsilon={earlier.epsilon:g}, "
             f"delta={earlier.delta:g}). Another fit is another release, and costs (epsilon="
@@ -232,6 +245,9 @@ class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):
 
     #: Whether records are protected one by one, and their number is public.
     _local: ClassVar[bool] = False
+
+    #: Whether the last fit had an accountant.
+    _was_charged = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
