@@ -121,7 +121,7 @@ def class_weights(class_weight: Any, classes: NDArray | None) -> Array | None:
         return None
     labels = classes.tolist()
     for label in set(class_weight) - set(labels):
-        raise ValueError(f"class_weight names {shown(label)}, which is not in classes")
+        raise ValueError(f"class_weight names {shown(label)}, which is not in classes. Nothing was charged")
     weights = np.array(
         [check_positive(class_weight.get(label, 1.0), f"class_weight[{shown(label)}]", least=0) for label in labels]
     )

@@ -276,7 +276,7 @@ def positions_of(
             if isinstance(column, str):
                 position = known.get(column) if is_read else next(free, None)
             if position is None or position >= n_features:
-                raise ValueError(f"{parameter} names the column {column!r}, which X does not have")
+                raise ValueError(f"{parameter} names the column {column!r}, which X does not have. Nothing was charged")
             positions[column] = int(position)
     if len(set(positions.values())) < len(positions):
         used = [parameter for parameter, columns in named.items() if columns]

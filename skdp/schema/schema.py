@@ -185,7 +185,11 @@ class Schema(Mapping[str, Column]):
             raise ValueError("rows_per_group needs group, the name of the column of groups")
         names = [*declared, *(name for name in (target_name, group) if name is not None)]
         if len(set(names)) < len(names):
-            raise ValueError("target and group must name columns that are not among the columns, nor the same column")
+            double = next(name for name in (target_name, group) if names.count(name) > 1)
+            raise ValueError(
+                f"{double!r} must be a column, the target or the group, and not two of these. To make it a column, write "
+                f"Schema({{**schema, {double!r}: ...}}), which has no target and no group"
+            )
         self.__dict__.update(
             _columns=declared,
             target=None if target is None else as_column(target, "target"),

@@ -321,6 +321,7 @@ class Call:
             raise ValueError(
                 f"columns must name different columns of type {kind.__name__}"
                 + (f", and {wrong[0]!r} is of another type" if wrong else "")
+                + ". Nothing was charged"
             )
         return names, single
 
