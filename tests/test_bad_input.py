@@ -332,7 +332,7 @@ GOOD_NUMBERS["random_state"] += [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:bounds_y are more than")
+@pytest.mark.filterwarnings("ignore:bounds_y are far too wide")
 @every_subject
 def test_good_parameters(subject):
     X, y = data_of(subject)
@@ -477,7 +477,7 @@ def test_form_of_the_data_does_not_matter(subject):
 FEW = ("largest of both signs", "subnormal")
 
 
-@pytest.mark.filterwarnings("ignore:bounds_y are more than")
+@pytest.mark.filterwarnings("ignore:bounds_y are far too wide")
 @every_variant
 def test_numbers_of_any_size_and_any_number_of_rows_are_fitted(estimator):
     X, y = data_of(estimator)

@@ -8,7 +8,7 @@ from tests.estimators import ANY_TABLE, ESTIMATORS, FREE, LOCAL, ONE_EACH, expec
 
 pytestmark = [
     # Targets of the checks are beyond the bounds.
-    pytest.mark.filterwarnings("ignore:bounds_y are more than"),
+    pytest.mark.filterwarnings("ignore:bounds_y are far too wide"),
     pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyAssumptionWarning"),
     pytest.mark.usefixtures("notes_of_modules_are_left"),
 ]

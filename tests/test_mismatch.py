@@ -621,6 +621,7 @@ def targets_of(kind, n, rng):
     return {
         "skewed": some**8,
         "zeros": np.where(rng.random(n) < 0.95, 0.0, some),
+        "claims": np.where(rng.random(n) < 0.85, 0.0, some),
         "ends": rng.integers(0, 2, n).astype(float),
         "constant": np.ones(n),
         "a tenth beyond": np.where(rng.random(n) < 0.09, 3.0, some),
@@ -628,7 +629,7 @@ def targets_of(kind, n, rng):
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
-@pytest.mark.parametrize("kind", ["skewed", "zeros", "ends", "constant", "a tenth beyond"])
+@pytest.mark.parametrize("kind", ["skewed", "zeros", "claims", "ends", "constant", "a tenth beyond"])
 def test_targets_in_their_bounds_raise_no_alarm(kind, epsilon, delta):
     """At most one fit in 100 may warn. False-alarm probability of the test: 1e-9."""
     y = targets_of(kind, 3000, np.random.default_rng(0))
@@ -636,8 +637,23 @@ def test_targets_in_their_bounds_raise_no_alarm(kind, epsilon, delta):
     for seed in range(runs):
         model = HistogramRegressor(bounds=(0, 1), bounds_y=(0, 1), n_bins=2, n_bins_y=4, random_state=seed)
         model.set_params(epsilon=epsilon, delta=delta)
-        alarms += any("of the targets are beyond" in message for message in said(partial(model.fit, X, y)))
+        messages = said(partial(model.fit, X, y))
+        alarms += any("of the targets are beyond" in message for message in messages)
+        # Equal targets have bounds that are wider.
+        alarms += kind != "constant" and any("far too wide" in message for message in messages)
     assert stats.binom.sf(alarms - 1, runs, 0.01) > 1e-9
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (1.0, 1e-6), (10.0, 1e-6)])
+@pytest.mark.parametrize("bounds_y", [(0, 1e4), (-1e5, 1e5), (0, 1e8)])
+def test_bounds_of_targets_that_are_far_too_wide_are_found(bounds_y, epsilon, delta):
+    """10,000 rows. The released range may be wider than the targets."""
+    y, found = np.random.default_rng(0).exponential(0.2, 10_000), 0
+    for seed in range(10):
+        model = HistogramRegressor(bounds=(0, 1), bounds_y=bounds_y, n_bins=2, n_bins_y=4, random_state=seed)
+        model.set_params(epsilon=epsilon, delta=delta)
+        found += any(message.startswith("bounds_y are far too") for message in said(partial(model.fit, y[:, None], y)))
+    assert found >= 9
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS[1:])

@@ -333,7 +333,7 @@ def order_matters(estimator, n_rows, order, dtype):
     return any(not np.array_equal(release.value, second[place].value) for place, release in first.items())
 
 
-@pytest.mark.filterwarnings("ignore:bounds_y are more than")
+@pytest.mark.filterwarnings("ignore:bounds_y are far too wide")
 @pytest.mark.parametrize("estimator", SUMMED, ids=name_of)
 def test_the_order_of_rows_does_not_matter_in_any_bit(estimator):
     # One row more than blocks have, so that another row is alone.
@@ -381,7 +381,7 @@ def test_one_record_moves_a_sum_in_floating_point_by_more_than_itself(dtype):
         assert not moved_too_far(GaussianMechanism(1.0, 5.0, 1), sums[0], sums[0] + 5.0)
 
 
-@pytest.mark.filterwarnings("ignore:bounds_y are more than:skdp.exceptions.SchemaMismatchWarning")
+@pytest.mark.filterwarnings("ignore:bounds_y are far too wide:skdp.exceptions.SchemaMismatchWarning")
 @pytest.mark.parametrize("estimator", COMPARED, ids=name_of)
 def test_rounding_adds_nothing_to_what_a_record_moves(estimator):
     model = in_brief(estimator).set_params(epsilon=1.0)

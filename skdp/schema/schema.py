@@ -187,8 +187,8 @@ class Schema(Mapping[str, Column]):
         if len(set(names)) < len(names):
             double = next(name for name in (target_name, group) if names.count(name) > 1)
             raise ValueError(
-                f"{double!r} must be a column, the target or the group, and not two of these. To make it a column, write "
-                f"Schema({{**schema, {double!r}: ...}}), which has no target and no group"
+                f"{double!r} must be a column, the target or the group, and not two of these. To make it a column, "
+                f"write Schema({{**schema, {double!r}: ...}}), which has no target and no group"
             )
         self.__dict__.update(
             _columns=declared,

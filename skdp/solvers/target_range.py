@@ -30,7 +30,7 @@ from ..mechanisms import (
     weight_penalties,
     within_reach,
 )
-from ..release.counts import FALSE_ALARM, warn_of_beyond
+from ..release.counts import FALSE_ALARM, margin, warn_of_beyond
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import group_sensitivity, sum_over_rows
 from .regularised import Scaling
@@ -72,8 +72,9 @@ _HOLDS, _MISSES, _SURE_BY = 3.0, 0.1, 2.0
 # Part of the weight of a record beyond the bounds that is counted apart.
 _BEYOND = 0.25
 
-# A warning names ranges that are at most this part of their bounds.
-_SMALL_PART = 0.001
+# A warning names a range whose mean is nearer to an end of it than the first part of the bounds, and that misses less
+# than the second part of the targets. Of targets that are mostly zeros, a narrow range misses the others.
+_SMALL_PART, _ELSEWHERE = 0.0005, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,20 +282,24 @@ class TargetRange:
             for sums in released.tolist()
         )
         if not warned and noise > 0:
-            _warn_of_bounds(lower, upper, targets)
+            least = margin(noise, *alarm)
+            held = released[:, 2] + least <= _ELSEWHERE * released[:, :3].sum(axis=1)
+            _warn_of_bounds(lower, upper, mean, 3 * deviation, held, targets)
         count = max(1.0, noise * math.sqrt(3 / len(count)), float(count.mean()))
         return Located(targets.within(lower, upper, centred), mean, deviation, count)
 
 
-def _warn_of_bounds(lower: Array, upper: Array, bounds: Scaling) -> None:
-    """Warn if a released range is a small part of its public bounds."""
-    small = upper - lower <= _SMALL_PART * (np.atleast_1d(bounds.upper) - np.atleast_1d(bounds.lower))
+def _warn_of_bounds(lower: Array, upper: Array, mean: Array, error: Array, held: Array, bounds: Scaling) -> None:
+    """Warn if nearly all targets are in a released range, and their mean is near an end of it for such wide bounds."""
+    distance = np.minimum(1 - np.abs(mean) + error, 1.0) / 2 * (upper - lower)
+    small = held & (distance <= _SMALL_PART * (np.atleast_1d(bounds.upper) - np.atleast_1d(bounds.lower)))
     if small.any():
         j = int(small.argmax())
+        value = lower[j] + (1 + mean[j]) / 2 * (upper[j] - lower[j])
         warn(
-            f"bounds_y are more than {1 / _SMALL_PART:g} times as wide as the released range of the targets"
-            f"{f' {j}' if len(lower) > 1 else ''}, which is ({lower[j]:g}, {upper[j]:g}). Narrower bounds that are "
-            "known without the data leave more of the budget for the fit. If none are known, release bounds by "
+            f"bounds_y are far too wide: the released range of the targets{f' {j}' if len(lower) > 1 else ''} is "
+            f"({lower[j]:g}, {upper[j]:g}), and their released mean is {value:g}. Narrower bounds that are known "
+            "without the data leave more of the budget for the fit. If none are known, release bounds by "
             "skdp.preprocessing.private_bounds. The budget was charged",
             SchemaMismatchWarning,
         )

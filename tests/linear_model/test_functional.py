@@ -265,7 +265,7 @@ def test_order_of_the_records_does_not_matter(estimator):
     np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:bounds_y are more than")
+@pytest.mark.filterwarnings("ignore:bounds_y are far too wide")
 def test_the_ridge_is_a_public_number():
     X, y = data_for(FunctionalMechLinReg())
     fits = [FunctionalMechLinReg(**GOOD, delta=1e-5).fit(X[:n_rows], y[:n_rows] + n_rows) for n_rows in (0, 300)]

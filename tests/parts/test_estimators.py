@@ -417,7 +417,7 @@ WITH_ARGUMENTS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:bounds_y are more than")
+@pytest.mark.filterwarnings("ignore:bounds_y are far too wide")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("estimator", WITH_ARGUMENTS.values(), ids=name_of)
 def test_weights_and_groups_are_those_in_memory_for_each_estimator(estimator, kind):

@@ -123,7 +123,11 @@ def test_repr_shows_ten_categories(size, end):
         (lambda: Schema({"a": (0, 1)}, target={}), ValueError, "target must be"),
         (lambda: Schema({"a": (0, 1)}, target={"a": (0, 1)}), ValueError, "must be a column, the target or the group"),
         (lambda: Schema({"a": (0, 1)}, {"b": (0, 1)}, "b", 2), ValueError, "must be a column, the target or the group"),
-        (lambda: Schema({"a": (0, 1)}, group="a", rows_per_group=1), ValueError, "must be a column, the target or the group"),
+        (
+            lambda: Schema({"a": (0, 1)}, group="a", rows_per_group=1),
+            ValueError,
+            "must be a column, the target or the group",
+        ),
         (lambda: Schema({"a": (0, 1)}, group="b"), ValueError, "rows_per_group must be given"),
         (lambda: Schema({"a": (0, 1)}, rows_per_group=1), ValueError, "rows_per_group needs group"),
         (lambda: Schema({"a": (0, 1)}, group="b", rows_per_group=0), ValueError, "rows_per_group must be at least 1"),

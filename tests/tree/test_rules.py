@@ -172,7 +172,7 @@ def test_smallest_data_sets_are_fitted_when_labels_are_declared(estimator, n_row
     assert model.predict(X).shape == (10,)
 
 
-@pytest.mark.filterwarnings("ignore:bounds_y are more than")
+@pytest.mark.filterwarnings("ignore:bounds_y are far too wide")
 @every
 def test_one_class_and_constant_columns(estimator):
     X, _ = mixed()
@@ -316,7 +316,7 @@ def test_each_mechanism_costs_no_more_than_its_event(estimator, epsilon, n_featu
             assert choices * mechanism.epsilon <= event.epsilon * (1 + 1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:bounds_y are more than")
+@pytest.mark.filterwarnings("ignore:bounds_y are far too wide")
 @every
 def test_counts_are_right_with_next_to_no_noise(estimator):
     X, y = np.full((200_000, 1), 0.9), np.ones(200_000, dtype=int)

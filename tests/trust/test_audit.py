@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.audit,
     pytest.mark.filterwarnings(SAME_CHOICES),
     # Targets of audits are in a small part of their bounds.
-    pytest.mark.filterwarnings("ignore:bounds_y are more than"),
+    pytest.mark.filterwarnings("ignore:bounds_y are far too wide"),
     pytest.mark.usefixtures("notes_of_modules_are_left"),
 ]
 
