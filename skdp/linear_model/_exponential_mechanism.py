@@ -37,9 +37,6 @@ from ..solvers.losses import (
 from ..solvers.regularised import Scaling
 from ..solvers.target_range import TargetRange
 
-CLASSIFICATION = ("log_loss",)
-REGRESSION = ("absolute_error",)
-
 #: The constant feature of the intercept, as a multiple of `data_norm`. It is larger than in other linear models,
 #: because the ball bounds the intercept, by 0.45 times `max_score` here and by 0.29 times for a constant of 0.3.
 INTERCEPT_CONSTANT = 0.5
@@ -65,9 +62,9 @@ class Problem:
 
     @classmethod
     def of(cls, parameters: Checked) -> Problem:
-        name, max_score, norm = parameters.loss, parameters.max_score, parameters.data_norm
+        max_score, norm = parameters.max_score, parameters.data_norm
         constant = INTERCEPT_CONSTANT * norm if parameters.fit_intercept else 0.0
-        if name in CLASSIFICATION:
+        if parameters.loss == "log_loss":
             return cls(LogLoss(), None, LARGEST_MARGIN if max_score is None else max_score, norm, constant, None)
         targets = Scaling.of_target(parameters.bounds_y, parameters.fit_intercept)
         first = TargetRange.of(parameters.epsilon, 0.0)
@@ -113,7 +110,7 @@ def loss_sum(X: NDArray, target: Array, problem: Problem) -> LossSum:
 
 def _classifies(estimator: Any) -> bool:
     # The loss of the fit counts, because the parameter may have been changed since.
-    if getattr(estimator, "_loss", estimator.loss) not in CLASSIFICATION:
+    if getattr(estimator, "_loss", estimator.loss) != "log_loss":
         raise AttributeError("classification losses only")
     return True
 
@@ -229,7 +226,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
     _public = frozenset({"_loss"})
     _fixes_cost = True
     _parameter_rules: ClassVar[Rules] = {
-        "loss": OneOf((*CLASSIFICATION, *REGRESSION)),
+        "loss": OneOf(("log_loss", "absolute_error")),
         "bounds_y": anything,
         "max_score": Or(None, Real(0.1, 100.0)),
         "fit_intercept": check_boolean,
@@ -271,7 +268,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        if isinstance(self.loss, str) and self.loss in CLASSIFICATION:
+        if isinstance(self.loss, str) and self.loss == "log_loss":
             tags.estimator_type = "classifier"
             tags.classifier_tags = ClassifierTags(multi_class=False)
         else:
@@ -280,7 +277,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
         return tags
 
     def _kind(self, parameters: Checked) -> type[PrivateEstimator]:
-        return LabelsMixin if parameters.loss in CLASSIFICATION else TargetsMixin
+        return LabelsMixin if parameters.loss == "log_loss" else TargetsMixin
 
     def _check_together(self, parameters: Checked) -> None:
         Problem.of(parameters)
@@ -342,7 +339,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
             Elements of ``classes_``, or numbers.
         """
         check_is_fitted(self, "coef_")
-        if self._loss in CLASSIFICATION:
+        if self._loss == "log_loss":
             return super().predict(X)
         return self._targets.clipped(linear_scores(self, X)[:, 0])
 
@@ -364,5 +361,5 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
             At most 1.
         """
         check_is_fitted(self, "coef_")
-        metric = accuracy_score if self._loss in CLASSIFICATION else r2_score
+        metric = accuracy_score if self._loss == "log_loss" else r2_score
         return float(metric(y, self.predict(X), sample_weight=sample_weight))

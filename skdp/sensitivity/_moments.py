@@ -149,25 +149,13 @@ def moments_l2(
     return math.hypot(whole, count, totals) * UP
 
 
-def moments_l1(
-    row_norm: float,
-    row_sum: float,
-    target_sum: float,
-    weight: float,
-    constant: float = 0.0,
-    count_weight: float = 1.0,
-    total_weight: float = 1.0,
-) -> float:
-    r"""Bound the L1 norm of one record's contribution to (upper triangle of Gram matrix, weighted cross moments).
+def moments_l1(row_norm: float, row_sum: float) -> float:
+    r"""Bound the L1 norm of one record's contribution to the upper triangle of the Gram matrix.
 
-    The triangle with its diagonal has :math:`\sum_{j\le l}|z_j z_l| = (\|z\|_1^2 + \|z\|_2^2)/2`, and the cross moments
-    have :math:`\|z\|_1\|u\|_1`. A row whose entries are all equal in size attains the bound. Further weights of the
-    constant feature's own products add :math:`(a - 1) z_c^2 + w (b - 1) |z_c| \|u\|_1`. The arguments are bounds on
-    :math:`\|z\|_2`, :math:`\|z\|_1` and :math:`\|u\|_1`, and then those of `moments_l2`.
+    The triangle with its diagonal has :math:`\sum_{j\le l}|z_j z_l| = (\|z\|_1^2 + \|z\|_2^2)/2`. A row whose entries
+    are all equal in size attains the bound. The arguments are bounds on :math:`\|z\|_2` and :math:`\|z\|_1`.
     """
-    whole = (row_sum**2 + row_norm**2) / 2 + weight * row_sum * target_sum
-    more = (count_weight - 1) * constant**2 + (total_weight - 1) * weight * constant * target_sum
-    return (whole + more) * (1 + 2.0**-48)
+    return (row_sum**2 + row_norm**2) / 2 * (1 + 2.0**-48)
 
 
 def pack_symmetric(matrix: NDArray[np.float64], weight: float) -> NDArray[np.float64]:

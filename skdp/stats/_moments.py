@@ -188,7 +188,7 @@ def _released(
     size = (d + 1) * (d + 2) // 2
     # For the L2 norm, products off the diagonal have the weight 1.375 < sqrt(2). The norm is then at most that of svec.
     norm = rounded_norm(math.sqrt(d + 1), d + 1, 2.0**-_BITS)
-    moves = Sensitivity(moments_l1(norm, d + 1.0, 0.0, 0.0), moments_l2(norm, 0.0, 0.0), size)
+    moves = Sensitivity(moments_l1(norm, d + 1.0), moments_l2(norm, 0.0, 0.0), size)
     of_squares = Sensitivity(float(n_pairs), math.sqrt(n_pairs) * (1 + 2.0**-50), n_pairs)
 
     def build(budget: Budget) -> Any:

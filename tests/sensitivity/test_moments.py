@@ -44,14 +44,10 @@ def test_l2_of_one_record(p, k, weight):
     assert min(moved) >= 0.999 * claim, "every record of full norms attains it"
 
 
-@pytest.mark.parametrize(("p", "k"), [(1, 1), (2, 1), (5, 1), (5, 3)])
-@pytest.mark.parametrize("weight", [0.0, 0.7, 3.0])
-def test_l1_of_one_record(p, k, weight):
-    claim = moments_l1(1.5, 1.5 * math.sqrt(p), 0.8 * math.sqrt(k), weight)
-    moved = [
-        np.abs(np.outer(z, z)[np.triu_indices(p)]).sum() + weight * np.abs(np.outer(z, u)).sum()
-        for z, u in records(p, k, 1.5, 0.8)
-    ]
+@pytest.mark.parametrize("p", [1, 2, 5])
+def test_l1_of_one_record(p):
+    claim = moments_l1(1.5, 1.5 * math.sqrt(p))
+    moved = [np.abs(np.outer(z, z)[np.triu_indices(p)]).sum() for z, _ in records(p, 1, 1.5, 0.8)]
     assert max(moved) <= claim * (1 + 1e-12)
     assert max(moved) >= 0.999 * claim
 
@@ -60,8 +56,7 @@ def test_l1_of_one_record(p, k, weight):
 def test_further_weights_of_the_constant_feature(count, total):
     constant, weight = 0.4, 0.7
     by_norm = moments_l2(1.5, 0.8, weight, constant, count, total)
-    by_sum = moments_l1(1.5, 1.5 * math.sqrt(2), 0.8, weight, constant, count, total)
-    norms, sums = [], []
+    norms = []
     rng = np.random.default_rng(0)
     for _ in range(200):
         c = constant * rng.choice([0.0, 0.5, 1.0])
@@ -70,9 +65,7 @@ def test_further_weights_of_the_constant_feature(count, total):
         gram[-1, -1] *= count
         cross[-1] *= total
         norms.append(np.linalg.norm(np.concatenate([svec(gram), cross])))
-        sums.append(np.abs(gram[np.triu_indices(2)]).sum() + np.abs(cross).sum())
     assert 0.999 * by_norm <= max(norms) <= by_norm * (1 + 1e-12)
-    assert max(sums) <= by_sum
 
 
 @pytest.mark.parametrize("largest", [1e-6, 0.3, 1.0, 1.0001, 7.0])

@@ -50,11 +50,7 @@ FORMS = {
         "xxxxnn",
         lambda z, u, w, c, a, b: sqrt(z**4 + (a * a - 1) * c**4 + (w * u) ** 2 * (z * z + (b * b - 1) * c * c)),
     ),
-    "moments_l1": ("xxxx", lambda z, s, t, w: (s * s + z * z) / 2 + w * s * t),
-    "weighted_moments_l1": (
-        "xxxxxnn",
-        lambda z, s, t, w, c, a, b: (s * s + z * z) / 2 + (a - 1) * c * c + w * t * (s + (b - 1) * c),
-    ),
+    "moments_l1": ("xx", lambda z, s: (s * s + z * z) / 2),
     "bernstein_l1": ("kn", lambda k, d: d * (1 + errors_of_powers(k))),
     "bernstein_l2": ("kn", lambda k, d: sqrt(d) * (1 + errors_of_powers(k))),
     "energies_l1": ("xx", lambda r, w: r * r + w),
