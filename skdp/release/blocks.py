@@ -1,7 +1,7 @@
 """Blocks of records, and isolation of code that was not written for privacy.
 
 Each record is drawn into a block independently. Therefore neighbouring data sets differ in one block (see
-``sensitivity/_blocks.py``). The result of a block must then depend on that block only. Random draws, warnings, printed
+``sensitivity/_cells.py``). The result of a block must then depend on that block only. Random draws, warnings, printed
 text, settings and exceptions of a block's code must not reach another block, or the user.
 """
 
