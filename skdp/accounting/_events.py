@@ -167,7 +167,7 @@ class BoundedRangeEvent(PureEvent):
     :math:`K(s) - s(s-1)\varepsilon^2/8` is concave with zeros at 0 and 1, and negative beyond:
     :math:`D_s = K(s)/(s-1) \le s\varepsilon^2/8`.
 
-    *Gaussian DP.* See :func:`~skdp.accounting.bounded_range_mu`. The pair is dominated by two outcomes whose losses are
+    *Gaussian DP.* See :ref:`trees, theorem 5 <trees-theorem-5>`. The pair is dominated by two outcomes whose losses are
     the ends of the interval, with probabilities :math:`p = \sigma(a + \varepsilon/2)` and
     :math:`q = \sigma(a - \varepsilon/2)` of the first, for the logistic function :math:`\sigma` and some :math:`a`
     (Dong, Durfee and Rogers 2020).
