@@ -18,7 +18,8 @@ def test_releases_cite_theorems_of_the_guide(estimator):
     for release in plan.releases:
         page = (GUIDE / f"{release.theorem.page}.rst").read_text(encoding="utf-8")
         number = release.theorem.number
-        assert re.search(rf"^ *\.\. _{release.theorem.anchor}:\n\n *\*\*Theorem {number}\b", page, re.MULTILINE)
+        anchor = f"{release.theorem.page.replace('_', '-')}-theorem-{number}"
+        assert re.search(rf"^ *\.\. _{anchor}:\n\n *\*\*Theorem {number}\b", page, re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", sorted(set(PAGES.values())))

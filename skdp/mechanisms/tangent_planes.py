@@ -34,8 +34,8 @@ MARGIN = 2.0**-9
 #: The release is a multiple of ``2**-LATTICE_BITS`` radii.
 LATTICE_BITS = 30
 
-# The smallest epsilon for which the release depends on the data, and the largest epsilon that is used. Beyond that, the
-# density would be as narrow as the lattice.
+# The smallest epsilon, for which the margin is enough, and the largest epsilon that is used. Beyond that, the density
+# would be as narrow as the lattice.
 _LEAST_EPSILON = 2.0**-30
 _LARGEST_EPSILON = 1000.0
 
@@ -72,19 +72,6 @@ class Potential(Protocol):  # numpydoc ignore=PR01
     def slopes(self, points: Array) -> tuple[Array, Array]:
         """Return the value of the function and a subgradient at each point."""
         ...
-
-
-class _Zero:
-    """The function that is 0, in the original axes."""
-
-    def __init__(self, size: int) -> None:
-        self.frame = np.eye(size)
-
-    def values(self, points: Array) -> Array:
-        return np.zeros(len(points))
-
-    def slopes(self, points: Array) -> tuple[Array, Array]:
-        return np.zeros(len(points)), np.zeros(points.shape)
 
 
 class _Boxes:
@@ -280,6 +267,8 @@ class TangentPlaneMechanism(Mechanism):
         for name in ("epsilon", "sensitivity", "radius"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)!r}")
+        if self.epsilon < _LEAST_EPSILON:
+            raise ValueError(f"epsilon must be at least 2**-30, got {self.epsilon!r}")
         if self.n_parameters not in range(1, MOST_PARAMETERS + 1):
             raise ValueError(f"n_parameters must be an integer from 1 to {MOST_PARAMETERS}, got {self.n_parameters!r}")
 
@@ -290,9 +279,7 @@ class TangentPlaneMechanism(Mechanism):
 
     def release(self, value: Any, stream: BitStream) -> Array:
         """Return a point on a public lattice, within the ball, for a `Potential`, which is the sum of losses."""
-        looked_at = self.epsilon >= _LEAST_EPSILON
-        rate, potential = (1 / self.scale, value) if looked_at else (0.0, _Zero(self.n_parameters))
         # Underflow depends on the data. Therefore NumPy must not report it.
         with np.errstate(all="ignore"):
-            point = sample_ball(potential, rate, self.radius, self.n_parameters, stream)
+            point = sample_ball(value, 1 / self.scale, self.radius, self.n_parameters, stream)
         return from_lattice(point, math.ldexp(self.radius, -LATTICE_BITS))

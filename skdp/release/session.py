@@ -223,11 +223,6 @@ class Theorem:
     def page(self) -> str:
         return PAGES[self.subject]
 
-    @property
-    def anchor(self) -> str:
-        """Label of the theorem on its page."""
-        return f"{self.page.replace('_', '-')}-theorem-{self.number}"
-
     def __str__(self) -> str:
         return f"{self.subject}, theorem {self.number}"
 
