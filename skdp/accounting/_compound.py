@@ -78,21 +78,9 @@ class ParallelEvent(PrivacyEvent):
     a public rule that depends on each record separately, or a draw that is independent for each record and of
     everything else. It is also the case if only one of the lists takes place, and earlier releases decided which one.
 
-    *Theorem.* If each list, on its part, has :math:`H_{e^t} \le h_j(t)` for all :math:`t`, in both directions, then the
-    whole has :math:`H_{e^t} \le \max_j h_j(t)`. The same holds with Rényi divergences, Gaussian-DP parameters and
-    epsilons in the place of :math:`h_j(t)`.
-
-    *Proof.* Neighbours differ in one record :math:`z`. The draw is part of the mechanism. Condition on the parts of all
-    records, including :math:`z`. The draw of the others has the same law under both neighbours, and that of :math:`z`
-    has no effect if :math:`z` is missing. Let :math:`z` be in part :math:`j`. Then the other parts hold the same rows
-    under both neighbours. Their outputs have the same law and, being independent of part :math:`j`'s given the
-    division, cancel. If a list depends on releases of another list, that is post-processing or adaptive composition
-    with an event whose loss is 0. The remaining list is :math:`j`, with :math:`H_{e^t} \le h_j(t)`. The outputs' laws
-    are the mixtures of the conditional ones with equal weights under both neighbours, and :math:`(P, Q) \mapsto
-    H_{e^t}(P\,\|\,Q)` is jointly convex, so that the mixture's is at most the largest. Powers
-    :math:`e^{(\alpha-1)D_\alpha}` are jointly convex, too. A trade-off curve of a mixture is at least the least of the
-    curves, and epsilon is the least :math:`t` with :math:`h(t) = 0`. For the second case, condition on earlier
-    releases. ∎
+    If each list, on its part, has a privacy profile of at most :math:`h_j(t)` for all :math:`t`, in both directions,
+    then the whole has at most :math:`\max_j h_j(t)`. The same holds with Rényi divergences, Gaussian-DP parameters and
+    epsilons in the place of :math:`h_j(t)` (:ref:`model selection, theorem 1 <model-selection-theorem-1>`).
 
     The relation is the addition or removal of one record. Under replacement, a record could move from one part to
     another, and lists whose reports are counted would disclose the number of records of a part.

@@ -159,21 +159,8 @@ class PureEvent(PrivacyEvent):
 class BoundedRangeEvent(PureEvent):
     r"""A release whose privacy losses lie in an interval of length epsilon, as for the exponential mechanism.
 
-    The interval contains 0. Therefore the release is epsilon-DP, but there are better bounds. Let the loss be :math:`L`
-    under :math:`Q`, with :math:`\mathbb{E}_Q e^L = 1`.
-
-    *Rényi* (Cesar and Rogers 2021). :math:`K(s) = \log\mathbb{E}_Q e^{sL}` has :math:`K(0) = K(1) = 0`, and
-    :math:`K'' \le \varepsilon^2/4` as the variance of a variable in an interval of length :math:`\varepsilon`. So
-    :math:`K(s) - s(s-1)\varepsilon^2/8` is concave with zeros at 0 and 1, and negative beyond:
-    :math:`D_s = K(s)/(s-1) \le s\varepsilon^2/8`.
-
-    *Gaussian DP.* See :ref:`trees, theorem 5 <trees-theorem-5>`. The pair is dominated by two outcomes whose losses are
-    the ends of the interval, with probabilities :math:`p = \sigma(a + \varepsilon/2)` and
-    :math:`q = \sigma(a - \varepsilon/2)` of the first, for the logistic function :math:`\sigma` and some :math:`a`
-    (Dong, Durfee and Rogers 2020).
-
-    *Profile.* The largest :math:`p - e^t q` is at
-    :math:`\tanh(a/2) = -\tanh(t/4)/\tanh(\varepsilon/4)`. A distribution with that profile dominates all pairs.
+    The interval contains 0. Therefore the release is epsilon-DP, but there are better bounds
+    (:doc:`/user_guide/accounting_theory` has the derivations).
 
     Parameters
     ----------

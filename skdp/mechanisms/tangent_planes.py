@@ -81,7 +81,7 @@ class _Boxes:
     _COLUMNS = ("_low", "_bits", "_slope", "_falls", "_height", "_mass")
 
     def __init__(self, potential: Potential, rate: float, radius: float, size: int) -> None:
-        self._potential, self._rate, self._radius = potential, rate, radius
+        self._potential, self._rate = potential, rate
         self._unit = math.ldexp(radius, -_POINT_BITS)
         # Slightly more than half a diagonal beyond the last lattice point.
         self._farthest = radius * (1 - 2.0 ** -(LATTICE_BITS + 1))
