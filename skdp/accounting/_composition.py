@@ -33,7 +33,7 @@ from functools import cached_property, lru_cache
 from itertools import zip_longest
 from typing import Any
 
-from ..checks.params import shown
+from ..checks.params import check_integer
 from ..exceptions import BudgetError
 from ._budget import Budget, check_same_unit, gaussian_epsilon, gaussian_mu, renyi_budget, renyi_limit
 from ._compound import PROFILE_INTERVAL, renyi_epsilon
@@ -543,16 +543,11 @@ def as_costs(plan: Any, unit: str = "record", delta: float = 0.0) -> tuple[Priva
     """Return the costs of a declared list of plans of estimators, costs, or pairs of one of these and a number."""
     costs: list[PrivacyCost] = []
     for entry in plan:
-        if isinstance(entry, tuple) and len(entry) == 2 and not isinstance(entry, PrivacyCost):
-            like, count = entry
-            if isinstance(count, bool) or not hasattr(count, "__index__") or not 1 <= count <= _MOST_ENTRIES:
-                raise ValueError(
-                    f"the number in an entry (like, number) of a plan must be an integer from 1 to {_MOST_ENTRIES}, "
-                    f"got {shown(count)}"
-                )
-            costs += [_cost_like(like, unit, delta)] * int(count)
-        else:
-            costs.append(_cost_like(entry, unit, delta))
+        # A Budget is a tuple of two numbers, and no event.
+        is_pair = isinstance(entry, tuple) and len(entry) == 2 and not isinstance(entry, Budget)
+        like, count = entry if is_pair else (entry, 1)
+        count = check_integer(count, "the number in an entry (like, number) of a plan", least=1, most=_MOST_ENTRIES)
+        costs += [_cost_like(like, unit, delta)] * count
         if len(costs) > _MOST_ENTRIES:
             raise ValueError(f"a plan can have at most {_MOST_ENTRIES} entries")
     if not costs:

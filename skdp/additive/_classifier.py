@@ -1,7 +1,10 @@
 r"""Additive logistic regression: a curve for each column, and tables over several columns.
 
 The numbers of records in the cells of each column are released first. With ``delta > 0``, noisy sums of clipped
-gradients follow. Tables of residuals follow in stages. The model is computed from these releases.
+gradients follow. Tables of residuals follow in stages. The model is computed from these releases. `fit` is that of
+:mod:`skdp.release.estimator`, which calls `_measure` here. The user guide, "Additive models: the algorithm", has all
+formulas in order. Of ``terms_``, curves are computed by `shrunk` (:mod:`skdp.additive._curves`), and tables by
+`table_values` (:mod:`skdp.additive._stages`).
 """
 
 from __future__ import annotations
@@ -212,7 +215,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     ) -> dict[str, Any]:
         shape = records.shape
         outputs = 1 if shape.n_classes == 2 else shape.n_classes
-        cells = release_cells(session, design.columns, records.X, shape.names, design.before, records.known, records.y)
+        cells = release_cells(session, design.columns, records.X, shape.names, design.counts, records.known, records.y)
         shares = np.maximum(cells.labels, max(cells.label_noise, 1.0))
         log_shares = np.log(shares / shares.sum())
         log_shares = log_shares[1:] - log_shares[:1] if outputs == 1 else log_shares - log_shares.mean()

@@ -86,8 +86,8 @@ def records_in_cells(sizes: tuple[int, ...], codes: Any) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Before:
-    """The release before those of the model: the counts."""
+class CountsPlan:
+    """The plan of the counts, which are released before the model."""
 
     events: tuple[PrivacyEvent, ...]
     releases: tuple[Release, ...]
@@ -96,7 +96,7 @@ class Before:
     weight: float = 1.0  # What a record adds to the numbers of its cells.
 
     @classmethod
-    def of(cls, epsilon: float, delta: float, columns: Columns, n_labels: int = 0) -> Before:
+    def of(cls, epsilon: float, delta: float, columns: Columns, n_labels: int = 0) -> CountsPlan:
         moved, size = cell_sensitivity(len(columns.kinds), n_labels > 0), 2 + sum(columns.sizes) + n_labels
         share, weight = COUNT_SHARE, 1.0
         counts: Mechanism
@@ -148,34 +148,39 @@ class ReservedPart:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The public columns of a fit, its first and last releases, and the part of the budget between them."""
+    """The public columns of a fit, the plans of its releases, and the part of the budget for curves and tables."""
 
     columns: Columns
-    before: Before
+    counts: CountsPlan
     reserved: ReservedPart
     last: Any = None  # The plan of a release after those of the model.
-    first: TargetRange | None = None
+    target_range: TargetRange | None = None
 
     @classmethod
     def of(
-        cls, parameters: Checked, columns: Columns, n_labels: int = 0, last: Any = None, first: Any = None
+        cls,
+        parameters: Checked,
+        columns: Columns,
+        n_labels: int = 0,
+        last: Any = None,
+        target_range: TargetRange | None = None,
     ) -> Design:
-        before = Before.of(parameters.epsilon, parameters.delta, columns, n_labels)
-        others = (0.0 if first is None else first.share) + (0.0 if last is None else last.release.share)
-        reserved = ReservedPart(parameters.epsilon, parameters.delta, 1 - before.share - others)
-        return cls(columns, before, reserved, last, first)
+        counts = CountsPlan.of(parameters.epsilon, parameters.delta, columns, n_labels)
+        others = (0.0 if target_range is None else target_range.share) + (0.0 if last is None else last.release.share)
+        reserved = ReservedPart(parameters.epsilon, parameters.delta, 1 - counts.share - others)
+        return cls(columns, counts, reserved, last, target_range)
 
     @property
     def guarantee(self) -> PrivacyGuarantee:
         """The guarantee of all releases."""
         model = self.reserved.plan()
-        events, releases = self.before.events + model.events, self.before.releases + model.releases
+        events, releases = self.counts.events + model.events, self.counts.releases + model.releases
         if self.last is not None:
             events, releases = (*events, self.last.event), (*releases, self.last.release)
         if model.epsilon == math.inf:
             events = (PureEvent(math.inf),)
         guarantee = PrivacyGuarantee(model.epsilon, model.delta, events, releases)
-        return guarantee if self.first is None else self.first.and_then(guarantee)
+        return guarantee if self.target_range is None else self.target_range.and_then(guarantee)
 
 
 class Reserve:
@@ -252,7 +257,7 @@ def release_cells(
     columns: Columns,
     X: Any,
     names: NDArray | None,
-    before: Before,
+    plan: CountsPlan,
     known: Any = None,
     labels: Any = None,
 ) -> Cells:
@@ -260,7 +265,7 @@ def release_cells(
     codes = rowwise(columns.codes, X)
     mechanism = session.mechanism(COUNTS)
     gaussian = is_gaussian(mechanism)
-    weight, n_labels = before.weight, before.n_labels
+    weight, n_labels = plan.weight, plan.n_labels
     # Without labels, the last number is 0.
     outside = 0.0 if known is None else left_out(known)
     of_labels = folded(partial(np.bincount, minlength=n_labels), [labels]) if n_labels else np.empty(0)

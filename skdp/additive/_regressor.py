@@ -251,12 +251,12 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         self, session: ReleaseSession, records: Records, parameters: Checked, design: Design
     ) -> dict[str, Any]:
         bounds = Scaling.of_target(self._declared("bounds_y"), True)
-        assert design.first is not None
-        located = design.first.located(session, records.y, bounds)
+        assert design.target_range is not None
+        located = design.target_range.located(session, records.y, bounds)
         # Deviations of skewed amounts grow with their size. Those of their roots are more even.
         amounts = 0 <= located.targets.lower <= NEAR * located.targets.upper and located.mean[0] <= SKEWED
         targets = Targets(located.targets, bool(amounts and not parameters.pure))
-        cells = release_cells(session, design.columns, records.X, records.shape.names, design.before)
+        cells = release_cells(session, design.columns, records.X, records.shape.names, design.counts)
         scaled, unit, offset = rowwise(targets.scaled, records.y), targets.units.half, 0.0
         reserve = Reserve(session, design.reserved)
         if parameters.pure:

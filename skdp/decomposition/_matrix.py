@@ -1,7 +1,8 @@
 r"""Principal components of one noisy matrix of second moments (Analyze Gauss; Dwork, Talwar, Thakurta and Zhang 2014).
 
 The second moments of the rows are released once, with the sum and number of rows. Components, variances and the mean
-are computed from the release.
+are computed from the release. `fit` is that of :mod:`skdp.release.estimator`, which calls `_measure` here. Of
+``components_``, `fit_matrix` has the formula, and :mod:`skdp.decomposition._exponential` with ``solver="bingham"``.
 """
 
 from __future__ import annotations

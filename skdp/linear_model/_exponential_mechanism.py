@@ -58,7 +58,7 @@ class Problem:
     max_score: float
     data_norm: float
     constant: float
-    first: TargetRange | None  # The first releases of a regression.
+    target_range: TargetRange | None
 
     @classmethod
     def of(cls, parameters: Checked) -> Problem:
@@ -67,10 +67,8 @@ class Problem:
         if parameters.loss == "log_loss":
             return cls(LogLoss(), None, LARGEST_MARGIN if max_score is None else max_score, norm, constant, None)
         targets = Scaling.of_target(parameters.bounds_y, parameters.fit_intercept)
-        first = TargetRange.of(parameters.epsilon, 0.0)
-        return cls(
-            AbsoluteError(), targets, LARGEST_PREDICTION if max_score is None else max_score, norm, constant, first
-        )
+        largest = LARGEST_PREDICTION if max_score is None else max_score
+        return cls(AbsoluteError(), targets, largest, norm, constant, TargetRange.of(parameters.epsilon, 0.0))
 
     @property
     def norm(self) -> float:
@@ -91,12 +89,12 @@ def plan(epsilon: float, delta: float, problem: Problem, n_features: int) -> Pri
     spread = problem.loss.spread(problem.max_score)
     mechanism: Mechanism = NoNoise(spread)
     event: PrivacyEvent = PureEvent(epsilon)
-    share = 1.0 if problem.first is None else 1 - problem.first.share
+    share = 1.0 if problem.target_range is None else 1 - problem.target_range.share
     if epsilon < math.inf:
         scale = pure_share(epsilon, share)
         mechanism, event = TangentPlaneMechanism(scale, spread, problem.max_score, size), BoundedRangeEvent(scale)
     guarantee = PrivacyGuarantee(epsilon, delta, (event,), (Release(_COEFFICIENTS, mechanism, share, _THEOREM),))
-    return guarantee if problem.first is None else problem.first.and_then(guarantee)
+    return guarantee if problem.target_range is None else problem.target_range.and_then(guarantee)
 
 
 def loss_sum(X: NDArray, target: Array, problem: Problem) -> LossSum:
@@ -106,6 +104,16 @@ def loss_sum(X: NDArray, target: Array, problem: Problem) -> LossSum:
     with np.errstate(all="ignore"):
         rows /= problem.norm
         return LossSum(rows, target, problem.loss, problem.max_score)
+
+
+def rule_of(released: Array, problem: Problem, targets: Scaling | None) -> dict[str, Any]:
+    """Return coefficients and intercept in units of the data, for labels if `targets` is None."""
+    coef, intercept = released / problem.norm, 0.0
+    if problem.constant:
+        coef, intercept = coef[:-1], float(problem.constant * coef[-1])
+    if targets is None:
+        return {"coef_": coef[None], "intercept_": np.array([intercept])}
+    return {"coef_": coef * targets.half, "intercept_": intercept * targets.half + targets.centre}
 
 
 def _classifies(estimator: Any) -> bool:
@@ -295,19 +303,13 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
         self, session: ReleaseSession, records: Records, parameters: Checked, problem: Problem
     ) -> dict[str, Any]:
         targets, y = problem.targets, records.y
-        if targets is not None and problem.first is not None:
-            targets = problem.first.located(session, y, targets, problem.constant > 0).targets
+        if targets is not None and problem.target_range is not None:
+            targets = problem.target_range.located(session, y, targets, problem.constant > 0).targets
         target = np.where(y == 1, 1.0, -1.0) if targets is None else targets.scaled(y)
         losses: Any = loss_sum(records.X, target, problem)
         value = losses if parameters.private else minimiser_on_ball(losses, problem.max_score)
-        # In the units of scores.
-        coef, intercept = session.release(_COEFFICIENTS, value) / problem.norm, 0.0
-        if problem.constant:
-            coef, intercept = coef[:-1], float(problem.constant * coef[-1])
-        rule: dict[str, Any] = {"coef_": coef[None], "intercept_": np.array([intercept])}
-        if targets is not None:
-            rule = {"coef_": coef * targets.half, "intercept_": intercept * targets.half + targets.centre}
-        return rule | {"_loss": parameters.loss, "_targets": targets}
+        released = session.release(_COEFFICIENTS, value)
+        return rule_of(released, problem, targets) | {"_loss": parameters.loss, "_targets": targets}
 
     @available_if(_classifies)
     def decision_function(self, X: Any) -> Array:

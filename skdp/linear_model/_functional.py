@@ -127,7 +127,8 @@ def chosen_penalty(gram: Array, cross: Array, alpha: float, noise: Noise) -> Arr
     default = predicted_loss(spectrum, cross, standard, noise)
     least = default.loss
     for multiple in _MULTIPLES:
-        penalty = np.append(standard[1:] * multiple, alpha * _SPARED)
+        penalty = np.full(len(gram), alpha * multiple)
+        penalty[-1] = alpha * _SPARED
         other = predicted_loss(spectrum, cross, penalty, noise)
         bound = other.loss + _SURE_BY * _spread_between(default, other, noise)
         if bound < least:
@@ -186,7 +187,7 @@ class Design:
     geometry: Geometry
     features: Scaling
     targets: Scaling
-    first: TargetRange
+    target_range: TargetRange
 
 
 class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTargetsMixin, BaseEstimator):
@@ -341,17 +342,17 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         features = Scaling.of(parameters.bounds, "bounds", n_features, centred)
         targets = Scaling.of(parameters.bounds_y, "bounds_y", n_targets, centred)
         unit = Unit(parameters.rows_per_group)
-        first = TargetRange.of(parameters.epsilon, parameters.delta, n_targets, unit.rows)
-        guarantee = plan(parameters.epsilon, parameters.delta, geometry, unit, 1 - first.share)
-        return first.and_then(guarantee), Design(geometry, features, targets, first)
+        target_range = TargetRange.of(parameters.epsilon, parameters.delta, n_targets, unit.rows)
+        guarantee = plan(parameters.epsilon, parameters.delta, geometry, unit, 1 - target_range.share)
+        return target_range.and_then(guarantee), Design(geometry, features, targets, target_range)
 
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Checked, design: Design
     ) -> dict[str, Any]:
         geometry = design.geometry
-        located = design.first.located(session, records.y, design.targets, parameters.fit_intercept)
+        located = design.target_range.located(session, records.y, design.targets, parameters.fit_intercept)
         targets = located.targets
-        start, share = np.zeros((geometry.n_columns, design.first.n_targets)), 1.0
+        start, share = np.zeros((geometry.n_columns, design.target_range.n_targets)), 1.0
         moments = Moments(records.X, records.y, design.features, targets.columns, geometry, parameters.private)
         mechanism = session.mechanism(MOMENTS)
         noise = noise_of(mechanism, geometry)

@@ -5,6 +5,9 @@ r"""Linear classifiers by objective and by output perturbation (Chaudhuri, Monte
 *Output perturbation* releases the minimiser of :math:`C \sum_i \ell(\theta x_i; y_i) + \|\theta\|^2/2`, certified to a
 residual :math:`\tau`, plus noise. Its sensitivity is :math:`CL + 2\tau` (see ``minimizer_sensitivity``). The noise is
 Gaussian, or that of the L2 mechanism if delta is 0.
+
+`fit` is that of :mod:`skdp.release.estimator`, which calls `_measure` here. Of ``coef_``, `_release` returns the
+solution for clipped rows, and `linear_rule` converts it to units of the data.
 """
 
 from __future__ import annotations

@@ -133,9 +133,11 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Descent]:
         settings, schedule = self._settings_of(parameters), self._schedule_of(parameters)
         loss = self._loss_of(parameters, shape.n_classes)
-        first = None if parameters.targets is None else TargetRange.of(settings.epsilon, settings.delta)
+        target_range = None if parameters.targets is None else TargetRange.of(settings.epsilon, settings.delta)
         before = parameters.share_before
-        descent = Descent(settings, schedule, loss, shape.n_features, self._walk, first=first, share_before=before)
+        descent = Descent(
+            settings, schedule, loss, shape.n_features, self._walk, target_range=target_range, share_before=before
+        )
         return descent.plan(), descent
 
     def _within(self, located: Located, parameters: Checked, design: Descent) -> tuple[Checked, Descent]:
@@ -163,8 +165,8 @@ class GradientDescent(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     ) -> dict[str, Any]:
         settings, schedule, shape = design.settings, design.schedule, records.shape
         values, located = records.y, None
-        if design.first is not None:
-            located = design.first.located(session, records.y, parameters.targets, settings.fit_intercept)
+        if design.target_range is not None:
+            located = design.target_range.located(session, records.y, parameters.targets, settings.fit_intercept)
             parameters, design = self._within(located, parameters, design)
             values = rowwise(parameters.targets.scaled, records.y)
         fixed = settings.data_norm, settings.constant, design.loss, design.max_norm, schedule.rate == 1

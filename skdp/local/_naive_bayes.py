@@ -36,6 +36,10 @@ def best_channel(epsilon: Any, n_categories: int) -> CategoryChannel:
     return min(options, key=lambda channel: channel.mean_square)
 
 
+# Cells of so many rows are computed at once.
+_BLOCK_ROWS = 4096
+
+
 def tables_mechanism(epsilon: float, columns: Columns, n_classes: int, n_reported: Any) -> LocalMechanism:
     """Return the mechanism: one column for each table of label and feature, and a last one for the label only."""
     sizes = [int(size) * n_classes for size in columns.table_sizes] + [n_classes]
@@ -43,11 +47,11 @@ def tables_mechanism(epsilon: float, columns: Columns, n_classes: int, n_reporte
 
 
 def pair_codes(X: NDArray, codes: NDArray[np.integer], columns: Columns) -> Integers:
-    """Return the code of each row in each table, or -1 for a label that is not declared."""
+    """Return the cell of each row in each table, and then its label, or `UNKNOWN` for a label that is not declared."""
     out = np.empty((len(X), len(columns.table_sizes) + 1), dtype=np.int64)
     encoder = Encoder(columns)
-    for start in range(0, len(X), 4096):
-        rows = slice(start, start + 4096)
+    for start in range(0, len(X), _BLOCK_ROWS):
+        rows = slice(start, start + _BLOCK_ROWS)
         with np.errstate(all="ignore"):
             out[rows, :-1] = codes[rows, None] * columns.table_sizes + encoder.cells(X[rows])
     out[:, -1] = codes

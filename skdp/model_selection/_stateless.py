@@ -504,7 +504,7 @@ def _given(groups: NDArray[np.intp] | None) -> dict[str, Any]:
 def with_groups(model: Any, groups: NDArray[np.intp] | None) -> Any:
     """Set the groups of rows, in place, for the private steps of a model from `without_records`."""
     # Steps map rows one by one. Therefore each step sees the rows that the model is fitted to, in their order.
-    # `as_released` removes the groups.
+    # `restore_steps` removes the groups.
     if groups is None:
         return model
 
@@ -571,8 +571,11 @@ def without_records(model: Any) -> Any:
     return _changed(model, wrapped)
 
 
-def as_released(model: Any) -> Any:
-    """Restore, in place, the user's own steps in a fitted model from `without_records`, without seeds."""
+def restore_steps(model: Any) -> Any:
+    """Restore, in place, the user's own steps in a fitted model from `without_records`.
+
+    Seeds of private steps are removed, because a person who knows them can remove the noise.
+    """
 
     def plain(leaf: Any) -> Any:
         if isinstance(leaf, WithoutRecords | FiniteRows):

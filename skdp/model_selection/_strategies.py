@@ -59,7 +59,7 @@ from ..release.session import Phases, Release, ReleaseSession, Theorem
 from ..release.units import ONE_RECORD, Unit
 from ._allocation import SEARCH_HALVINGS, Candidate, largest_admitted, nine_digits
 from ._scoring import Score, Table
-from ._stateless import as_released, check_rows, with_groups
+from ._stateless import check_rows, restore_steps, with_groups
 from ._steps import take
 
 
@@ -378,7 +378,7 @@ def fitted_or_none(model: Any, X: Any, y: Any, groups: NDArray[np.intp] | None =
     # This outcome was charged, and may decide which candidates are compared. If every error led to None, a record on
     # which a candidate fails would exclude that candidate with certainty. Therefore other errors end the search.
     try:
-        return as_released(with_groups(model, groups).fit(X, y))
+        return restore_steps(with_groups(model, groups).fit(X, y))
     except NotEnoughDataError:
         return None
     except CertificateError as error:

@@ -222,23 +222,31 @@ def _gaussian_positions(columns: Columns) -> NDArray[np.intp]:
     return positions
 
 
-def estimate(sums: Array, layout: Layout, noise: float, weight: float, parameters: Checked) -> dict[str, Any]:
-    """Return the fitted attributes for released sums, of shape (n_classes, width)."""
-    # `noise` is the standard deviation of the noise in each number, and `weight` the weight of the second moments.
-    columns, (counts, deviation) = layout.columns, class_totals(sums, layout, noise)
-    counts = np.maximum(counts, max(1.0, deviation))
-    sizes, starts = columns.table_sizes, layout.table_starts
-    ordered = np.arange(len(sizes)) >= len(columns.categorical)
+def log_probabilities(
+    sums: Array, layout: Layout, counts: Array, noise: float, alpha: float
+) -> tuple[list[Array], list[Array]]:
+    """Return the logarithms of the probabilities of each table, and the information in tables of the same shape."""
+    sizes, starts = layout.columns.table_sizes, layout.table_starts
+    ordered = np.arange(len(sizes)) >= len(layout.columns.categorical)
     tables: list[Array] = [np.empty(0)] * len(sizes)
     information = []
     # Tables of the same shape are treated at once.
     for size, bins in sorted(set(zip(sizes.tolist(), ordered.tolist(), strict=True))):
         group = np.flatnonzero((sizes == size) & (ordered == bins))
         cells = sums[:, starts[group][:, None] + np.arange(size)].swapaxes(0, 1)
-        probabilities = table_probabilities(cells, counts, noise, bins, parameters.alpha)
+        probabilities = table_probabilities(cells, counts, noise, bins, alpha)
         information.append(table_information(probabilities, counts))
         for table, value in zip(group, np.log(probabilities), strict=True):
             tables[table] = value
+    return tables, information
+
+
+def fitted_attributes(sums: Array, layout: Layout, noise: float, weight: float, parameters: Checked) -> dict[str, Any]:
+    """Return the attributes of the model for released sums, of shape (n_classes, width)."""
+    # `noise` is the standard deviation of the noise in each number, and `weight` the weight of the second moments.
+    columns, (counts, deviation) = layout.columns, class_totals(sums, layout, noise)
+    counts = np.maximum(counts, max(1.0, deviation))
+    tables, information = log_probabilities(sums, layout, counts, noise, parameters.alpha)
     first, second = np.split(sums[:, layout.n_counts :], 2, axis=1)
     means, variances = moments(first, second / weight, counts, noise, noise / weight, parameters.var_smoothing)
     information.append(moment_information(means, variances, counts))
@@ -510,7 +518,7 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         shape, mechanism = records.shape, session.mechanism(SUMS)
         sums = session.release(SUMS, sums_by_class(records.X, records.y, layout, mechanism))
         warn_of_declarations(sums, layout, mechanism, shape.classes, shape.names)
-        fitted = estimate(sums, layout, noise_scale(mechanism), moment_weight(mechanism), parameters)
+        fitted = fitted_attributes(sums, layout, noise_scale(mechanism), moment_weight(mechanism), parameters)
         priors = check_priors(self.priors, shape.n_classes)
         if priors is None and isinstance(self.class_weight, str):
             # Balanced weights are equal priors, and the records of a label stay as they are.

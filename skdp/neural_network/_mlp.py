@@ -379,9 +379,9 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Checked, design: Design
     ) -> dict[str, Any]:
-        assert design.first is not None
-        bounds = Scaling.of(parameters.bounds_y, "bounds_y", design.first.n_targets, True)
-        located = design.first.located(session, records.y, bounds)
+        assert design.target_range is not None
+        bounds = Scaling.of(parameters.bounds_y, "bounds_y", design.target_range.n_targets, True)
+        located = design.target_range.located(session, records.y, bounds)
         attributes = {"_flat": records.shape.n_targets is None, "_range": located.targets}
         targets = rowwise(located.targets.columns, records.y)
         return self._descend(records.X, targets, parameters, design, session, attributes, located)

@@ -215,7 +215,7 @@ class Design:
     layout: Layout
     schedule: SamplingSchedule
     max_norm: float
-    first: TargetRange | None
+    target_range: TargetRange | None
     last: Calibration | None
 
 
@@ -255,9 +255,10 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         loss, schedule = self._loss_of(parameters, shape), self._schedule_of(parameters)
         layout = Layout((shape.n_features, *parameters.hidden_layer_sizes, loss.outputs))
         norm = self._auto_grad_norm if parameters.max_grad_norm == "auto" else parameters.max_grad_norm
-        first, last = self._other_releases(parameters, loss)
-        design = Design(loss, layout, schedule, norm, first, last)
-        before, after = None if first is None else first.pairs, None if last is None else (last.release, last.event)
+        target_range, last = self._other_releases(parameters, loss)
+        design = Design(loss, layout, schedule, norm, target_range, last)
+        before = None if target_range is None else target_range.pairs
+        after = None if last is None else (last.release, last.event)
         budget = parameters.epsilon, parameters.delta
         return schedule.plan(*budget, norm, layout.size, _THEOREM, before, after, parameters.share_before), design
 

@@ -63,17 +63,17 @@ from .session import (
 )
 from .units import (
     MOST_ROWS_PER_GROUP,
-    FirstRelease,
+    ReleaseBeforeFit,
     Unit,
     balance,
     chances,
     check_class_weight,
     class_weights,
-    first_releases,
     is_balanced,
     relative_weights,
+    releases_before_fit,
     rows_at,
-    with_first,
+    with_releases_before,
 )
 
 #: Classes that were remarked on because of delta=0, and the ratio of noise scales from which they are.
@@ -169,7 +169,11 @@ class PrivateEstimator(DPEstimatorMixin):
 
     @abstractmethod
     def _measure(self, session: ReleaseSession, records: Records, parameters: Any, design: Any) -> dict[str, Any]:
-        """Release, post-process, and return the fitted attributes. `design` is the second part of the plan."""
+        """Release, post-process, and return the fitted attributes. `design` is the second part of the plan.
+
+        Two releases may come before: numbers of undeclared entries (with a schema), and counts of labels for balanced
+        weights (`releases_before_fit`).
+        """
 
     @abstractmethod
     def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, NDArray[np.bool_] | None, Shape]:
@@ -218,13 +222,16 @@ class PrivateEstimator(DPEstimatorMixin):
         X, y, members = unit.members(numbers, X, y, known)
 
         # Plan from public facts.
-        first = [] if continues else first_releases(self, shape.n_classes)
-        guarantee, design, parameters = self._planned(parameters, shape, first)
+        before = [] if continues else releases_before_fit(self, shape.n_classes)
+        guarantee, design, parameters = self._planned(parameters, shape, before)
         self._remark_on_delta(guarantee, shape)
         stated = self._stated(guarantee, parameters)
         self._rehearse(parameters, shape, design)
-        before, others = guarantee.releases[: len(first)], guarantee.releases[len(first) :]
-        phases = [*phases_of(before), *self._phases(replace(guarantee, releases=others), parameters, design)]
+        others = guarantee.releases[len(before) :]
+        phases = [
+            *phases_of(guarantee.releases[: len(before)]),
+            *self._phases(replace(guarantee, releases=others), parameters, design),
+        ]
         progress.set_up(phases, {release.label for release in others if isinstance(release.mechanism, Reserved)})
 
         # Charge, and release.
@@ -240,7 +247,7 @@ class PrivateEstimator(DPEstimatorMixin):
         X, y = unit.counted(source, members, X, y, probabilities)
         # Weights leave out records of any label.
         known, weights = known if probabilities is None else None, None
-        if len(first) > balanced:
+        if len(before) > balanced:
             check_entries(session, *self._outside(), X, known)
         if balanced:
             known = None
@@ -284,17 +291,17 @@ class PrivateEstimator(DPEstimatorMixin):
                 )
 
     def _planned(
-        self, parameters: Any, shape: Shape, first: Sequence[FirstRelease]
+        self, parameters: Any, shape: Shape, before: Sequence[ReleaseBeforeFit]
     ) -> tuple[PrivacyGuarantee, Any, Any]:
         """Return the guarantee with the releases before the fit, and the design and parameters of the fit itself."""
-        if not first:
+        if not before:
             return *self._plan(parameters, shape), parameters
 
         def rest(epsilon: float, share_before: float) -> tuple[PrivacyGuarantee, Any, Any]:
             parameters = self._check_parameters(epsilon, share_before)
             return *self._plan(parameters, shape), parameters
 
-        return with_first(first, self, rest)
+        return with_releases_before(before, self, rest)
 
     def _planned_without_data(
         self, n_features: int | None, n_classes: int | None, **known: int | None
@@ -302,16 +309,16 @@ class PrivateEstimator(DPEstimatorMixin):
         """Return the guarantee of a fit to data of this shape."""
         parameters = self._check_parameters()
         shape = replace(self._expected_shape(parameters, n_features, n_classes), **known)  # type: ignore[arg-type]
-        return self._planned(parameters, shape, first_releases(self, shape.n_classes))[0]
+        return self._planned(parameters, shape, releases_before_fit(self, shape.n_classes))[0]
 
     def _fixed_cost(self) -> PrivacyCost | None:
         parameters = self._check_parameters()
         # The cost does not depend on the number of labels.
-        first = first_releases(self, 2)
-        if not first:
+        before = releases_before_fit(self, 2)
+        if not before:
             return self._cost_of(parameters)
         cost: PrivacyCost | None
-        (cost,) = with_first(first, self, lambda *rest: (self._cost_of(self._check_parameters(*rest)),))
+        (cost,) = with_releases_before(before, self, lambda *rest: (self._cost_of(self._check_parameters(*rest)),))
         return cost
 
     def _cost_of(self, parameters: Any) -> PrivacyCost | None:

@@ -353,7 +353,7 @@ def _gaussian_rest(epsilon: float, delta: float, share: float) -> float:
 
 
 @dataclass(frozen=True)
-class FirstRelease:
+class ReleaseBeforeFit:
     """A release before the fit: its share of the budget, and its mechanism by the budget's epsilon and delta."""
 
     label: str
@@ -362,44 +362,44 @@ class FirstRelease:
     mechanism: Callable[[float, float, float], tuple[Mechanism, PrivacyEvent]]
 
 
-def first_releases(estimator: Any, n_classes: int) -> list[FirstRelease]:
+def releases_before_fit(estimator: Any, n_classes: int) -> list[ReleaseBeforeFit]:
     """Return the releases before the fit of an estimator, by public facts."""
     releases = []
     columns, labels = estimator._outside()
     if size := len(columns) + labels:
         share = ENTRIES_SHARE if columns and "entries" in estimator._counts_outside else TARGET_SHARE
-        releases.append(FirstRelease(ENTRIES, share, Theorem("Units", 1), partial(entries_mechanism, size)))
+        releases.append(ReleaseBeforeFit(ENTRIES, share, Theorem("Units", 1), partial(entries_mechanism, size)))
     if is_balanced(estimator):
         unit = Unit.of(estimator._declared("rows_per_group") if hasattr(estimator, "rows_per_group") else None)
 
         def counts(epsilon: float, delta: float, share: float) -> tuple[Mechanism, PrivacyEvent]:
             return class_sums_mechanism(epsilon, delta, 1, 0, n_classes, unit.rows, share)
 
-        releases.append(FirstRelease(COUNTS, SHARE, Theorem("Units", 3), counts))
+        releases.append(ReleaseBeforeFit(COUNTS, SHARE, Theorem("Units", 3), counts))
     return releases
 
 
-def with_first(
-    first: Sequence[FirstRelease], estimator: Any, make: Callable[[float, float], tuple[Any, ...]]
+def with_releases_before(
+    releases: Sequence[ReleaseBeforeFit], estimator: Any, make: Callable[[float, float], tuple[Any, ...]]
 ) -> tuple[Any, ...]:
     """Return a guarantee or a cost, as `make` plans it for the rest of the budget, with the releases before the fit."""
     # `make` receives an epsilon, and the share of the budget of releases with which a plan composes its steps. A fit
     # that has no known cost has None. If all events of the fit are Gaussian, or if its plan composes its steps with
-    # Gaussian releases, the first releases are Gaussian, and take their share of the square of the GDP parameter.
+    # Gaussian releases, the releases before are Gaussian, and take their share of the square of the GDP parameter.
     # Otherwise, epsilon and delta are added up.
     epsilon, delta = check_epsilon(estimator.epsilon), check_delta(estimator.delta)
-    share = math.fsum(release.share for release in first)
+    share = math.fsum(release.share for release in releases)
 
     def planned(rest: float, its_delta: float, share_before: float = 0.0) -> tuple[Any, ...]:
         plan, *others = make(rest, share_before)
         if plan is None:
             return None, *others
-        made = [release.mechanism(epsilon, its_delta, release.share) for release in first]
+        made = [release.mechanism(epsilon, its_delta, release.share) for release in releases]
         plan = replace(plan, epsilon=epsilon, events=(*(event for _, event in made), *plan.events))
         if isinstance(plan, PrivacyGuarantee):
             before = (
                 Release(release.label, mechanism, release.share, release.theorem)
-                for release, (mechanism, _) in zip(first, made, strict=True)
+                for release, (mechanism, _) in zip(releases, made, strict=True)
             )
             left = 1.0 if share_before else 1 - share
             after = (replace(release, share=release.share * left) for release in plan.releases)

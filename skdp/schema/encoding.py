@@ -186,9 +186,7 @@ class Encoding:
         return added
 
     def _outside_number(self, name: str, column: Number, positions: range, every: bool) -> Sequence[Interval]:
-        low, high = (-1.0, 1.0) if self.form == "linear" else limits(column)
-        if self.form == "values":
-            low, high = float(column.low), float(column.high)
+        low, high = self._limits(column)
         narrow, after = low + (high - low) / _WIDE, float(np.nextafter(high, math.inf))
         if self.form == "cells":
             low, after = float(self.edges[name][0]), _largest(self.edges[name])
@@ -235,21 +233,25 @@ class Encoding:
 
     @property
     def bounds(self) -> tuple[Array, Array] | None:
-        """Bounds of the encoded columns that are numbers, or with "linear" of all columns. None if there are none."""
-        numbers = [column for column in self.schema.values() if isinstance(column, Number)]
+        """Bounds of the encoded numbers, with "linear" of all columns. None without numbers, and for "cells"."""
         if self.form == "linear":
             ends = [(0.0, 1.0) if size else (-1.0, 1.0) for _, size in self.layout]
-        elif self.form in ("codes", "ends"):
-            ends = [self._limits(column) for column in numbers]
         else:
-            ends = [(float(column.low), float(column.high)) for column in numbers if self.form == "values"]
-        if not ends:
+            ends = [self._ends(column) for column in self.schema.values() if isinstance(column, Number)]
+        if not ends or self.form in ("cells", "categories"):
             return None
         lower, upper = np.array(ends).T
         return lower.copy(), upper.copy()
 
     def _limits(self, column: Number) -> tuple[float, float]:
-        low, high = limits(column)
+        """Return the bounds of a number that is not missing, on the scale of the form before bins."""
+        if self.form == "linear":
+            return -1.0, 1.0
+        return (float(column.low), float(column.high)) if self.form == "values" else limits(column)
+
+    def _ends(self, column: Number) -> tuple[float, float]:
+        """Return the bounds of a column. With "ends", a missing number is at the upper one, behind a gap."""
+        low, high = self._limits(column)
         return (low, high + _GAP * (high - low)) if self.form == "ends" and column.missing == "cell" else (low, high)
 
     @property
@@ -305,7 +307,7 @@ class Encoding:
         if marked:
             numbers = marked_beyond(column, entries, numbers)
         if self.form in ("cells", "ends"):
-            absent = _beyond(self.edges[name]) if self.form == "cells" else self._limits(column)[1]
+            absent = _beyond(self.edges[name]) if self.form == "cells" else self._ends(column)[1]
             numbers = np.where(missing, absent, numbers)
         return numbers, missing
 
@@ -331,6 +333,7 @@ class Encoding:
             missing = encoded[:, 1] if len(positions) == 2 else np.zeros(len(encoded))
             numbers = encoded[:, 0]
             if self.form == "linear":
+                # If more than half of a mean is missing, the number is not returned, and must only be finite.
                 numbers = low + (high - low) * (numbers / np.maximum(1 - missing, 0.5) + 1) / 2
             numbers = np.clip(grid_of(column).unwarp(np.clip(numbers, low, high)), column.low, column.high)
             pairs = zip(missing, numbers.tolist(), strict=True)

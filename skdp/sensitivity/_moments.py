@@ -73,6 +73,11 @@ def _in_steps(values: Array, step: float, rounded: np.ufunc) -> Array:
     return values
 
 
+def limbs_of(integers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the upper and the lower bits of integers, which can be added up separately."""
+    return np.stack([integers >> LOWER_BITS, integers & (2**LOWER_BITS - 1)])
+
+
 class ExactTotal:
     """Add up integers that are held in doubles, without rounding, for any number of terms."""
 
@@ -91,8 +96,9 @@ class ExactTotal:
 
     def add_integers(self, integers: NDArray[np.int64]) -> None:
         """Add integers of 64 bits to the totals."""
-        self._high += integers >> LOWER_BITS
-        self._low += integers & (2**LOWER_BITS - 1)
+        high, low = limbs_of(integers)
+        self._high += high
+        self._low += low
 
     @property
     def limbs(self) -> NDArray[np.int64]:
@@ -211,18 +217,12 @@ def exact_sum(
         total = statistic(*(array[:block_rows] for array in rows))
         for start in range(block_rows, rows[0].shape[0], block_rows):
             total += statistic(*(array[start : start + block_rows] for array in rows))
-        limbs = np.empty((2, *total.shape), dtype=np.int64)
-        if total.dtype == np.int64:
-            limbs[0], limbs[1] = total >> LOWER_BITS, total & (2**LOWER_BITS - 1)
-            return limbs
-        if not np.all(np.isfinite(total)):
-            # Converted to integers, these would be arbitrary numbers without a bound for a record.
-            raise FloatingPointError("a statistic of the records is not finite")
-        high = np.floor(total / _LIMB)
-        limbs[0] = high
-        high *= _LIMB
-        limbs[1] = np.subtract(total, high, out=high)
-        return limbs
+        if total.dtype != np.int64:
+            if not np.all(np.isfinite(total)):
+                # Converted to integers, these would be arbitrary numbers without a bound for a record.
+                raise FloatingPointError("a statistic of the records is not finite")
+            total = total.astype(np.int64)
+        return limbs_of(total)
 
     high, low = sum_over_rows(block, *arrays, block_rows=n_blocks * block_rows)
     return high * _LIMB + low

@@ -349,7 +349,7 @@ class Descent:
     n_features: int
     walk: float = MARGIN_WALK  # Limit on the total noise in predictors of the longest row, for the default step.
     centred: bool = False  # Whether features have mean 0, so that only the constant feature moves the mean.
-    first: TargetRange | None = None  # The first releases of a regression.
+    target_range: TargetRange | None = None
     share_before: float = 0.0  # Share of the budget of releases that are not part of the plan.
 
     @property
@@ -381,7 +381,7 @@ class Descent:
     def plan(self) -> PrivacyGuarantee:
         """Return the guarantee of the descent."""
         settings, size, line = self.settings, math.prod(self.shape), self.calibration
-        first = None if self.first is None else self.first.pairs
+        first = None if self.target_range is None else self.target_range.pairs
         last = None if line is None else (line.release, line.event)
         budget = settings.epsilon, settings.delta
         return self.schedule.plan(*budget, self.max_norm, size, _THEOREM, first, last, self.share_before)

@@ -136,23 +136,25 @@ def ttest_ind(call: Call, by: str) -> TestResult:
 
 
 def _two_groups(call: Call, by: Any) -> Call:
-    """Check the parameters of a test of two groups, one of which may be the target of the schema."""
+    """Return the call with the column of numbers of a test, and with `by`, possibly the target, in its schema."""
     if not isinstance(by, str):
         raise TypeError(
             f"by must name a column of two categories, got {shown(by)}. For two arrays, write "
             f"{call.name}({{'value': [*a, *b], 'group': ['a'] * len(a) + ['b'] * len(b)}}, 'group', "
             "schema={'value': (lower, upper), 'group': ['a', 'b']}). Nothing was charged"
         )
+    # The target may be the groups, but not the numbers. Therefore these are read before it is a column.
     names = call.names(Number)[0]
     call = call.with_target(None)
-    column: Any = None if call.schema is None else call.schema.get(by)
+    assert call.schema is not None
+    column = call.schema.get(by)
     if not isinstance(column, Category) or len(column.values) != 2:
         raise ValueError(
             f"by must name a column of two categories of the schema, or its target if X has this column, got "
             f"{shown(by)}. Nothing was charged"
         )
     if len(names) != 1:
-        raise ValueError(f"columns must name one column of numbers, got {len(names)}. Nothing was charged")
+        raise ValueError(f"columns must name one column of numbers, got {', '.join(names)}. Nothing was charged")
     return replace(call, chosen=names[0])
 
 

@@ -186,7 +186,7 @@ KEPT_POWER = 0.7
 def mechanism_for(parameters: Checked, size: int) -> tuple[Mechanism, PrivacyEvent, float]:
     """Return the mechanism for counts of cells, its event, and its share of the budget."""
     # One record adds 1 to one count, in both norms (see ``class_sums_l1``).
-    share = 1.0 if parameters.first is None else 1 - parameters.first.share
+    share = 1.0 if parameters.target_range is None else 1 - parameters.target_range.share
     rows = Unit(parameters.rows_per_group).rows
     return *class_sums_mechanism(parameters.epsilon, parameters.delta, 1, 0, size, rows, share), share
 
@@ -256,10 +256,10 @@ class HistogramBase(GroupsMixin, OutcomesMixin, BaseEstimator):
         parameters.kind = TargetsMixin if bounds_y is not None else RowsMixin if classes is None else LabelsMixin
         parameters.columns = check_columns(self, n_bins=parameters.n_bins or 2)
         parameters.n_bins_y = getattr(parameters, "n_bins_y", None)
-        parameters.first = None
+        parameters.target_range = None
         if self._regresses:
             rows = Unit(parameters.rows_per_group).rows
-            parameters.first = TargetRange.of(parameters.epsilon, parameters.delta, rows=rows)
+            parameters.target_range = TargetRange.of(parameters.epsilon, parameters.delta, rows=rows)
 
     def _kind(self, parameters: Checked) -> Any:
         return parameters.kind
@@ -273,13 +273,15 @@ class HistogramBase(GroupsMixin, OutcomesMixin, BaseEstimator):
         axes, epsilon, delta = axes_for(parameters, shape), parameters.epsilon, parameters.delta
         mechanism, event, share = mechanism_for(parameters, axes.size)
         guarantee = PrivacyGuarantee(epsilon, delta, (event,), (Release(COUNTS, mechanism, share, THEOREM),))
-        guarantee = guarantee if parameters.first is None else parameters.first.and_then(guarantee)
+        guarantee = guarantee if parameters.target_range is None else parameters.target_range.and_then(guarantee)
         return Unit(parameters.rows_per_group).stated(guarantee), axes
 
     def _measure(self, session: ReleaseSession, records: Records, parameters: Checked, axes: Axes) -> dict[str, Any]:
         mechanism, classes = session.mechanism(COUNTS), records.shape.classes
-        if parameters.first is not None:
-            bounds = parameters.first.located(session, records.y, Scaling.of_target(parameters.bounds_y, True)).targets
+        if parameters.target_range is not None:
+            bounds = parameters.target_range.located(
+                session, records.y, Scaling.of_target(parameters.bounds_y, True)
+            ).targets
             axes = replace(axes, target=Grid(np.array(bounds.lower), np.array(bounds.upper), axes.n_targets).of(1))
         counts = session.release(COUNTS, axes.counts(records.X, records.y)).reshape(axes.shape)
         variance, total = noise_scale(mechanism) ** 2, None
@@ -302,7 +304,7 @@ class HistogramBase(GroupsMixin, OutcomesMixin, BaseEstimator):
     def _cost_of(self, parameters: Checked) -> PrivacyCost | None:
         # The number of cells changes dimensions only.
         event = mechanism_for(parameters, 1)[1]
-        first = parameters.first.events if parameters.first is not None and parameters.private else ()
+        first = parameters.target_range.events if parameters.target_range is not None and parameters.private else ()
         return PrivacyCost(parameters.epsilon, parameters.delta, (*first, event))
 
     def _target_values(self, values: Array) -> NDArray | None:

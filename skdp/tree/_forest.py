@@ -199,9 +199,9 @@ class RandomTrees(TreeModel, PrivateEstimator):
         columns, plan, outcome = design
         n_features, n_classes = records.shape.n_features, outcome.n_classes
         first = None
-        if plan.first is not None:
+        if plan.target_range is not None:
             assert isinstance(outcome, Targets)
-            outcome, first = outcome.within(plan.first.located(session, records.y, outcome.scaling))
+            outcome, first = outcome.within(plan.target_range.located(session, records.y, outcome.scaling))
         X, y, all_y = outcome.encoded(records.X, records.y)
         warps = {}
         if plan.has_cuts:

@@ -146,10 +146,20 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """The released splits of a tree, level by level, without its leaves."""
+    """The released splits of a tree, level by level, without its leaves.
 
-    # Values up to the threshold go left. The category goes right, and is -1 for a numeric feature. Below a merged node,
-    # all leaves have the same distribution.
+    Attributes
+    ----------
+    features : ndarray of shape (n_leaves - 1,)
+        Feature that a node splits.
+    thresholds : ndarray of shape (n_leaves - 1,)
+        Values up to the threshold go left.
+    categories : ndarray of shape (n_leaves - 1,)
+        Category that goes right. -1 for a feature of numbers.
+    merged : ndarray of shape (n_leaves - 1,)
+        Whether all leaves below a node have the same distribution.
+    """
+
     features: NDArray[np.intp]
     thresholds: Array
     categories: NDArray[np.intp]
@@ -317,7 +327,9 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
     Attributes
     ----------
     structure_ : Splits
-        Released splits.
+        Released splits. Node ``i`` of level ``l`` has position ``p = 2**l - 1 + i``, and the children ``2 * i`` and
+        ``2 * i + 1`` in the next level. It splits ``features[p]``. Values up to ``thresholds[p]`` go left, or all but
+        ``categories[p]`` of a categorical feature.
     leaf_counts_ : ndarray of shape (1, n_leaves, n_classes)
         Noisy counts. 0 in leaves that no record can reach.
     leaf_proba_ : ndarray of shape (1, n_leaves, n_classes)

@@ -189,7 +189,7 @@ class Plan:
     guarantee: PrivacyGuarantee
     remaining: float
     trees: Trees | None
-    first: TargetRange | None  # The first releases of a regression.
+    target_range: TargetRange | None
 
     @property
     def has_cuts(self) -> bool:
@@ -204,7 +204,7 @@ def make_plan(parameters: Checked, n_features: int, outcome: Outcome, n_numeric:
     if parameters.thresholds == "quantile" and n_numeric:
         remaining -= _CUT_SHARE
         shares.add(CUTS, quantile_mechanism(epsilon, delta, _CUT_SHARE, *even_levels(LEVELS), n_numeric), _CUT_SHARE, 3)
-    trees, first = None, None
+    trees, target_range = None, None
     # Noisy sums over all records determine the number of trees and their depth.
     adaptive = parameters.n_estimators is None and parameters.expected_n is None
     if isinstance(outcome, Labels):
@@ -213,12 +213,12 @@ def make_plan(parameters: Checked, n_features: int, outcome: Outcome, n_numeric:
             made = count_mechanism(epsilon, delta, _CLASS_SHARE, 1, outcome.n_classes + 1)
             shares.add(outcome.first, made, _CLASS_SHARE, outcome.theorem)
     else:
-        first = TargetRange.of(epsilon, delta)
-        remaining -= first.share
-        shares.releases.extend(first.releases)
-        shares.events.extend(first.events)
+        target_range = TargetRange.of(epsilon, delta)
+        remaining -= target_range.share
+        shares.releases.extend(target_range.releases)
+        shares.events.extend(target_range.events)
     if adaptive:
         shares.reserve(TREES, remaining)
     else:
         trees = plan_trees(parameters, n_features, outcome, parameters.expected_n, remaining, shares)
-    return Plan(shares.guarantee(), remaining, trees, first)
+    return Plan(shares.guarantee(), remaining, trees, target_range)

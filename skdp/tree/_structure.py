@@ -39,12 +39,23 @@ CENTRAL = (0.25, 0.75)
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Hold the structure of trees, which does not depend on the data."""
+    """Hold the structure of trees, which does not depend on the data.
 
-    # All arrays have one row for each tree. `features` lists the features of a tree, with the last one repeated after
-    # `n_seen` of them. `slots` holds, level by level, the position in that list of the feature that a node splits.
-    # Values up to a threshold go left. The threshold is infinite if a cell is not split. `places` gives, by categorical
-    # feature, the place of each category in the order of each tree, with NaN at the end for other values.
+    Attributes
+    ----------
+    features : ndarray of shape (n_trees, n_most)
+        Features of a tree. The last one is repeated after `n_seen` of them.
+    n_seen : ndarray of shape (n_trees,)
+        Number of features of a tree.
+    slots : ndarray of shape (n_trees, n_leaves - 1)
+        Level by level, the position in `features` of the feature that a node splits.
+    thresholds : ndarray of shape (n_trees, n_leaves - 1)
+        Values up to the threshold go left. Infinite if a node is not split.
+    places : dict of int to ndarray
+        By categorical feature, the place of each category in the order of each tree, with NaN at the end for other
+        values.
+    """
+
     features: NDArray[np.intp]
     n_seen: NDArray[np.intp]
     slots: NDArray[np.intp]

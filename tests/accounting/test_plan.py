@@ -282,8 +282,13 @@ def test_a_ledger_keeps_a_plan_of_counts(tmp_path):
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, "3", None, 10**7])
 def test_counts_of_a_plan_are_positive_integers(count):
-    with pytest.raises(ValueError, match="the number in an entry"):
+    with pytest.raises((TypeError, ValueError), match="the number in an entry"):
         BudgetAccountant(1.0, DELTA, plan=[(PureEvent(0.1), count)])
+
+
+def test_a_budget_is_no_pair_of_an_entry_and_a_number():
+    with pytest.raises(TypeError, match="Budget"):
+        BudgetAccountant(1.0, DELTA, plan=[Budget(0.5, 1e-6)])
 
 
 def test_a_plan_takes_estimators_whose_cost_is_known_and_of_its_unit():

@@ -72,7 +72,7 @@ def test_weighted_counts_move_by_what_is_claimed(n_labels):
     X = [rng.integers(-1, size, 60) for size in SIZES]
     known, labels = rng.random(60) < 0.8, rng.integers(max(n_labels, 1), size=60)
 
-    before = _plans.Before.of(1.0, 0.0, own, n_labels)
+    before = _plans.CountsPlan.of(1.0, 0.0, own, n_labels)
 
     class Session:
         def mechanism(self, label):

@@ -212,7 +212,7 @@ def counts_not_paid():
 
         return classmethod(of_all)
 
-    return replaced(_plans.Before, "of", whole)
+    return replaced(_plans.CountsPlan, "of", whole)
 
 
 def steps_forgotten():
