@@ -334,13 +334,8 @@ class PrivacyGuarantee:
 
     @property
     def replace_one(self) -> Budget:
-        """The guarantee when one record (or group) is replaced by another, which is one removal and one addition.
-
-        Returns
-        -------
-        guarantee : Budget
-            ``(2 epsilon, (1 + exp(epsilon)) delta)``, by group privacy. In the local model, the guarantee itself.
-        """
+        """The guarantee when one record (or group) is replaced by another, which is one removal and one addition."""
+        # It is (2 epsilon, (1 + exp(epsilon)) delta), by group privacy.
         if self.relation is Relation.REPLACE_RECORD:
             return Budget(self.epsilon, self.delta)
         if self.delta == 0 or self.epsilon == math.inf:
@@ -349,18 +344,7 @@ class PrivacyGuarantee:
         return Budget(2 * self.epsilon, min(1.0, factor * self.delta))
 
     def privacy_loss_distribution(self, **kwargs: Any) -> PrivacyLossDistribution:
-        """Return the distribution of the privacy loss of the fit, for composition with others.
-
-        Parameters
-        ----------
-        **kwargs : dict
-            Arguments of `PrivacyCost.privacy_loss_distribution`, for instance ``value_discretization_interval``.
-
-        Returns
-        -------
-        distribution : PrivacyLossDistribution
-            It dominates the privacy loss of the fit.
-        """
+        """Return the distribution of the privacy loss of the fit, by `PrivacyCost.privacy_loss_distribution`."""
         return self.cost.privacy_loss_distribution(**kwargs)
 
     def _lines(self) -> list[str]:
