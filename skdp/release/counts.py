@@ -4,28 +4,10 @@ A value is clipped to public bounds and scaled to :math:`v \in [-1, 1]`. The sum
 1/2)`. The values of each record are rounded to a lattice before they are added, so that sums are exact. The sensitivity
 is in ``class_sums_l1`` and ``class_sums_l2``.
 
-Warnings about declarations that the data do not seem to follow, from released counts only.
-
-Theorem. Let released counts have independent noise, each a sum of independent Gaussian and Laplace variables of total
-variance :math:`\sigma^2`. For :math:`0 < c < 1`, the noise is beyond :math:`\sigma(\ln(1/p) - \ln(1 - c^2))/(c\sqrt2)`
-on one side with probability at most p.
-
-Proof. The moment generating function of such a sum at :math:`\lambda = c\sqrt2/\sigma` is at most
-:math:`1/(1 - \lambda^2\sigma^2/2)`: this is the function of one Laplace variable of variance :math:`\sigma^2`, it is
-above that of a Gaussian, and :math:`\prod(1 - x_i) \ge 1 - \sum x_i`. Chernoff's bound gives the rest. Noise of density
-proportional to :math:`e^{-\lVert b\rVert/s}` in `D` dimensions has the same bound along every direction: with
-:math:`m=(D+1)/2\ge1` and a variance of :math:`2ms^2`, its function is :math:`(1-\lambda^2s^2)^{-m} \le
-1/(1-m\lambda^2s^2)`.
-
-For Gaussian noise, the margin is a quantile of the normal distribution. Every rule is a linear form of released counts,
-whose expectation is positive only if a declaration does not fit. There is a warning if a form exceeds its margin.
-
-A rule is about the share of A in A + B, for two counts with noise of variances :math:`v_A, v_B`. The number T of all
-records may be released as well, with variance :math:`v_T`. Without noise, T = A + B. For every x, the expectation of
-:math:`xT + (1-s-x)A - (s+x)B` is :math:`A - s(A+B)`, which is positive only if the share is above s. If the noise is
-uncorrelated, the variance :math:`x^2v_T + (1-s-x)^2v_A + (s+x)^2v_B` is least where its derivative is 0, at
-:math:`x = ((1-s)v_A - sv_B)/(v_T+v_A+v_B)`. A count that was not released has an infinite variance and no weight. The
-noise of a joint mechanism is uncorrelated, and its linear forms have the bounds above.
+Warnings about declarations that the data do not seem to follow, from released counts only. Every rule is a linear form
+of released counts, whose expectation is positive only if a declaration does not fit. There is a warning if a form
+exceeds its margin: a quantile of the normal distribution for Gaussian noise, and otherwise the bound of the page
+*Theorems next to the code* of the documentation, which also has the weights of the forms.
 
 Everything here is post-processing of released counts and public numbers.
 

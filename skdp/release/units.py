@@ -1,44 +1,20 @@
 r"""The unit of privacy, one record or all records of one group, and weights of records.
 
-Weights. Each record is kept with a probability that is proportional to its weight. The sensitivities of all releases
-are those of records of weight 1. Therefore a weight does not multiply the contribution of a record to a sum. A record
-of weight :math:`w\in[0,1]` is kept with probability :math:`w`, independently, and the fit continues with the kept
-records. In expectation, every sum over the kept records is the weighted sum.
-
-**Theorem** (user guide, "Units", theorem 2). Let :math:`M` be a randomised algorithm, and :math:`T` thinning by
-independent coins, where the probability of a record depends on this record alone. Then :math:`M\circ T` has the
-guarantee of :math:`M`: :math:`(\varepsilon,\delta)`-DP, the whole curve of such pairs, Gaussian DP and Rényi DP, for
-adding or removing one record or one group.
-
-*Proof.* Both neighbours share the coins of the records that they share. Given these coins, the kept sets are :math:`S`
-and :math:`S\cup R`, where :math:`R` holds the kept records of the record or group :math:`g` by which the neighbours
-differ. The pair of output laws is a mixture, over the coins, of the pairs :math:`(M(S), M(S\cup R))` with the same
-weights on both sides. Each of these pairs has the guarantee of :math:`M`, because a group with fewer records is a
-group, and the empty group changes nothing. All f-divergences are jointly convex. A bound of an f-divergence for all
-pairs is therefore a bound for the mixtures. Hockey-stick divergences give :math:`(\varepsilon,\delta)`-DP, its curve
-and with it Gaussian DP, and powers give Rényi DP. ∎
-
-No sensitivity depends on weights, so that a weight that is not clipped cannot break the guarantee. The condition is
-that the weight of a record depends on this record alone, and on public or released numbers. Nothing here can check it.
+Weights. A record of weight :math:`w\in[0,1]` is kept with probability :math:`w`, independently, and the fit continues
+with the kept records (user guide, "Units", theorem 2). In expectation, every sum over them is the weighted sum. No
+sensitivity depends on weights, so that a weight that is not clipped cannot break the guarantee. The condition is that
+the weight of a record depends on this record alone, and on public or released numbers. Nothing here can check it.
 
 Groups. If a person has several records, they are a group. At most a public number of records of each group counts. They
-are drawn at random, and the others are left out. Theorem (user guide, "Units", theorem 1): if one record moves a
-released statistic by at most :math:`\Delta`, then adding or removing all records of one group moves it by at most
-:math:`m\Delta`, for the same draws in all other groups.
+are drawn at random, and the others are left out (theorem 1).
 
 The draws of one group must not depend on another group. Each row has a random priority, and the rows of lowest priority
 in their group count. The priorities are independent and identically distributed, and do not depend on other rows or on
 the order of rows. Identifiers are only compared for equality, and each is read separately. NumPy would convert a list
 to a type that holds all entries, and one group would then determine whether two other groups are distinguished.
 
-Balanced weights of labels: the counts of labels are released first, and records are kept by weights from them.
-
-Theorem (user guide, "Units", theorem 3). Let A release the counts of labels, and let :math:`T_a` be thinning with
-weights that follow from the output a of A. If M has a guarantee that does not depend on a, then A followed by
-:math:`M\circ T_a` has the guarantee of A composed with M. Given a, the weight of a record depends on this record alone,
-so that theorem 2 applies to :math:`M\circ T_a`, and adaptive composition gives the rest.
-
-M is the fit of a copy of the estimator, with a smaller epsilon.
+Balanced weights of labels: the counts of labels are released first, and records are kept by weights from them (theorem
+3). The fit is that of a copy of the estimator, with a smaller epsilon.
 """
 
 from __future__ import annotations
