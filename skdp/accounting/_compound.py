@@ -60,8 +60,15 @@ _NOISE_TOLERANCE = 1e-4
 #: if a record is sampled very rarely, delta could be the probability of disclosing a record completely.
 MOST_MU = 3.0
 
-# The largest epsilon at which deltas are compared with those of Gaussian DP.
-_LARGEST_EPSILON = 400.0
+# The largest epsilon at which deltas are compared with those of Gaussian DP. Without sampling, delta is negligible at
+# so many deviations of the loss above its mean.
+_LARGEST_EPSILON, _FARTHEST_LOSS = 400.0, 14.0
+
+# The grid of epsilons: the number of even points, and the logarithm of the factor between the others.
+_EVEN_POINTS, _LOG_OF_FACTOR = 200, 0.004
+
+# Relative precision of the parameter of Gaussian DP, which is rounded up.
+_PRECISION_OF_MU = 1e-4
 
 # The largest order times mu for which a divergence is integrated. Beyond it, sampling helps little.
 _FARTHEST = 2e4
@@ -310,6 +317,13 @@ def _step_rdp(rate: float, noise_mu: float, order: float) -> float:
     return min(whole, max(logarithm, 0.0) / (order - 1) * (1 + 1e-9) + 1e-13 / (order - 1))
 
 
+def _grid_of_epsilons(spread: float, largest: float) -> NDArray[np.float64]:
+    """Return epsilons from 0 to `largest`, evenly up to half of the spread of the loss, and then by equal factors."""
+    points = math.ceil(math.log(2 * largest / spread) / _LOG_OF_FACTOR)
+    even = np.linspace(0, spread / 2, _EVEN_POINTS)[:-1]
+    return np.concatenate([even, np.geomspace(spread / 2, largest, points)])
+
+
 def _delta_by_divergences(divergences: NDArray[np.float64], epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
     """Bound delta at each epsilon by divergences at all orders (Canonne, Kamath and Steinke 2020, proposition 12)."""
     excess = (divergences + np.log1p(-1 / _ORDERS))[:, None] - epsilons
@@ -326,11 +340,9 @@ def _gdp(event: SampledGaussianEvent) -> float:
     together = spread * math.sqrt(event.n_steps)
     if together > _LARGEST_EPSILON / 10:
         return math.inf
-    # Without sampling, delta would be negligible at the end of the grid.
     whole = math.sqrt(event.n_steps) * event.noise_mu
-    largest = min(14 * whole + whole**2 / 2 + together, _LARGEST_EPSILON)
-    points = math.ceil(math.log(2 * largest / together) / 0.004)
-    grid = np.concatenate([np.linspace(0, together / 2, 200)[:-1], np.geomspace(together / 2, largest, points)])
+    largest = min(_FARTHEST_LOSS * whole + whole**2 / 2 + together, _LARGEST_EPSILON)
+    grid = _grid_of_epsilons(together, largest)
     divergences = np.array([event.rdp(order) for order in _ORDERS])
     deltas = _delta_by_divergences(divergences, grid)
     interval = spread / _RESOLUTION
@@ -347,7 +359,7 @@ def _gdp(event: SampledGaussianEvent) -> float:
     low, high = 0.0, whole
     if not dominates(high):
         return math.inf
-    while high - low > 1e-4 * high:
+    while high - low > _PRECISION_OF_MU * high:
         middle = (low + high) / 2
         low, high = (low, middle) if dominates(middle) else (middle, high)
     return high

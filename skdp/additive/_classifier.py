@@ -243,7 +243,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
 
         def make(label: str, reserved: float) -> GradientEngine:
             epsilon, delta = fit.parameters.epsilon, fit.parameters.delta
-            return GradientEngine(epsilon, delta, reserved, layout, loss, clip, label=label).within(features, count)
+            return GradientEngine(epsilon, delta, reserved, layout, loss, clip, label=label).with_rate(features, count)
 
         def curves(engine: Averaged, coef: Array, intercept: Array, _: Any) -> tuple[Curves, dict[str, Any]]:
             if loss.outputs > 1:

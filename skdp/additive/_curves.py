@@ -111,20 +111,21 @@ class GradientEngine:
     rate: float | None = None  # Length of a step on the mean gradient; automatic if None.
     label: str = GRADIENTS
 
-    def within(self, features: Centred, count: float) -> GradientEngine:
+    def with_rate(self, features: Centred, count: float) -> GradientEngine:
         """Return the engine of labels with the longest steps whose noise in predictors is limited."""
         longest = eta(replace(self.descent, walk=math.inf), 0.0)
         if self.epsilon == math.inf:
             return replace(self, rate=longest)
         limit = LIMIT if self.loss.outputs == 1 else LIMIT_OF_CLASSES
-        bends, noise, time = spectrum(features), self.mechanism.scale / count, N_STEPS / _REST
+        eigenvalues, noise, time = spectrum(features), self.mechanism.scale / count, N_STEPS / _REST
 
         def excess(logarithm: float) -> float:
+            """Return the deviation of the noise in a predictor less its limit, by the logarithm of the rate."""
             # Along an eigenvector, steps add up the noise, and the curvature of the loss reduces it.
             rate = math.exp(logarithm)
-            added = (rate * noise) ** 2 * time / _REST * bends
-            undone = 2 * MEAN_CURVATURE * rate * time * bends
-            return math.sqrt(float(np.sum(added * special.exprel(-undone)))) - limit
+            added = (rate * noise) ** 2 * time / _REST * eigenvalues
+            decay = 2 * MEAN_CURVATURE * rate * time * eigenvalues
+            return math.sqrt(float(np.sum(added * special.exprel(-decay)))) - limit
 
         most = math.log(longest)
         least = most - _POWERS

@@ -110,7 +110,7 @@ def load_adult(data_home: str | os.PathLike[str] | None = None) -> Bunch:
     >>> adult.data.shape  # doctest: +SKIP
     (45222, 104)
     """
-    records = [record for path in _find(data_home) for record in _complete_records(path)]
+    records = [record for path in _files_in(data_home) for record in _complete_records(path)]
     labels = np.array(_LABELS)
     table = {name: np.array([float(r[name]) for r in records]) for name in _NUMBERS}
     table |= {name: np.array([r[name] for r in records]) for name in _CATEGORIES}
@@ -130,7 +130,8 @@ def load_adult(data_home: str | os.PathLike[str] | None = None) -> Bunch:
     )
 
 
-def _find(data_home: str | os.PathLike[str] | None) -> list[Path]:
+def _files_in(data_home: str | os.PathLike[str] | None) -> list[Path]:
+    """Return the files of the data set, from the first folder that has all of one form."""
     if data_home is None:
         named = os.environ.get("SKDP_DATA")
         folders = [_REPOSITORY / _EXAMPLES, Path.cwd() / _EXAMPLES, *([Path(named).expanduser()] if named else [])]

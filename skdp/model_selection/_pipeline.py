@@ -151,7 +151,7 @@ class PrivatePipeline(Pipeline):
         return declared, allocation_of(plain, self.epsilon, self.delta, self.weights, self.accountant, _refuse)
 
     def _fit_all(self, fit: Callable[..., Any], *args: Any, **params: Any) -> Any:
-        """Divide the budget, fit all steps by a method of `Pipeline`, and state their guarantees together."""
+        """Fit all steps by a method of `Pipeline`. A step directly behind an encoder knows its schema meanwhile."""
         X, y = args
         check_index(X, y, "y")
         encoded = [
@@ -169,6 +169,7 @@ class PrivatePipeline(Pipeline):
                 encoder._marks, step._encoded_by = False, None
 
     def _fit_steps(self, fit: Callable[..., Any], *args: Any, **params: Any) -> Any:
+        """Divide the budget, fit all steps by a method of `Pipeline`, and state their guarantees together."""
         declared, allocation = self._divided()
         if hasattr(self, "privacy_"):
             del self.privacy_

@@ -401,6 +401,10 @@ def check_metric(metric: object, estimator: Any, name: str = "metric") -> str:
     of_kind = names.get(kind, ())
     if metric is None and of_kind:
         return of_kind[0]
+    if metric is None:
+        raise ValueError(
+            f"estimator must be a classifier or a regressor, got {type(estimator).__name__}. The budget was not charged"
+        )
     if isinstance(metric, str) and metric in of_kind:
         return metric
     accepted = of_kind or (*names["classifier"], *REGRESSION)

@@ -138,6 +138,7 @@ def within(sequence: Sequence[Item], whole: Budget) -> bool:
     if renyi_epsilon(events, whole.delta) <= whole.epsilon:
         return True
     squares = math.fsum(event.mu() ** 2 for event in events)
+    # The factor is more than the rounding of the squares and the root.
     return math.sqrt(squares) * (1 + 2.0**-40) <= gaussian_mu(*whole)
 
 

@@ -79,12 +79,13 @@ class Encoding:
                 raise ValueError(
                     f"the schema declares the column {name!r} as a {type(column).__name__}, and this estimator takes "
                     f"columns of type {wanted.__name__} only: choose columns with schema.select, or put a TableEncoder "
-                    "before it"
+                    "before it. The budget was not charged"
                 )
             if self.form == "values" and column.missing == "cell":
                 raise ValueError(
                     f"this estimator has no cell for missing values. Declare the column {name!r} with "
-                    'missing="error", or put a TableEncoder before the estimator, which then needs bounds=(-1, 1)'
+                    'missing="error", or put a TableEncoder before the estimator, which then needs bounds=(-1, 1). '
+                    "The budget was not charged"
                 )
 
     def _names_of(self, name: str, column: Column) -> list[tuple[str, int]]:

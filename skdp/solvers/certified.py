@@ -204,6 +204,7 @@ class Objective:
             return None
 
     def _iterative_solver(self, along: Callable[[Array], Array]) -> Callable[[Array], Array]:
+        """Return the Newton step of a gradient by conjugate gradients, for the curvature `along` a direction."""
         size = math.prod(self.shape)
 
         def product(flat: Array) -> Array:

@@ -471,6 +471,7 @@ def _step_on_ball(hessian: Array, right: Array, radius: float) -> tuple[Array, f
     low, high = 0.0, length / radius
     if float(np.linalg.norm(along / values)) <= radius:
         return vectors @ (along / values), 0.0
+    # As many halvings as a double has bits leave rounding errors only.
     for _ in range(60):
         middle = (low + high) / 2
         trial = along / (values + middle)

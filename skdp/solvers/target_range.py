@@ -30,7 +30,7 @@ from ..mechanisms import (
     weight_penalties,
     within_reach,
 )
-from ..release.counts import FALSE_ALARM, margin, warn_of_beyond
+from ..release.counts import FALSE_ALARM, FEWEST, margin, warn_of_beyond
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import group_sensitivity, sum_over_rows
 from .regularised import Scaling
@@ -283,7 +283,8 @@ class TargetRange:
         )
         if not warned and noise > 0:
             least = margin(noise, *alarm)
-            held = released[:, 2] + least <= _ELSEWHERE * released[:, :3].sum(axis=1)
+            totals = released[:, :3].sum(axis=1)
+            held = (totals >= FEWEST) & (released[:, 2] + least <= _ELSEWHERE * totals)
             _warn_of_bounds(lower, upper, mean, 3 * deviation, held, targets)
         count = max(1.0, noise * math.sqrt(3 / len(count)), float(count.mean()))
         return Located(targets.within(lower, upper, centred), mean, deviation, count)

@@ -488,24 +488,27 @@ def moment_parts(design: Design, sums: Array, numbers: Numbers) -> list[Part]:
 
 def variances(design: Design, sums: Array, power: float = 1.0) -> tuple[Quotient, ...]:
     """Return the variances (with ``power=0.5``, standard deviations) by group and column, in the units of `means`."""
-    p = design.powers
-    noise = math.sqrt(combination(design.mechanism, p[0]).variance)
+    powers, mechanism = design.powers, design.mechanism
+    noise = math.sqrt(combination(mechanism, powers[0]).variance)
     quotients = []
-    for m in sums.reshape(-1, design.degree + 1):
-        count = max(m[0], 1.0)
-        mean = min(max(m[1] / count, -1.0), 1.0)
-        # The square of a noisy mean is too large by the variance of its noise, on average.
-        excess = combination(design.mechanism, p[1] - mean * p[0]).variance / count
-        top = p[2] - 2 * mean * p[1] + mean**2 * p[0]
-        a = m[2] - 2 * mean * m[1] + mean**2 * m[0] + excess
-        variance = min(max(a / count, 0.0), 1.0)
+    for totals in sums.reshape(-1, design.degree + 1):
+        count = max(totals[0], 1.0)
+        mean = min(max(totals[1] / count, -1.0), 1.0)
+        # The sum of squared differences from the noisy mean, whose square is too large by the variance of its noise.
+        form = powers[2] - 2 * mean * powers[1] + mean**2 * powers[0]
+        excess = combination(mechanism, powers[1] - mean * powers[0]).variance / count
+        squares = totals[2] - 2 * mean * totals[1] + mean**2 * totals[0] + excess
+        variance = min(max(squares / count, 0.0), 1.0)
+        # The squared difference of one record has this variance, and at most that of numbers at its two ends.
         largest = (1 + abs(mean)) ** 2
-        fourth = np.array([mean**4, -4 * mean**3, 6 * mean**2, -4 * mean, 1.0]) @ m / count
-        record = min(max(fourth - variance**2, 0.0), variance * (largest - variance))
+        fourth = np.array([mean**4, -4 * mean**3, 6 * mean**2, -4 * mean, 1.0]) @ totals / count
+        of_record = min(max(fourth - variance**2, 0.0), variance * (largest - variance))
+        n = totals[0] if totals[0] > _FEWEST * noise else 0.0
         reach = variance, largest - variance
-        b = m[0] if m[0] > _FEWEST * noise else 0.0
         quotients.append(
-            Quotient(a, b, design.mechanism, top, p[0], record, 0.0, 1.0, default=_EVEN, power=power, reach=reach)
+            Quotient(
+                squares, n, mechanism, form, powers[0], of_record, 0.0, 1.0, default=_EVEN, power=power, reach=reach
+            )
         )
     return tuple(quotients)
 

@@ -218,43 +218,49 @@ class Routes:
                 )
 
     def _prepare(self) -> None:
+        """Make a table of leaves for each tree with few combinations of bins, and the strides of the bins in it."""
         forest = self._forest
-        split, slot_numbers = np.isfinite(forest.thresholds), np.arange(forest.features.shape[1])[:, None]
-        counts = np.stack([(split & (forest.slots == s)).sum(axis=1) for s in slot_numbers[:, 0]], axis=1)
+        n_slots = forest.features.shape[1]
+        split = np.isfinite(forest.thresholds)
+        counts = np.stack([(split & (forest.slots == slot)).sum(axis=1) for slot in range(n_slots)], axis=1)
         # There is one more bin for unknown categories.
         extra = np.isin(forest.features, list(forest.places)) & (counts > 0)
         few_entries = np.prod(counts + 1.0 + extra, axis=1) <= _MOST_ENTRIES
         trees = np.flatnonzero((np.count_nonzero(counts, axis=1) <= _MOST_SEEN) & few_entries)
         if len(trees) == 0:
             return
-        counts, slots, features = counts[trees], forest.slots[trees], forest.features[trees]
-        # The thresholds of the features of each tree, increasing. Values beyond the last one are in the last bin.
-        edges = np.where(slots[:, None] == slot_numbers, forest.thresholds[trees][:, None], np.inf)
-        edges = np.concatenate(
-            [np.sort(edges, axis=2)[:, :, : counts.max()], np.full((*counts.shape, 2), np.inf)], axis=2
-        )
-        extra = extra[trees]
-        np.put_along_axis(edges, counts[:, :, None] + 1, np.where(extra, np.nan, np.inf)[:, :, None], axis=2)
+        counts, extra, features = counts[trees], extra[trees], forest.features[trees]
+        edges = self._edges_of_bins(trees, counts, extra)
         sizes = counts + 1 + extra
         strides = np.cumprod(sizes, axis=1) // sizes
         tables = self._leaves_of_bins(trees, edges, sizes, strides)
 
-        for f in np.unique(features[counts > 0]).tolist():
-            occurrences = np.argwhere((features == f) & (counts > 0)).tolist()
-            thresholds = np.unique(np.concatenate([edges[i, s, : counts[i, s]] for i, s in occurrences]))
-            if f not in forest.places:
-                self._bins[f] = Bins(thresholds, right=False)
-            for i, s in occurrences:
-                t = int(trees[i])
-                values = forest.places[f][t] if f in forest.places else np.append(thresholds, np.inf)
-                bins = np.searchsorted(edges[i, s, : counts[i, s]], values) + np.isnan(values)
-                self._tables.setdefault(t, (tables[i], []))[1].append((f, bins * strides[i, s]))
+        for feature in np.unique(features[counts > 0]).tolist():
+            occurrences = np.argwhere((features == feature) & (counts > 0)).tolist()
+            thresholds = np.unique(np.concatenate([edges[i, slot, : counts[i, slot]] for i, slot in occurrences]))
+            if feature not in forest.places:
+                self._bins[feature] = Bins(thresholds, right=False)
+            for i, slot in occurrences:
+                tree = int(trees[i])
+                values = forest.places[feature][tree] if feature in forest.places else np.append(thresholds, np.inf)
+                bins = np.searchsorted(edges[i, slot, : counts[i, slot]], values) + np.isnan(values)
+                self._tables.setdefault(tree, (tables[i], []))[1].append((feature, bins * strides[i, slot]))
         for table, strides in self._tables.values():
             if len(strides) == 1:
                 # The leaf of each bin is looked up at once.
                 strides[0] = strides[0][0], table.take(strides[0][1])
         for i in np.flatnonzero(counts.sum(axis=1) == 0).tolist():
             self._tables[int(trees[i])] = tables[i], []
+
+    def _edges_of_bins(self, trees: NDArray[np.intp], counts: NDArray[np.intp], extra: NDArray[np.bool_]) -> Array:
+        """Return the thresholds of the features of each tree, increasing, and then NaN for unknown categories."""
+        forest = self._forest
+        of_slot = forest.slots[trees][:, None] == np.arange(counts.shape[1])[:, None]
+        thresholds = np.sort(np.where(of_slot, forest.thresholds[trees][:, None], np.inf), axis=2)
+        # Values beyond the last threshold are in the last bin.
+        edges = np.concatenate([thresholds[:, :, : counts.max()], np.full((*counts.shape, 2), np.inf)], axis=2)
+        np.put_along_axis(edges, counts[:, :, None] + 1, np.where(extra, np.nan, np.inf)[:, :, None], axis=2)
+        return edges
 
     def _leaves_of_bins(
         self, trees: NDArray[np.intp], edges: Array, sizes: NDArray[np.intp], strides: NDArray[np.intp]

@@ -170,7 +170,7 @@ def shrunk_curves(engine, features, coef, count, link):
 def test_curves_of_noise_alone_are_shrunk_to_nothing(outputs):
     features = features_of(COUNTS, (2,))
     loss = LogLoss() if outputs == 1 else SoftmaxLogLoss(outputs)
-    engine = GradientEngine(0.5, 1e-5, 0.04, features.layout, loss, CLIP * loss.lipschitz).within(features, 1620.0)
+    engine = GradientEngine(0.5, 1e-5, 0.04, features.layout, loss, CLIP * loss.lipschitz).with_rate(features, 1620.0)
     link, rng = Link(most=engine.clip), np.random.default_rng(0)
     bend = 0.1
     before, after, every = 0.0, 0.0, []
@@ -203,7 +203,7 @@ def test_without_noise_curves_of_many_records_are_kept(outputs):
     loss = LogLoss() if outputs == 1 else SoftmaxLogLoss(outputs)
     count = 162_000.0
     engine = GradientEngine(math.inf, 1e-5, 0.04, features.layout, loss, CLIP * loss.lipschitz)
-    engine = engine.within(features, count)
+    engine = engine.with_rate(features, count)
     coef = np.random.default_rng(0).normal(scale=0.3, size=(outputs, features.layout.n_features))
     coef -= coef.mean(axis=0) if outputs > 1 else 0.0
     values, kept, bend = shrunk_curves(engine, features, coef, count, Link())

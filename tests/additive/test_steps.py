@@ -31,7 +31,7 @@ def engine(loss, epsilon, own):
 @pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0])
 def test_noise_in_scores_is_within_the_limit(loss, epsilon):
     own = features()
-    found = engine(loss, epsilon, own).within(own, 3200.0)
+    found = engine(loss, epsilon, own).with_rate(own, 3200.0)
     bends = spectrum(own)
     noise = math.sqrt(bends @ found.sizes_along(MEAN_CURVATURE * 3200.0 * bends, 3200.0) ** 2)
     # The result is an average of iterates, which has less noise than the last one.
@@ -43,7 +43,7 @@ def test_noise_in_scores_is_within_the_limit(loss, epsilon):
 def test_steps_are_the_longest_stable_ones_where_noise_is_small():
     own = features()
     loss = SoftmaxLogLoss(5)
-    lengths = [engine(loss, epsilon, own).within(own, 3200.0).rate for epsilon in (0.1, 1.0, 100.0, math.inf)]
+    lengths = [engine(loss, epsilon, own).with_rate(own, 3200.0).rate for epsilon in (0.1, 1.0, 100.0, math.inf)]
     assert lengths[0] < lengths[1] < lengths[2]
     assert lengths[2] == lengths[3]
 
@@ -53,7 +53,7 @@ def test_counts_that_are_noise_alone_give_steps():
         for noise in (1.0, 1e9):
             own = features(counts, noise)
             for count in (1.0, 1e12):
-                assert 0 < engine(SoftmaxLogLoss(5), 1e-6, own).within(own, count).rate < math.inf
+                assert 0 < engine(SoftmaxLogLoss(5), 1e-6, own).with_rate(own, count).rate < math.inf
 
 
 def test_eigenvalues_are_those_of_independent_records():
