@@ -91,7 +91,8 @@ def quantile_mechanism(
 def choice_mechanism(epsilon: float, delta: float, share: float, sensitivity: float) -> tuple[Mechanism, PrivacyEvent]:
     """Return the mechanism for choices by scores that one record moves by `sensitivity`, in one direction only.
 
-    It is exponential for a positive delta, and permute-and-flip otherwise.
+    It suffices that the changes of two scores by one record differ by at most `sensitivity`. The choice is exponential
+    for a positive delta, and permute-and-flip otherwise.
     """
     if epsilon == math.inf:
         return BestChoices(sensitivity), PureEvent(epsilon)

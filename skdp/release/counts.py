@@ -11,14 +11,10 @@ exceeds its margin: a quantile of the normal distribution for Gaussian noise, an
 
 Everything here is post-processing of released counts and public numbers.
 
-Estimators with a schema that release no counts of such entries release a vector. Each column of the schema has a
-number: 1/2 for each record with an entry that is strictly beyond the bounds or in no category, and less than 0 for each
-record with a declared entry. It is -1/2 for numbers and categories of numbers. Then the expectation is positive only if
-more than half of the entries are outside. For categories of text it is about -1/18, so that this share is a tenth. Most
-entries may be missing, and a missing entry adds little: the expectation is positive only if more than 8/9 of the
-numbers, or 16/17 of the categories, are missing or unreadable. A label that is not declared counts as an entry in no
-category of text. Records of such labels count in no other number. The vector of `d` numbers is a sum over records, of
-which one moves it by at most :math:`\sqrt d/2` in L2 norm (user guide, "Units", theorem 1).
+Estimators with a schema that release no counts of such entries release a number for each column, and one for the
+labels (user guide, "Declarations that the data do not follow"). It is a sum over records, of which each adds at most
+1/2, and its expectation is positive only if too many entries are outside of their declaration. Fits without Gaussian
+noise release the largest number only, and choose a column that is likely to have it ("Units", corollary 3).
 """
 
 from __future__ import annotations
@@ -42,15 +38,16 @@ from ..mechanisms import (
     GaussianMechanism,
     Mechanism,
     NoNoise,
-    coordinate_variance,
+    choice_mechanism,
     is_gaussian,
+    l1_mechanism,
     l2_mechanism,
     pure_share,
 )
 from ..parts.arrays import PartedArray, folded
 from ..schema.encoding import LISTED, OUTSIDE, Outside
 from ..sensitivity import class_sums_l1, class_sums_l2, group_sensitivity
-from .session import ReleaseSession
+from .session import Release, ReleaseSession, Theorem
 
 Array = NDArray[np.float64]
 
@@ -324,11 +321,12 @@ def warn_of_beyond(beyond: Count, total: Count, probability: float = FALSE_ALARM
 
 def warn_of_classes(
     shown: str = f"more than {100 * LARGEST_SHARE:.0f} % of the records have a label that is not in classes",
+    among: str = "",
 ) -> None:
     """Warn that many records have no declared label."""
     warn(
-        f"the released counts show that {shown}. Other records are left out. Check that the labels in y are spelled as "
-        "in classes (case, numbers for text). The budget was charged",
+        f"the released counts show that {among}{shown}. Other records are left out. Check that the labels in y are "
+        "spelled as in classes (case, numbers for text). The budget was charged",
         SchemaMismatchWarning,
     )
 
@@ -408,7 +406,7 @@ def warn_of_columns(what: str, names: Sequence[Any], off: NDArray[np.bool_], rel
     warn_of_parts([(what, repr(name)) for name, is_off in zip(names, off.tolist(), strict=True) if is_off], released)
 
 
-def warn_of_parts(off: Sequence[tuple[str, str]], released: str = "counts") -> None:
+def warn_of_parts(off: Sequence[tuple[str, str]], released: str = "counts", among: str = "") -> None:
     """Warn of labels and columns that do not fit the data, as pairs of what is shown and a name."""
     if not off:
         return
@@ -419,41 +417,73 @@ def warn_of_parts(off: Sequence[tuple[str, str]], released: str = "counts") -> N
         shown.append(f"{what}{'s' * (len(names) > 1)} {', '.join(names[:_MOST_NAMED])}{more}")
     advice = dict.fromkeys(one for what, _ in off for one in _ADVICE[what])
     warn(
-        f"the released {released} show that {'; '.join(shown)}. {' '.join(advice)} The budget was charged",
+        f"the released {released} show that {among}{'; '.join(shown)}. {' '.join(advice)} The budget was charged",
         SchemaMismatchWarning,
     )
 
 
-ENTRIES = "entries outside of their declaration"
+ENTRIES, WORST = "entries outside of their declaration", "column with most entries outside"
 
 #: Share of epsilon or of the square of the GDP parameter, for all columns, or for numbers and the target alone.
 ENTRIES_SHARE, TARGET_SHARE = 0.02, 0.005
 
+# Part of this share for the choice of a column, without Gaussian noise, and the largest probability of a wrong choice.
+_NAME_PART, _WRONG_NAME = 0.4, 0.2
 
-def entries_mechanism(size: int, epsilon: float, delta: float, share: float) -> tuple[Mechanism, PrivacyEvent]:
-    """Return the mechanism of `size` numbers for a share of the budget, and its event."""
-    sensitivity = math.sqrt(size) / 2 * (1 + 2.0**-40)
-    if epsilon == math.inf:
-        return NoNoise(sensitivity), PureEvent(epsilon)
-    return l2_mechanism(epsilon, delta, share, sensitivity, size)
+
+def entries_releases(
+    declared: Sequence[float], share: float, epsilon: float, delta: float
+) -> list[tuple[Release, PrivacyEvent]]:
+    """Return releases for columns to whose numbers declared entries add `declared`, and their events."""
+    size, theorem = len(declared), Theorem("Units", 1)
+    if delta > 0 or epsilon == math.inf:
+        mechanism, event = l2_mechanism(epsilon, delta, share, math.sqrt(size) / 2 * (1 + 2.0**-40), size)
+        return [(Release(ENTRIES, mechanism, share, theorem), event)]
+    for_name = share * _NAME_PART if size > 1 else 0.0
+    pure = pure_share(epsilon, share - for_name)
+    largest = Release(ENTRIES, l1_mechanism(pure, OUTSIDE, 1), share - for_name, theorem)
+    if size == 1:
+        return [(largest, PureEvent(pure))]
+    # The changes of two numbers by one record differ by at most this.
+    choice, event = choice_mechanism(epsilon, 0.0, for_name, OUTSIDE - min(declared))
+    return [(largest, PureEvent(pure)), (Release(WORST, choice, for_name, theorem), event)]
 
 
 def check_entries(session: ReleaseSession, columns: Mapping[str, Outside], labels: bool, X: Any, known: Any) -> None:
-    """Release the numbers of columns and of labels, and warn of those that are positive beyond the noise."""
+    """Release the numbers of columns and of labels, or the largest, and warn of those that are beyond the noise."""
     # X has the `known` rows, or those that weights keep of them if `known` is None.
     mechanism = session.mechanism(ENTRIES)
     sums = partial(_sums, [*columns.values(), *[(LISTED, ())] * labels])
     numbers = folded(sums, [X])
     if labels and known is not None:
         numbers[-1] += OUTSIDE * left_out(known)
-    released = session.release(ENTRIES, numbers)
-    deviation = math.sqrt(coordinate_variance(mechanism))
-    off = released > margin(deviation, FALSE_ALARM / len(released), is_gaussian(mechanism))
+    among = ""
+    if is_gaussian(mechanism):
+        released = session.release(ENTRIES, numbers)
+        off = released > margin(mechanism.scale, FALSE_ALARM / len(released), gaussian=True)
+    else:
+        # This is the quantile of the Laplace distribution.
+        (largest,) = session.release(ENTRIES, [numbers.max()])
+        off = np.full(len(numbers), largest > mechanism.scale * math.log(0.5 / FALSE_ALARM))
+        if len(numbers) > 1:
+            among = (
+                f"the entries of at least one column{' or the labels' * labels} are not as declared. Schema.check says "
+                "which, and uses no budget. "
+            )
+            # Each number that is not positive is chosen with at most this probability.
+            wrong = math.exp(-max(largest, 0.0) / session.mechanism(WORST).scale) / 2
+            chosen = np.arange(len(numbers)) == session.release(WORST, [numbers])
+            if off[0] and wrong * (len(numbers) - 1) > _WRONG_NAME:
+                warn(f"the released counts show that {among}The budget was charged", SchemaMismatchWarning)
+                return
+            off &= chosen
+            among += "Most likely, "
     if labels and off[-1]:
-        warn_of_classes()
+        warn_of_classes(among=among)
         return
     named = zip(columns.items(), off.tolist(), strict=False)
-    warn_of_parts([(_shown_by(intervals), repr(name)) for (name, (_, intervals)), is_off in named if is_off])
+    shown = [(_shown_by(intervals), repr(name)) for (name, (_, intervals)), is_off in named if is_off]
+    warn_of_parts(shown, among=among)
 
 
 def _shown_by(intervals: Sequence[tuple[int, float, float, float]]) -> str:

@@ -62,6 +62,7 @@ from .session import (
     with_callbacks,
 )
 from .units import (
+    BEFORE,
     MOST_ROWS_PER_GROUP,
     ReleaseBeforeFit,
     Unit,
@@ -171,7 +172,7 @@ class PrivateEstimator(DPEstimatorMixin):
     def _measure(self, session: ReleaseSession, records: Records, parameters: Any, design: Any) -> dict[str, Any]:
         """Release, post-process, and return the fitted attributes. `design` is the second part of the plan.
 
-        Two releases may come before: numbers of undeclared entries (with a schema), and counts of labels for balanced
+        Releases may come before: numbers of undeclared entries (with a schema), and counts of labels for balanced
         weights (`releases_before_fit`).
         """
 
@@ -227,9 +228,9 @@ class PrivateEstimator(DPEstimatorMixin):
         self._remark_on_delta(guarantee, shape)
         stated = self._stated(guarantee, parameters)
         self._rehearse(parameters, shape, design)
-        others = guarantee.releases[len(before) :]
+        others = tuple(release for release in guarantee.releases if release.label not in BEFORE)
         phases = [
-            *phases_of(guarantee.releases[: len(before)]),
+            *phases_of(guarantee.releases[: len(guarantee.releases) - len(others)]),
             *self._phases(replace(guarantee, releases=others), parameters, design),
         ]
         progress.set_up(phases, {release.label for release in others if isinstance(release.mechanism, Reserved)})

@@ -41,8 +41,9 @@ from ..checks.data import check_quietly, is_sequence, label_key
 from ..checks.params import check_integer, check_positive, shown
 from ..mechanisms import BitStream, Mechanism, NoiseSource, coordinate_variance, pure_share
 from ..parts.arrays import PartedArray, chosen, folded, rowwise
+from ..schema.encoding import LISTED
 from ..schema.entries import check_index
-from .counts import ENTRIES, ENTRIES_SHARE, TARGET_SHARE, class_sums_mechanism, entries_mechanism
+from .counts import ENTRIES, ENTRIES_SHARE, TARGET_SHARE, WORST, class_sums_mechanism, entries_releases
 from .session import PrivacyGuarantee, Release, ReleaseSession, Reserved, Theorem
 
 Array = NDArray[np.float64]
@@ -328,31 +329,36 @@ def _gaussian_rest(epsilon: float, delta: float, share: float) -> float:
     return rest if rest > epsilon / 2 else 0.0
 
 
+#: Labels of the releases before a fit.
+BEFORE = frozenset({ENTRIES, WORST, COUNTS})
+
+
 @dataclass(frozen=True)
 class ReleaseBeforeFit:
-    """A release before the fit: its share of the budget, and its mechanism by the budget's epsilon and delta."""
+    """A share of the budget before the fit, and its releases with their events by the budget's epsilon and delta."""
 
-    label: str
     share: float
-    theorem: Theorem
-    mechanism: Callable[[float, float, float], tuple[Mechanism, PrivacyEvent]]
+    releases: Callable[[float, float], list[tuple[Release, PrivacyEvent]]]
 
 
 def releases_before_fit(estimator: Any, n_classes: int) -> list[ReleaseBeforeFit]:
     """Return the releases before the fit of an estimator, by public facts."""
-    releases = []
+    before = []
+    unit = Unit.of(estimator._declared("rows_per_group") if hasattr(estimator, "rows_per_group") else None)
     columns, labels = estimator._outside()
-    if size := len(columns) + labels:
+    if declared := [*(inside for inside, _ in columns.values()), *[LISTED] * labels]:
+        # The sensitivity is that of one record, and records of undeclared labels count in groups of any size.
+        assert unit == ONE_RECORD
         share = ENTRIES_SHARE if columns and "entries" in estimator._counts_outside else TARGET_SHARE
-        releases.append(ReleaseBeforeFit(ENTRIES, share, Theorem("Units", 1), partial(entries_mechanism, size)))
+        before.append(ReleaseBeforeFit(share, partial(entries_releases, declared, share)))
     if is_balanced(estimator):
-        unit = Unit.of(estimator._declared("rows_per_group") if hasattr(estimator, "rows_per_group") else None)
 
-        def counts(epsilon: float, delta: float, share: float) -> tuple[Mechanism, PrivacyEvent]:
-            return class_sums_mechanism(epsilon, delta, 1, 0, n_classes, unit.rows, share)
+        def counts(epsilon: float, delta: float) -> list[tuple[Release, PrivacyEvent]]:
+            mechanism, event = class_sums_mechanism(epsilon, delta, 1, 0, n_classes, unit.rows, SHARE)
+            return [(Release(COUNTS, mechanism, SHARE, Theorem("Units", 3)), event)]
 
-        releases.append(ReleaseBeforeFit(COUNTS, SHARE, Theorem("Units", 3), counts))
-    return releases
+        before.append(ReleaseBeforeFit(SHARE, counts))
+    return before
 
 
 def with_releases_before(
@@ -370,16 +376,12 @@ def with_releases_before(
         plan, *others = make(rest, share_before)
         if plan is None:
             return None, *others
-        made = [release.mechanism(epsilon, its_delta, release.share) for release in releases]
+        made = [pair for release in releases for pair in release.releases(epsilon, its_delta)]
         plan = replace(plan, epsilon=epsilon, events=(*(event for _, event in made), *plan.events))
         if isinstance(plan, PrivacyGuarantee):
-            before = (
-                Release(release.label, mechanism, release.share, release.theorem)
-                for release, (mechanism, _) in zip(releases, made, strict=True)
-            )
             left = 1.0 if share_before else 1 - share
             after = (replace(release, share=release.share * left) for release in plan.releases)
-            plan = replace(plan, releases=(*before, *after))
+            plan = replace(plan, releases=(*(release for release, _ in made), *after))
         return plan, *others
 
     if estimator._composes_before and delta > 0 and epsilon < math.inf:

@@ -7,11 +7,12 @@ from unittest.mock import patch
 import numpy as np
 from scipy import sparse
 
-from skdp import DPNaiveBayes, Number, Schema
+from skdp import DPNaiveBayes, DPStandardScaler, Number, Schema
 from skdp.checks import data
+from skdp.release import counts, units
 from skdp.release import estimator as life_cycle
-from skdp.release import units
 from skdp.schema import encoding
+from tests.trust.choices import choices, half_noise
 from tests.trust.subjects import Subject, replaced
 
 
@@ -81,8 +82,8 @@ def lacking(model):
 
 
 def filled_by_mean(original):
-    def filled(column, entries, *args):
-        values, missing = original(column, entries, *args)
+    def filled(column, entries, *args, **options):
+        values, missing = original(column, entries, *args, **options)
         mean = values[~missing].mean() if not missing.all() else 0.0
         return np.where(missing, mean, values), np.zeros_like(missing)
 
@@ -100,7 +101,68 @@ def imputed():
 
 SCHEMA = Schema({"a": Number(-1, 1), "b": Number(-1, 1)})
 
+
+# --- entries outside of their declaration ---------------------------------------------------------------------------
+
+
+def scaler(epsilon, delta):
+    number = Number(-1, 1, missing="error")
+    return DPStandardScaler(epsilon=epsilon, delta=delta, schema=Schema({"a": number, "b": number}))
+
+
+def outside(model):
+    """Records with an entry outside in one column, and one more of them."""
+    X = np.array([[9.0, 0.5]] * 3)
+    return (X[:-1],), (X,)
+
+
+def closely(model):
+    """So many of them that choices tell how sharply they are made."""
+    return (np.array([[9.0, 0.5]] * max(1, round(4 / model.epsilon))),)
+
+
+def with_most_of_the_budget(subject, epsilon, delta):
+    with patch.object(units, "ENTRIES_SHARE", 0.98):
+        return choices(subject, epsilon, delta, telling=closely)
+
+
+def half_the_sensitivity():
+    return replaced(counts, "l1_mechanism", lambda true: lambda epsilon, moved, size: true(epsilon, moved / 2, size))
+
+
+def numbers_only_rise():
+    return replaced(counts, "choice_mechanism", lambda true: lambda *args: true(*args[:-1], encoding.OUTSIDE))
+
+
+def share_not_divided():
+    """The choice costs its part, and is made with all of the share."""
+
+    def undivided(true):
+        def choice(epsilon, delta, share, moved):
+            return true(epsilon, delta, share / counts._NAME_PART, moved)[0], true(epsilon, delta, share, moved)[1]
+
+        return choice
+
+    return replaced(counts, "choice_mechanism", undivided)
+
+
 SUBJECTS = [
+    Subject(
+        "entries outside",
+        scaler,
+        outside,
+        claims=((0.1, 0.0), (1.0, 0.0), (3.0, 0.0)),
+        reading=with_most_of_the_budget,
+        floor=0.8,
+        fits=400,
+        runs={},
+        mutants={
+            "half the noise": half_noise,
+            "half the sensitivity": half_the_sensitivity,
+            "numbers only rise": numbers_only_rise,
+            "share not divided": share_not_divided,
+        },
+    ),
     Subject(
         "DPNaiveBayes-sparse",
         gaussian,
