@@ -68,7 +68,7 @@ class Columns:
         """Numbers that have no cells."""
         return self.numeric[: 0 if self.n_bins else None]
 
-    @property
+    @cached_property
     def ordered(self) -> tuple[bool, ...]:
         """Whether neighbouring cells are similar."""
         return tuple(not isinstance(kind, Categories) for kind in self.kinds)
