@@ -130,6 +130,7 @@ def test_a_refused_fit_names_no_epsilon_above_the_ceiling_and_no_tiny_one(delta)
     with pytest.raises(BudgetError, match="Hardly anything is left for such a fit") as caught:
         objective(epsilon=1.0, delta=1e-11, accountant=budget).fit(X, Y)
     assert "admitted with" not in str(caught.value)
+    assert str(caught.value).endswith("This fit was not charged")
 
 
 def test_a_refused_fit_names_a_delta_with_which_it_is_admitted():

@@ -326,6 +326,14 @@ def test_a_fit_of_a_saved_model_that_no_budget_records_warns(model):
     pickle.loads(saved).set_params(accountant=BudgetAccountant(50.0)).fit(X, Y)
 
 
+def test_a_fit_of_the_model_of_a_search_that_no_budget_records_warns():
+    search = DPGridSearchCV(bayes(), {"n_bins": [4, 8]}, accountant=BudgetAccountant(50.0)).fit(X, Y)
+    with pytest.warns(BudgetWarning, match="no budget records this fit"):
+        search.best_estimator_.fit(X, Y)
+    # A search that no budget records is for public records.
+    DPGridSearchCV(bayes(), {"n_bins": [4, 8]}).fit(X, Y).best_estimator_.fit(X, Y)
+
+
 def test_exact_scores_of_charged_fits_warn():
     rows = len(X)
     for score in (

@@ -338,11 +338,15 @@ class Composition:
     def _refusal(self, state: State, cost: PrivacyCost, part: PartKey | None) -> str:
         rule, ceiling = state.rule or "basic", self.ceiling
         if cost.delta > ceiling.delta:
-            other = "" if ceiling.delta else f", or open another budget with delta={cost.delta:g} or more"
+            other = (
+                f"another of at most {ceiling.delta:g}"
+                if ceiling.delta
+                else (f"open another budget with delta={cost.delta:g} or more")
+            )
             return (
                 f"the delta of the charge (epsilon={cost.epsilon:g}, delta={cost.delta:g}) exceeds the delta of the "
                 f"budget (epsilon={ceiling.epsilon:g}, delta={ceiling.delta:g}), which does not admit the charge. Pass "
-                f"delta={ceiling.delta / 10:.3g} to the estimator{other}. Nothing was charged"
+                f"delta={ceiling.delta / 10:.3g} to the estimator, or {other}. Nothing was charged"
             )
         message = (
             f"the budget (epsilon={ceiling.epsilon:g}, delta={ceiling.delta:g}) does not admit a "

@@ -1,10 +1,11 @@
-"""Views of a ledger: its sums and records, in one line, as text, in a notebook, or as JSON."""
+"""Views of a ledger: its sums and records, in one line, as text, in a notebook, as JSON, or as a data frame."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from ..exceptions import LedgerError
 from ._budget import Budget, relation_of
@@ -115,6 +116,27 @@ class LedgerView:
 
     def _left(self) -> Budget:
         return self._rule.remaining(self._store.state(), 1, self._part)
+
+    def to_frame(self) -> Any:
+        """Return the records as a table of pandas.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            One row for each charge, in order: time, estimator, label, part, epsilon, delta, GDP parameter, events and
+            releases.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("BudgetAccountant.to_frame needs pandas: pip install pandas") from error
+        columns = ["time", "estimator", "label", "division", "part", "relation", "epsilon", "delta", "mu"]
+        rows = [
+            {**vars(record), **vars(record.cost), "relation": record.relation.value, "mu": record.cost.mu()}
+            for record in self.records
+        ]
+        frame = pandas.DataFrame(rows, columns=[*columns, "events", "releases"])
+        return frame.assign(time=pandas.to_datetime(frame["time"], utc=True))
 
     def to_text(self, last: int | None = None) -> str:
         """Return the ledger as text: the ceiling, the spent and the remaining budget, and a table of the charges.

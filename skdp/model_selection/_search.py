@@ -194,6 +194,11 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         self.best_estimator_ = chosen.model
         if is_shared(self.estimator):
             self.best_estimator_ = private_again(model, candidates[self.best_index_], chosen.model)
+        if parameters.accountant is not None:
+            # The charge of the search is that of its model, which warns if it is fitted again.
+            for step in (self.best_estimator_, *getattr(self.best_estimator_, "named_steps", {}).values()):
+                if isinstance(step, DPEstimatorMixin):
+                    step._was_charged = True
         if classes is not None:
             self.classes_ = classes
         self.strategy_ = strategy.name

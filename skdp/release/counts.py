@@ -167,12 +167,16 @@ NOT_LISTED = "many entries are in no category or missing in the column"
 OTHERWISE = "most entries are not as declared, or missing, in the column"
 
 _SPELLED = "Check that the declared labels and categories are spelled as the data hold them."
-_UNITS = "Check that the bounds are in the units of the data, and not far too wide."
+_LISTS = "A list declares categories, and a tuple (lower, upper) bounds of numbers."
+_UNITS = "Check that the bounds are in the units of the data, neither too narrow nor far too wide."
+_NARROW = "Check that the bounds are in the units of the data, and not too narrow."
 _READ = "Numbers must have no unit or other signs, and dates must be declared as days since a public date."
 _ADVICE = {
-    **dict.fromkeys((RARE, UNLISTED, NOT_LISTED), (_SPELLED,)),
+    RARE: (_SPELLED,),
+    **dict.fromkeys((UNLISTED, NOT_LISTED), (_SPELLED, _LISTS)),
     **dict.fromkeys((LACKING, NO_NUMBERS), (_READ,)),
-    **dict.fromkeys((ONLY_BEYOND, BEYOND, AT_BOUND), (_UNITS,)),
+    **dict.fromkeys((ONLY_BEYOND, AT_BOUND), (_NARROW,)),
+    BEYOND: (_UNITS,),
     NOT_WITHIN: (_UNITS, _READ),
     NOT_COMPLETE: (_SPELLED, _READ),
     OTHERWISE: (_UNITS, _READ, _SPELLED),

@@ -225,7 +225,7 @@ def _with_advice(message: str, estimator: Any) -> str:
         estimator = other
         if portion(estimator.epsilon) not in (None, math.inf):
             message += f". Or pass delta={less:g}: then epsilon={estimator.epsilon:g} is admitted"
-    return message
+    return message if "charged" in message else f"{message}. This fit was not charged"
 
 
 class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):

@@ -7,11 +7,13 @@ import re
 import subprocess
 import sys
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from skdp import BudgetAccountant, __version__
+from skdp import BudgetAccountant, ObjPertLogReg, __version__
 from skdp.__main__ import main
-from skdp.accounting import Budget, RecordedRelease
+from skdp.accounting import Budget, PureEvent, RecordedRelease
 from tests.accounting.costs import gaussian_cost, pure_cost
 
 
@@ -163,6 +165,28 @@ def test_text_of_a_plan():
     accountant = BudgetAccountant(1.0, 1e-5, plan=[pure_cost(0.1), pure_cost(0.2)])
     accountant.charge(pure_cost(0.1))
     assert "planned    1 entries not charged yet" in accountant.to_text()
+
+
+def test_frame():
+    accountant = BudgetAccountant(2.0, 1e-5)
+    empty = accountant.to_frame()
+    accountant.spend(0.1, label="x")
+    X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    ObjPertLogReg(epsilon=0.5, delta=1e-6, data_norm=2, classes=[0, 1], accountant=accountant).fit(X, X[:, 0] > 0)
+    frame = accountant.to_frame()
+    assert list(frame.columns) == list(empty.columns)
+    assert empty["time"].dtype.tz is not None
+    assert frame["epsilon"].tolist() == [0.1, 0.5]
+    assert frame["estimator"].tolist() == ["", "ObjPertLogReg"]
+    assert frame["events"][0] == (PureEvent(0.1),)
+    assert [release.label for release in frame["releases"][1]] == ["objective", "solution"]
+    assert isinstance(frame["time"].dtype, pd.DatetimeTZDtype)
+
+
+def test_frame_without_pandas_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        BudgetAccountant(1.0).to_frame()
 
 
 def test_a_notebook_is_shown_the_newest_hundred():
