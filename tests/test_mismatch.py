@@ -777,6 +777,25 @@ def test_numbers_beyond_their_bounds_are_found(kind, parameters):
 # --- statistics ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("statistic", ["median", "quantile", "histogram", "sum", "ecdf"])
+def test_columns_without_numbers_are_found_by_every_statistic(statistic):
+    """5,000 rows. At the largest shares of missing values and of values beyond, at most one call in 100 may warn."""
+    n, runs, found, alarms = 5000, 20, 0, 0
+    options = {"q": [0.1, 0.5]} if statistic == "quantile" else {}
+    if statistic in ("median", "quantile"):
+        options["interval"] = False
+    missing, beyond = (np.where(np.arange(n) % every, other, 50.0) for every, other in ((9, np.nan), (2, 200.0)))
+    few = np.full(30, 50.0)
+    for seed in range(runs):
+        release = partial(
+            getattr(descriptive, statistic), schema={"day": Number(0, 100)}, columns="day", random_state=seed, **options
+        )
+        found += bool(said(partial(release, {"day": ["1.1.1993"] * n})))
+        alarms += sum(bool(said(partial(release, {"day": day}))) for day in (missing, beyond, few))
+    assert found >= 18
+    assert stats.binom.sf(alarms - 1, 3 * runs, 0.01) > 1e-9
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_statistics_warn_by_what_they_release(epsilon, delta):

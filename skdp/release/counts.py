@@ -47,6 +47,7 @@ from ..mechanisms import (
 from ..parts.arrays import PartedArray, folded
 from ..schema.encoding import LISTED, OUTSIDE, Outside
 from ..sensitivity import class_sums_l1, class_sums_l2, group_sensitivity
+from .estimates import Law
 from .session import Release, ReleaseSession, Theorem
 
 Array = NDArray[np.float64]
@@ -222,6 +223,7 @@ class Part:
     deviation: float
     present: tuple[float, float] | None = None  # The number of records with the declared values, and its noise.
     note: str = ""
+    law: Law | None = None  # Of the noise of the form. If None, the margin is that of the theorem.
 
     @classmethod
     def of(cls, name: Any, what: str, declared: Count, others: Count, total: Count, least: float) -> Part:
@@ -231,7 +233,8 @@ class Part:
 
     def shows(self, probability: float, gaussian: bool) -> bool:
         """Tell whether the form shows that the values do not fit."""
-        if self.excess <= margin(self.deviation, probability, gaussian):
+        by_law = None if self.law is None else float(self.law.half_width(1 - 2 * probability))
+        if self.excess <= (margin(self.deviation, probability, gaussian) if by_law is None else by_law):
             return False
         # Rare values that are known to occur are not named.
         return self.present is None or self.present[0] <= margin(self.present[1], probability, gaussian)

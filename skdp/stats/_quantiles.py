@@ -257,8 +257,12 @@ def released_numbers(session: ReleaseSession, numbers: Numbers, values: NDArray,
     for name, within, beyond, *missing in zip(numbers.names, *released.tolist(), strict=True):
         present = within + beyond, 2 * variance
         excess = excess_of((beyond, variance), (within, variance), NOT_RELEASED, 0.5)
-        parts.append(Part(name, ONLY_BEYOND, *excess))
-        parts += [Part.of(name, LACKING, present, (n, variance), NOT_RELEASED, _LEAST_PRESENT) for n in missing]
+        parts.append(Part(name, ONLY_BEYOND, *excess, law=combination(mechanism, (0.5, 0.5))))
+        for n in missing:
+            part = Part.of(name, LACKING, present, (n, variance), NOT_RELEASED, _LEAST_PRESENT)
+            # The number of missing values has the weight 1/9, and both others have the weight -8/9.
+            weights = 1 - _LEAST_PRESENT, 1 - _LEAST_PRESENT, _LEAST_PRESENT
+            parts.append(replace(part, law=combination(mechanism, weights)))
     warn_of_mismatch(parts, labels=None)
     n = released[:2].sum(axis=0)
     return n if numbers.may_lack else n.mean(keepdims=True)
