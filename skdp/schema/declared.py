@@ -17,7 +17,6 @@ from ..checks.params import (
     check_boolean,
     check_bounds,
     check_choice,
-    check_integer,
     check_positive,
     columns_of,
     is_list,
@@ -155,11 +154,6 @@ def check_grid(bounds: Any, n_cells: int, scale: object, unit: object, scales: t
     """Check the parameters of a grid, which `Grid.of` adapts to the number of columns."""
     lower, upper = check_bounds(bounds, "bounds", "the features")
     return Grid(lower, upper, n_cells, check_choice(scale, "scale", scales), check_positive(unit, "unit"))
-
-
-def check_n_bins(value: object, most: int = MOST_CELLS) -> int:
-    """Return the number of bins of numbers between bounds."""
-    return check_integer(value, "n_bins", least=2, most=most)
 
 
 #: Cells of the grid, for each edge.
