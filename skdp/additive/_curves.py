@@ -9,7 +9,7 @@ Shrinkage. The curve of a column is a sum of orthogonal functions, which have me
 steps reach a part :math:`r` of each coefficient, and add noise and a sampling error with a known variance :math:`v`. If
 coefficients per unit of features have the variance :math:`s^2`, the best linear estimate multiplies a coefficient by
 :math:`r s^2 / (r^2 s^2 + v)`. The logarithm of :math:`s` is estimated for each column from its released coefficients,
-with a normal prior that is common to all columns.
+with a normal prior that is common to all columns, and then for each coefficient with a normal prior around its column.
 """
 
 from __future__ import annotations
@@ -363,8 +363,14 @@ class PowerChoice:
 #: Number of pseudo-records.
 N_PSEUDO = 2048
 
-# Logarithms of the variance s². The prior has this standard deviation.
-_GRID, _PRIOR = np.linspace(-16.0, 4.0, 81), 1.5
+# Logarithms of the variance s². The prior of columns has the first standard deviation, and that of single coefficients,
+# given their column, has the second.
+_GRID, _PRIOR, _OF_COEFFICIENTS = np.linspace(-16.0, 4.0, 81), 1.5, 2.0
+_SPREAD = special.softmax(-0.5 * ((_GRID[:, None] - _GRID) / _OF_COEFFICIENTS) ** 2, axis=1)
+
+# The largest factors of coefficients of two classes, and of more. Factors above 1 multiply what noise does to the shapes
+# of curves, too, above all where a column tells the labels apart.
+_MOST_FACTOR, _MOST_OF_CLASSES = 1.0, 2.0
 
 # Directions of features with a smaller variance, relative to the largest, are rounding errors.
 _LEAST = 1e-10
@@ -415,6 +421,7 @@ def shrunk(
     every = [Directions.of(features, t) for t in range(len(tables))]
     parts, losses = [], []
     free = max(len(coef) - 1, 1)
+    most = _MOST_FACTOR if free == 1 else _MOST_OF_CLASSES
     for directions, values in zip(every, tables, strict=True):
         squares = (directions.coefficients(values) ** 2).sum(axis=1) / free
         bends = count * bend * directions.squares
@@ -422,9 +429,13 @@ def shrunk(
         reached = np.minimum(response * bends, 1.0)
         errors = engine.sizes_along(bends, count) ** 2 + response**2 * count * variance * directions.squares
         whole = reached**2 * np.exp(_GRID)[:, None] + errors + 1e-300
-        losses.append(free / 2 * (np.log(whole) + squares / whole).sum(axis=1))
-        parts.append(reached * np.exp(_GRID)[:, None] / whole)
-    factors = [weights @ column for weights, column in zip(_posterior(np.array(losses)), parts, strict=True)]
+        losses.append(free / 2 * (np.log(whole) + squares / whole))
+        parts.append(np.minimum(reached * np.exp(_GRID)[:, None] / whole, most))
+    of_columns = _posterior(np.array([of_grid.sum(axis=1) for of_grid in losses]))
+    factors = [
+        (special.softmax(np.log(weights @ _SPREAD)[:, None] - of_grid, axis=0) * column).sum(axis=0)
+        for weights, of_grid, column in zip(of_columns, losses, parts, strict=True)
+    ]
     if free > 1:
         # Few of several classes depend on a column, and their curves are larger than the common variance says.
         factors = [np.sqrt(column) for column in factors]

@@ -215,6 +215,24 @@ def test_without_noise_curves_of_many_records_are_kept(outputs):
             assert np.linalg.norm(values[t] - raw) < 0.1 * np.linalg.norm(raw)
 
 
+@pytest.mark.parametrize(("outputs", "most"), [(1, 1.0), (3, math.sqrt(2.0))])
+def test_factors_are_limited_and_follow_single_coefficients(outputs, most):
+    """With few records, steps reach little of a coefficient. No factor may multiply the noise in shapes of curves."""
+    features = features_of(COUNTS, (2,))
+    loss = LogLoss() if outputs == 1 else SoftmaxLogLoss(outputs)
+    engine = GradientEngine(0.5, 1e-5, 0.04, features.layout, loss, CLIP * loss.lipschitz).within(features, 1620.0)
+    link, factors = Link(most=engine.clip), []
+    for size in (1.0, 100.0):
+        coef = np.ones((outputs, features.layout.n_features))
+        part = features.layout.slices[0]
+        coef[:, part.start] = size
+        coef *= np.linspace(-1, 1, outputs)[:, None] if outputs > 1 else 1.0
+        factors.append(shrunk_curves(engine, features, coef, 1620.0, link)[1])
+    assert max(column.max(initial=0.0) for column in factors[1]) == pytest.approx(most, rel=0.02)
+    # The directions of one column do not have one factor times what the steps reach.
+    assert np.ptp(factors[1][0]) > 0.01
+
+
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_labels_that_say_nothing_give_flat_curves(n_classes):
     rng = np.random.default_rng(0)
