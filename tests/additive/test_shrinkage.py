@@ -215,22 +215,27 @@ def test_without_noise_curves_of_many_records_are_kept(outputs):
             assert np.linalg.norm(values[t] - raw) < 0.1 * np.linalg.norm(raw)
 
 
-@pytest.mark.parametrize(("outputs", "most"), [(1, 1.0), (3, math.sqrt(2.0))])
-def test_factors_are_limited_and_follow_single_coefficients(outputs, most):
-    """With few records, steps reach little of a coefficient. No factor may multiply the noise in shapes of curves."""
+def factors_of_one_coefficient(outputs, size):
+    """Return the factors of the first column, where one feature of it has a coefficient of this size."""
     features = features_of(COUNTS, (2,))
     loss = LogLoss() if outputs == 1 else SoftmaxLogLoss(outputs)
     engine = GradientEngine(0.5, 1e-5, 0.04, features.layout, loss, CLIP * loss.lipschitz).within(features, 1620.0)
-    link, factors = Link(most=engine.clip), []
-    for size in (1.0, 100.0):
-        coef = np.ones((outputs, features.layout.n_features))
-        part = features.layout.slices[0]
-        coef[:, part.start] = size
-        coef *= np.linspace(-1, 1, outputs)[:, None] if outputs > 1 else 1.0
-        factors.append(shrunk_curves(engine, features, coef, 1620.0, link)[1])
-    assert max(column.max(initial=0.0) for column in factors[1]) == pytest.approx(most, rel=0.02)
-    # The directions of one column do not have one factor times what the steps reach.
-    assert np.ptp(factors[1][0]) > 0.01
+    coef = np.zeros((outputs, features.layout.n_features))
+    coef[:, features.layout.slices[0].start] = size
+    coef *= np.linspace(-1, 1, outputs)[:, None] if outputs > 1 else 1.0
+    return shrunk_curves(engine, features, coef, 1620.0, Link(most=engine.clip))[1][0]
+
+
+@pytest.mark.parametrize(("outputs", "most"), [(1, 1.0), (3, math.sqrt(2.0))])
+def test_factors_are_limited(outputs, most):
+    """Steps reach little of a coefficient with few records. No factor may multiply much what noise does to a curve."""
+    assert factors_of_one_coefficient(outputs, 100.0).max() == pytest.approx(most, rel=0.02)
+
+
+def test_a_clear_coefficient_is_kept_in_a_column_of_noise():
+    *others, largest = np.sort(factors_of_one_coefficient(3, 10.0))
+    assert largest > 1
+    assert max(others) < 0.1
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
