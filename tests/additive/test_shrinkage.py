@@ -219,7 +219,7 @@ def factors_of_one_coefficient(outputs, size):
     """Return the factors of the first column, where one feature of it has a coefficient of this size."""
     features = features_of(COUNTS, (2,))
     loss = LogLoss() if outputs == 1 else SoftmaxLogLoss(outputs)
-    engine = GradientEngine(0.5, 1e-5, 0.04, features.layout, loss, CLIP * loss.lipschitz).within(features, 1620.0)
+    engine = GradientEngine(0.5, 1e-5, 0.04, features.layout, loss, CLIP * loss.lipschitz).with_rate(features, 1620.0)
     coef = np.zeros((outputs, features.layout.n_features))
     coef[:, features.layout.slices[0].start] = size
     coef *= np.linspace(-1, 1, outputs)[:, None] if outputs > 1 else 1.0
