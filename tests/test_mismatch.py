@@ -843,6 +843,31 @@ def test_descriptions_warn_by_what_they_release(delta):
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_descriptions_find_bounds_that_clip_most_numbers(delta):
+    """20,000 rows. Three fifths of one column are beyond. At most one call in 100 may warn of other shapes."""
+    n, runs, alarms = 20_000, 10, 0
+    some = np.random.default_rng(0).random(n)
+    good = {
+        "skewed": some**6,
+        "zeros": np.where(some < 0.97, 0.0, some),
+        "digits": np.where(some < 0.6, 1.0, 0.0),
+        "half": np.where(some < 0.5, 2.0, some),
+    }
+    schema = Schema({name: Number(0, 1, step=1 if name == "digits" else None) for name in good})
+    for seed in range(runs):
+        words = {"epsilon": 1.0, "delta": delta, "random_state": seed}
+        alarms += bool(said(partial(descriptive.describe, good, schema=schema, **words)))
+        for step in (None, 0.25):
+            for sign in (1.0, -1.0):
+                low, high = sorted([0.0, sign])
+                wrong = Schema({"weight": Number(low, high, step=step)})
+                table = {"weight": sign * some * 2.5}
+                (message,) = said(partial(descriptive.describe, table, schema=wrong, **words))
+                assert "most numbers are beyond the bounds in the column 'weight'. " in message
+    assert stats.binom.sf(alarms - 1, runs, 0.01) > 1e-9
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("statistic", [descriptive.mean, descriptive.var, descriptive.std])
 def test_moments_warn_of_bounds_that_clip_most_numbers(statistic, delta):
     """The mean of the clipped numbers is far from both bounds."""

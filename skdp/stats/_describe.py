@@ -439,7 +439,7 @@ class _Columns:
             described.append(unknown | {"std": self.unknown(0.0, (high - low) / 2)})
         n = np.maximum(self.n_present, 1.0)
         quartiles, spread = enclosed_quantiles(
-            session, self.budget, of_quartiles, self.rows, numbers, 0.95, levels, n, self.values
+            session, self.budget, of_quartiles, self.rows, numbers, 0.95, levels, n, self.values, self.compared
         )
         for (i, name), (j, estimates) in product(enumerate(names), enumerate(described)):
             error = float(spread.standard_error[i, j])

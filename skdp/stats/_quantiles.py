@@ -426,8 +426,12 @@ def enclosed_quantiles(
     levels: tuple[int, ...],
     n: Array,
     values: NDArray,
+    compared: list[Part] | None = None,
 ) -> tuple[Array, Enclosures]:
-    """Release quantiles of shape (n_levels, n_columns), between two quantiles around each with their ranks."""
+    """Release quantiles of shape (n_levels, n_columns), between two quantiles around each with their ranks.
+
+    If an end is a bound, its rank shows how many numbers are beyond, which is added to `compared`.
+    """
     scales, of_ends = rank_scales(session.mechanism(_QUANTILES), levels), share * _OF_ENDS
     q = np.array(levels) / WHOLE
     least, width, of_ranks = float(n.min()), numbers.width, session.mechanism(_RANKS)
@@ -457,8 +461,15 @@ def enclosed_quantiles(
     ends = as_ends(edges, released[:, places.ravel()].reshape(width, len(q), 2).transpose(1, 0, 2), numbers)
     # Values at the upper end are counted below it if they are multiples of a step.
     steps = np.array([getattr(column, "step", None) or 0.0 for column in numbers.scales] or [0.0] * width)
-    cuts = (ends + np.array([-0.5, 0.5]) * steps[:, None]).transpose(1, 0, 2).reshape(width, -1)
-    counts = session.release(_RANKS, counts_between(np.sort(cuts, axis=1), values).ravel()).reshape(width, n_cells)
+    cuts = ends + np.array([-0.5, 0.5]) * steps[:, None]
+    # A number at a bound is within the bounds.
+    cuts[..., 0] = np.maximum(cuts[..., 0], numbers.lower)
+    cuts[..., 1] = np.where(ends[..., 1] >= numbers.upper, np.nextafter(numbers.upper, np.inf), cuts[..., 1])
+    cuts = cuts.transpose(1, 0, 2).reshape(width, -1)
+    ordered = np.sort(cuts, axis=1)
+    counts = session.release(_RANKS, counts_between(ordered, values).ravel()).reshape(width, n_cells)
+    if compared is not None:
+        compared += _parts_beyond(numbers, ordered, counts, of_ranks)
     order = np.argsort(np.argsort(cuts, axis=1, kind="stable"), axis=1) + 1
     ranks = np.take_along_axis(np.cumsum(counts, axis=1), order - 1, axis=1).reshape(width, len(q), 2)
     below = ranks.transpose(1, 0, 2) - (q[:, None] * counts.sum(axis=1))[..., None]
@@ -471,6 +482,20 @@ def enclosed_quantiles(
     edges = refined(edges, ends)
     quantiles = as_values(edges, session.release(_QUANTILES, rank_counts(edges, values)), numbers).T
     return quantiles, spread.about(quantiles, scales, steps, level)
+
+
+def _parts_beyond(numbers: Numbers, cuts: Array, counts: Array, mechanism: Mechanism) -> list[Part]:
+    """Compare the numbers of values beyond the bounds with those within, if cuts separate them."""
+    ends = np.pad(cuts, ((0, 0), (1, 1)), constant_values=(-np.inf, np.inf))
+    left, right = ends[:, :-1], ends[:, 1:]
+    is_beyond = (right <= numbers.lower[:, None]) | (left > numbers.upper[:, None])
+    weights = np.where(left == right, 0.0, np.where(is_beyond, 0.5, -0.5))
+    parts = []
+    for j in np.flatnonzero(is_beyond.any(axis=1)).tolist():
+        law = combination(mechanism, weights[j])
+        excess = float(weights[j] @ counts[j])
+        parts.append(Part(numbers.names[j], ONLY_BEYOND, excess, math.sqrt(law.variance), law=law))
+    return parts
 
 
 @statistic()
