@@ -43,6 +43,7 @@ from skdp import (
     make_private_pipeline,
     private_cross_val_score,
     private_score,
+    stats,
 )
 from skdp.exceptions import BudgetWarning, PrivacyAssumptionWarning
 from tests.estimators import ONE_EACH
@@ -393,3 +394,16 @@ def test_a_score_in_a_card_is_one_line():
     (line,) = [line for line in model_card(model, scores={"AUC": score}).splitlines() if line.startswith("- AUC")]
     assert "95 % interval from" in line
     assert "released with epsilon=0.5 and delta=0" in line
+
+
+def test_statistics_say_what_to_pass():
+    """Public edges of a histogram are bounds. Categories are listed, with the one that is nearly given."""
+    found = stats.histogram([1.0, 15.0, 30.0] * 500, bins=[0, 10, 20], epsilon=1.0, random_state=0)
+    assert abs(found.value - [500, 1000]).max() < 50
+    with pytest.raises(ValueError, match=r"numbers or one per column, .* which declares them\. Nothing was charged"):
+        stats.histogram([1.0])
+    table, schema = {"job": ["clerk", "nurse"]}, {"job": ["clerk", "nurse"]}
+    with pytest.raises(ValueError, match=r"'clerk', 'nurse'\. Is it a misspelling of 'clerk'\? Nothing was charged"):
+        stats.proportion(table, "Clerk", schema=schema)
+    with pytest.raises(ValueError, match="one per target"):
+        FunctionalMechLinReg(bounds=(0, 1)).fit(X, X[:, 0])

@@ -298,11 +298,15 @@ def _is_number(label: object) -> bool:
 def check_bounds(value: Any, name: str, hint: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return public bounds as two arrays of shape () or (n_columns,). `hint` names the bounded values."""
     if value is None:
+        encoded = (
+            ". After a TableEncoder, pass **encoder.parameters(estimator), which holds the bounds of encoded columns"
+        )
         raise ValueError(
-            f"{name} must be given: (lower, upper) of {hint}, numbers or one per column, from what is publicly known. "
-            "Values beyond are clipped. They are never read from the data, because that would be a release. For a "
-            "table, pass schema=Schema({...}, target=...) instead, which declares them. After a TableEncoder, pass "
-            "**encoder.parameters(estimator), which holds the bounds of encoded columns"
+            f"{name} must be given: (lower, upper) of {hint}, numbers or one per "
+            f"{'target' if name == 'bounds_y' else 'column'}, from what is publicly known. Values beyond are clipped. "
+            "They are never read from the data, because that would be a release. For a table, pass "
+            "schema=Schema({...}, target=...) instead, which declares them"
+            f"{'' if name == 'bounds_y' or hint == 'the columns' else encoded}. Nothing was charged"
         )
     lower, upper = _ends(value)
     if lower.ndim > 1 or lower.size == 0:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -41,7 +43,7 @@ Array = NDArray[np.float64]
 
 OCCURRING = Theorem("Statistics", 3)
 
-_MOST_CELLS = 2**22
+_MOST_CELLS, _MOST_NAMED = 2**22, 10
 
 # Up to this number of bins, values are compared with one edge after the other.
 _FEW_BINS = 32
@@ -110,6 +112,11 @@ def _edges_of(bins: Any, numbers: Numbers) -> list[Array]:
 
 
 def _histogram(call: Call, bins: Any, width: int | None = None) -> Estimate:
+    if width == 1 and call.schema is None and call.bounds is None:
+        edges_given = increasing_edges(bins) if is_list(bins) else None
+        if edges_given is not None:
+            # Public edges are bounds, beyond which values count in the outer bins.
+            call = replace(call, bounds=(edges_given[0], edges_given[-1]))
     numbers = numbers_of(call)
     if width is not None and numbers.width != width:
         raise ValueError(f"this histogram takes {width} column{'s' * (width > 1)}, got {numbers.width}")
@@ -328,7 +335,12 @@ def proportion(call: Call, value: Any = True) -> Estimate:
         column: Any = call.schema[names[0]]
         unknown = [one for one in wanted if one not in column.values]
         if unknown:
-            raise ValueError(f"value must be a category of the column {names[0]!r}, got {shown(unknown[0])}")
+            close = get_close_matches(str(unknown[0]), list(map(str, column.values)), 1)
+            raise ValueError(
+                f"value must be a category of the column {names[0]!r}, got {shown(unknown[0])}. The categories are "
+                f"{', '.join(map(repr, column.values[:_MOST_NAMED]))}{', ...' * (len(column.values) > _MOST_NAMED)}."
+                f"{f' Is it a misspelling of {close[0]!r}?' if close else ''} Nothing was charged"
+            )
         positions = [column.values.index(one) for one in wanted]
         codes = rowwise(partial(_outside, positions, missing_cell(column)), cells_in(choosing(call, names[0])).codes)
     counts, mechanism, plan = released_table(call, codes, (2,))
