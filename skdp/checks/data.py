@@ -60,6 +60,12 @@ _ENCODE = (
     'handle_unknown="ignore", sparse_output=False), or use an estimator that has the parameter categories.'
 )
 
+#: The message about text in place of numbers in a statistic or a target.
+NO_NUMBERS = (
+    "the {} hold text that cannot be read as numbers. Convert it to numbers, and count dates as days since a public "
+    "date. Nothing was charged"
+)
+
 _TEXT_AS_TARGET = (
     "y holds text that cannot be read as numbers, and a regressor predicts numbers. For a target of categories, use a "
     "classifier, such as DPAdditiveClassifier. For numbers that were read as text, convert them. The budget was not "
@@ -162,11 +168,15 @@ def known_labels(codes: Any) -> Any:
     return rowwise(partial(operator.le, 0), codes)
 
 
-def check_quietly(X: Any, **kwargs: Any) -> Any:
-    """Call scikit-learn's check_array, and keep values out of its messages, as `validate_quietly` does."""
+def check_quietly(X: Any, text: str = "", **kwargs: Any) -> Any:
+    """Call scikit-learn's check_array, and keep values out of its messages, as `validate_quietly` does.
+
+    `text` is the message about text in place of numbers.
+    """
     if isinstance(X, PartedArray):
-        meta = check_quietly(X.meta, **kwargs)
-        return mapped(partial(_validated_part, partial(check_quietly, **kwargs), (meta.dtype,)), (X,), (meta,))[0]
+        meta = check_quietly(X.meta, text, **kwargs)
+        check = partial(check_quietly, text=text, **kwargs)
+        return mapped(partial(_validated_part, check, (meta.dtype,)), (X,), (meta,))[0]
 
     def validate() -> Any:
         rows = X
@@ -176,7 +186,7 @@ def check_quietly(X: Any, **kwargs: Any) -> Any:
         _refuse_odd(rows, kwargs.get("input_name", "X"))
         return check_array(rows, **kwargs)
 
-    return _quietly(validate, X)
+    return _quietly(validate, X, text)
 
 
 def array_quietly(X: Any) -> Any:

@@ -38,7 +38,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from ..checks.data import FLOATS, array_quietly, check_quietly, encode_labels, label_array
+from ..checks.data import FLOATS, NO_NUMBERS, array_quietly, check_quietly, encode_labels, label_array
 from ..checks.params import warn
 from ..checks.silence import quieten, silence
 from ..cluster import DPKMeans, SampleAggKMeans
@@ -288,7 +288,8 @@ def column_of(y: Any) -> Any:
 
 
 def numbers_in(y: Any) -> NDArray:
-    array = check_quietly(column_of(y), ensure_2d=False, dtype=list(FLOATS), ensure_min_samples=0)
+    text = NO_NUMBERS.format("targets")
+    array = check_quietly(column_of(y), text, ensure_2d=False, dtype=list(FLOATS), ensure_min_samples=0)
     if array.ndim != 1:
         raise ValueError("y must be a 1d array")
     return array

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting import Budget, BudgetAccountant, PrivacyEvent, PureEvent, check_delta, check_epsilon
-from ..checks.data import FLOATS, check_quietly, label_key, labels_of
+from ..checks.data import FLOATS, NO_NUMBERS, check_quietly, label_key, labels_of
 from ..checks.params import check_bounds, columns_of, is_list, shown
 from ..checks.silence import discreet
 from ..mechanisms import (
@@ -454,7 +454,8 @@ def numbers_of(call: Call) -> Numbers:
     """Read the columns of numbers."""
     if call.schema is None:
         lower, upper = check_bounds(call.bounds, "bounds", "the columns")
-        values = check_quietly(call.table, dtype=list(FLOATS), ensure_2d=False, ensure_min_samples=0)
+        text = NO_NUMBERS.format("data")
+        values = check_quietly(call.table, text, dtype=list(FLOATS), ensure_2d=False, ensure_min_samples=0)
         if values.ndim == 0:
             raise ValueError("X must have one column or more")
         single = values.ndim == 1
