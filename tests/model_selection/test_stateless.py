@@ -30,7 +30,7 @@ from skdp.cluster import DPKMeans, SampleAggKMeans
 from skdp.decomposition import DPPCA, ExpMechPCA
 from skdp.exceptions import CertificateError, NotEnoughDataError
 from skdp.model_selection import private_cross_val_score
-from skdp.model_selection._stateless import FiniteRows, WithoutRecords, as_released, without_records
+from skdp.model_selection._stateless import FiniteRows, WithoutRecords, restore_steps, without_records
 from skdp.preprocessing import BoundsScaler, DPQuantileBinner, DPStandardScaler, NormClipper, PublicBinner
 from tests.linear_model.data import blobs
 from tests.model_selection.stubs import NoisyCount, records
@@ -283,7 +283,7 @@ def test_the_steps_are_the_users_own_again():
     model = make_pipeline(Normalizer("l1"), objective(random_state=3))
     prepared = without_records(model)
     assert type(prepared[0]) is WithoutRecords
-    released = as_released(prepared.fit(*blobs()))
+    released = restore_steps(prepared.fit(*blobs()))
     assert type(released[0]) is Normalizer
     assert released[0].n_features_in_ == 5
 
