@@ -58,8 +58,8 @@ found.plot()
 # ---------------------
 # Incomes by education are one release. A record is in one group, so that three groups cost no more than one.
 
-groups = stats.group_by(table, "education", schema=schema)
-incomes = groups.agg({"income": ["mean", "count"]}, epsilon=0.25, accountant=accountant)["income_mean"]
+given = {"schema": schema, "epsilon": 0.25, "accountant": accountant}
+incomes = stats.group_by(table, "education", {"income": ["mean", "count"]}, **given)["income_mean"]
 low, high = incomes.confidence_interval(0.95)
 for name, value, ends in zip(incomes.names, incomes.value, zip(low, high, strict=True), strict=True):
     print(f"{name:12} {value:8.0f}   between {ends[0]:.0f} and {ends[1]:.0f}")

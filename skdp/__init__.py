@@ -43,10 +43,8 @@ if TYPE_CHECKING:
         BoundsScaler,
         DPQuantileBinner,
         DPStandardScaler,
-        PrivateLabelSet,
         PublicBinner,
         TableEncoder,
-        private_quantiles,
     )
     from .schema import Category, Number, Schema
     from .stats import describe
@@ -91,7 +89,6 @@ __all__ = [
     "OutputPertLogReg",
     "PATEClassifier",
     "PiecewiseMechanism",
-    "PrivateLabelSet",
     "PublicBinner",
     "RandomizedResponse",
     "SampleAggKMeans",
@@ -104,7 +101,6 @@ __all__ = [
     "describe",
     "make_private_pipeline",
     "private_cross_val_score",
-    "private_quantiles",
     "private_score",
 ]
 
@@ -126,9 +122,7 @@ _PACKAGES = {
     ),
     "naive_bayes": "DPNaiveBayes",
     "neural_network": "DPMLPClassifier DPMLPRegressor",
-    "preprocessing": (
-        "BoundsScaler DPQuantileBinner DPStandardScaler PrivateLabelSet PublicBinner TableEncoder private_quantiles"
-    ),
+    "preprocessing": ("BoundsScaler DPQuantileBinner DPStandardScaler PublicBinner TableEncoder"),
     "schema": "Category Number Schema",
     "stats": "describe",
     "synthetic": "HistogramClassifier HistogramRegressor NoisyHistogram",

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.cluster import DBSCAN, KMeans
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from skdp import BudgetAccountant, DPRandomizedSearchCV, ObjPertLogReg, PrivateLabelSet, Schema
+from skdp import BudgetAccountant, DPRandomizedSearchCV, ObjPertLogReg, Schema
 from tests.estimators import EXPONENTIAL, FREE, LOCAL, ONE_EACH, SEARCHES
 
 NAN, INF = float("nan"), float("inf")
@@ -40,10 +40,8 @@ _RANDOM_SEARCH = DPRandomizedSearchCV(
     ObjPertLogReg(data_norm=30.0), {"fit_intercept": [True, False]}, n_iter=2, epsilon=2000.0, delta=1e-5
 ).set_params(strategy="holdout", random_state=5)
 
-_LABELS = PrivateLabelSet(epsilon=50.0, universe=[0, 1])
-
 #: Everything that reads data and has parameters.
-SUBJECTS = [*ONE_EACH, *one_of_each(FREE), *one_of_each(LOCAL), _RANDOM_SEARCH, _LABELS]
+SUBJECTS = [*ONE_EACH, *one_of_each(FREE), *one_of_each(LOCAL), _RANDOM_SEARCH]
 
 # --- parameters ---------------------------------------------------------------------------------------------------
 
@@ -208,13 +206,9 @@ PARAMETERS = {
     "center": Bad(
         (None, 3, *VECTOR), ("zero", [], [0.0] * 9, [NAN] * 5, [INF] * 5, [1e308] * 5, [[0.0] * 5]), ValueError
     ),
-    "SampleAggregate.center": Bad(
-        (None, *VECTOR), ([], [0.0] * 9, NAN, INF, [INF] * 5, 1e308, 10**400, [[0.0] * 5] * 2), ValueError
-    ),
     "centered_norm": real(0, INF, 5e-324, 1e200, optional=True),
     "classes": CLASSES,
     "clip": real(0, INF, 5e-324, 1e200),
-    "criterion": choice("entropy"),
     "data_norm": real(0, INF, 5e-324, 1e-200, 1e200, 1e308),
     "FunctionalMechLinReg.data_norm": real(0, INF, 1e-200, 1e200, optional=True),
     "FunctionalMechLogReg.data_norm": real(0, INF, 1e-200, 1e200, optional=True),
@@ -259,7 +253,6 @@ PARAMETERS = {
         ([(0, 0)], [(0, 1), (1, 0)], [(0, 9)], [(-1, 0)], [("a", "b")]),
         ValueError,
     ),
-    "kind": choice("asymmetric"),
     "l1_ratio": real(1.5, INF),
     "class_weight": Bad(
         (3, "ab", b"ab", True, [1.0, 1.0], {0, 1}, Hostile()),
@@ -297,7 +290,6 @@ PARAMETERS = {
         (0, -1, 9, 10**400),
         (TypeError, ValueError),
     ),
-    "n_samples": integer(2**31, 2**62, 10**400, 10**5000, optional=True),
     "n_steps": integer(2**31, 2**62, 10**400, 10**5000, optional=True),
     "n_teachers": integer(2**31, 2**62, 10**400, optional=True),
     "n_thresholds": integer(2**20, 10**400),
@@ -350,8 +342,6 @@ PARAMETERS = {
     "structure_seed": integer(least=0),
     "student": Bad(INNER, (LinearRegression(), DBSCAN())),
     "teacher": Bad(INNER, (LinearRegression(), DBSCAN())),
-    "threshold": real(0, 1.5, INF, optional=True),
-    "threshold_share": real(0, 1, INF),
     "thresholds": choice("median"),
     "tol": real(0, 1e-12, 1, INF),
     "unit": real(0, INF, 5e-324, 1e200),
@@ -381,14 +371,13 @@ IN_USE = {
     "PublicBinner.n_bins": (FREE[5], {}),
     "PublicBinner.scale": (FREE[5], {}),
     "PublicBinner.unit": (FREE[5], {}),
-    "SampleAggregate.center": (None, {"bounds": None, "radius": 12.0}),
     "SampleAggregate.radius": (None, {"bounds": None, "radius": 12.0}),
     "n_categories": (None, {"categorical_features": [0], "n_categories": 3}),
     "categorical_features": (None, {"n_categories": 3}),
 }
 
 #: What a plan does not look at: noise, the charge, weights, and what is fitted to public rows or to releases alone.
-NOT_IN_PLANS = {"random_state", "accountant", "n_jobs", "n_samples", "teacher", "student", "class_weight", "max_weight"}
+NOT_IN_PLANS = {"random_state", "accountant", "n_jobs", "teacher", "student", "class_weight", "max_weight"}
 NOT_IN_PLANS |= {"verbose", "HistogramClassifier.estimator", "HistogramRegressor.estimator"}
 
 # --- data ---------------------------------------------------------------------------------------------------------

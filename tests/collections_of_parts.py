@@ -38,7 +38,6 @@ REFUSED = {
     "DPGridSearchCV",
     "DPRandomizedSearchCV",
     "ExpMechERM",
-    "PrivateLabelSet",
 }
 
 #: Each row is treated by itself: applied by map_partitions.

@@ -22,7 +22,7 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import skdp
-from skdp import BudgetAccountant, DPRandomizedSearchCV, PrivateLabelSet
+from skdp import BudgetAccountant, DPRandomizedSearchCV
 from skdp.accounting import check_epsilon
 from skdp.exceptions import BudgetError, LedgerError
 from skdp.release.session import check_accountant
@@ -102,8 +102,6 @@ def seeded(model):
 
 def run(model, X, y, like):
     """Fit, and where rows are released by another method, call it. What to call, an instance like this one says."""
-    if isinstance(like, PrivateLabelSet):
-        return model.fit(y)
     model.fit(*((X, y) if needs_y(like) else (X,)))
     if getattr(like, "_randomizes_rows", False):
         model.transform(X)
@@ -112,8 +110,6 @@ def run(model, X, y, like):
 
 def numbers_of(model, X):
     """All that comes out of a fit as numbers."""
-    if isinstance(model, PrivateLabelSet):
-        return model.classes_
     if is_search(model):
         return released(model.best_estimator_)
     if label(model) in RELEASED:
@@ -395,8 +391,6 @@ def test_targets_beyond_their_bounds_are_clipped(estimator):
 def bad_data_for(subject):
     """The lines of the table that a subject refuses."""
     cases = list(BAD_SHAPES)
-    if isinstance(subject, PrivateLabelSet):
-        return []
     if not reads_categories(subject):
         cases += BAD_ENTRIES
     if needs_y(subject):
@@ -565,11 +559,11 @@ def test_unknown_parameters_are_refused(subject):
 
 @every_subject
 def test_nothing_is_said_before_a_fit(subject):
-    X, y = data_of(subject)
-    rows = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples")
+    X, _ = data_of(subject)
+    rows = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform")
     refused = declared(subject)
     with pytest.raises((ValueError, TypeError)):
-        run(refused, y if isinstance(subject, PrivateLabelSet) else X[:, :0], np.zeros((3, 2, 2)), subject)
+        run(refused, X[:, :0], np.zeros((3, 2, 2)), subject)
     for model in (declared(subject), refused):
         if model.__sklearn_tags__().requires_fit:
             for name in rows:

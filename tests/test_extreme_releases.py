@@ -29,7 +29,7 @@ from skdp.mechanisms import (
     TangentPlaneMechanism,
 )
 from skdp.mechanisms.gaussian import RoundedMechanism
-from skdp.preprocessing import private_bounds, private_quantiles
+from skdp.preprocessing import private_bounds
 from skdp.release import mixin
 from skdp.release.session import ReleaseSession
 from tests.estimators import ADDITIVE, VARIANTS, data_for, declared, every_output, is_local, name_of
@@ -239,7 +239,6 @@ def of(name, columns, *arguments, **further):
 
 
 _MOMENTS = ("mean", "sum", "std", "var", "median", "covariance", "correlation", "linear_trend", "min_max")
-_BY_KIND = stats.group_by(_TABLE, "kind", schema=_SCHEMA)
 _LABELS = (_TABLE["count"] > 2).astype(int)
 _ROWS = _TABLE[["size"]].to_numpy()
 _CLASSIFIER = LogisticRegression().fit(_ROWS, _LABELS)
@@ -255,7 +254,7 @@ STATISTICS = {
     **{name: of(name, ("size",)) for name in ("ecdf", "histogram")},
     "wide": partial(stats.std, _ROWS, bounds=(-1e6, 1e6)),
     "quantile": of("quantile", _NUMBERS, [0.01, 0.5, 0.9]),
-    "histogram2d": of("histogram2d", _NUMBERS),
+    "histogramdd": of("histogramdd", _NUMBERS),
     "count": of("count", _NUMBERS),
     "proportion": of("proportion", ("side",), "u"),
     "value_counts": of("value_counts", ("kind",)),
@@ -265,9 +264,8 @@ STATISTICS = {
     "mannwhitneyu": of("mannwhitneyu", ("size", "side"), "side"),
     "ttest_ind": of("ttest_ind", ("size", "side"), "side"),
     "describe": of("describe", _TABLE),
-    "groups": partial(_BY_KIND.agg, {"size": "mean", "count": "median"}),
+    "groups": partial(stats.group_by, _TABLE, "kind", {"size": "mean", "count": "median"}, schema=_SCHEMA),
     "private_bounds": partial(private_bounds, _ROWS),
-    "private_quantiles": partial(private_quantiles, _ROWS, [0.1, 0.5], bounds=(-1, 1)),
     **{f"score, {metric}": partial(_scored, metric=metric, **further) for metric, further in _METRICS.items()},
     "score, neg_mean_absolute_error": partial(
         private_score, _REGRESSOR, _ROWS, _TABLE["count"], metric="neg_mean_absolute_error", bounds_y=(0, 5)

@@ -54,7 +54,7 @@ OWN = {
     "ExpMechPCA": _PCA | {"variance_share": [0.0, 0.1, 0.5]},
     "DPAdditiveClassifier": {"interactions": ["auto", None], "n_bins": [2, 16]},
     "DPAdditiveRegressor": {"interactions": ["auto", None], "n_bins": [2, 16]},
-    "DPGreedyTree": {"max_depth": [None, 0, 3], "criterion": ["gini", "max"], "prune": [True, False]},
+    "DPGreedyTree": {"max_depth": [None, 0, 3], "prune": [True, False]},
     "DPRandomTree": {
         "n_estimators": [None, 1, 5],
         "max_depth": [None, 0, 3],
@@ -89,7 +89,6 @@ OWN = {
         "public_X": [public_rows],
         "n_teachers": [None, 4],
         "max_queries": [None, 7],
-        "threshold": [None, 0.6],
     },
     "SampleAggregate": {"estimator": [LinearRegression()], "n_blocks": [4, 20], "aggregator": ["mean", "median"]},
     "DPStandardScaler": {"clip": [1.0, 3.0]},

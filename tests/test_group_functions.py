@@ -2,7 +2,6 @@
 
 import math
 import sys
-import warnings
 from contextlib import nullcontext
 from functools import partial
 
@@ -26,7 +25,7 @@ from skdp import (
     ObjPertLogReg,
     allocate,
 )
-from skdp.exceptions import BudgetError, ResolutionWarning, SchemaMismatchWarning
+from skdp.exceptions import BudgetError, SchemaMismatchWarning
 from skdp.mechanisms import NoiseSource
 from skdp.model_selection import (
     _evaluation,
@@ -38,7 +37,7 @@ from skdp.model_selection import (
     private_score,
 )
 from skdp.model_selection._search import PrivateSearch
-from skdp.preprocessing import _quantiles, private_bounds, private_quantiles
+from skdp.preprocessing import _quantiles, private_bounds
 from skdp.release import units as _groups
 from skdp.release.session import PrivacyGuarantee, ReleaseSession
 from skdp.schema.entries import check_index
@@ -85,13 +84,6 @@ SCORES = {
 
 def scored(metric, X, y, **given):
     return private_score(PUBLIC, X, y, metric=metric, **SCORES[metric], **given)
-
-
-def quantiles_of(X, y, **given):
-    with warnings.catch_warnings():
-        # Rows of one group are equal.
-        warnings.simplefilter("ignore", ResolutionWarning)
-        return private_quantiles(X, [0.1, 0.5, 0.8], bounds=(-1, 1), grid_size=16, **given)
 
 
 def bounds_of(X, y, **given):
@@ -144,7 +136,6 @@ STRATEGIES = ("holdout", "repeat")
 
 FUNCTIONS = {
     **{f"private_score, {metric}": partial(scored, metric) for metric in SCORES},
-    "private_quantiles": quantiles_of,
     "private_bounds": bounds_of,
     "private_cross_val_score": validated,
     **{f"DPGridSearchCV, {strategy}": partial(searched, strategy) for strategy in STRATEGIES},

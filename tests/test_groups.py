@@ -628,8 +628,8 @@ def calls_with_y():
         "score": lambda X, y, accountant: private_score(fitted, X, y, epsilon=1.0, accountant=accountant),
         "scores": lambda X, y, accountant: private_cross_val_score(bayes, X, y, epsilon=1.0, accountant=accountant),
         "describe": lambda X, y, accountant: stats.describe(X, y, schema=schema, accountant=accountant),
-        "group_by": lambda X, y, accountant: stats.group_by(X, y, schema=schema).agg(
-            "mean", delta=1e-6, accountant=accountant
+        "group_by": lambda X, y, accountant: stats.group_by(
+            X, y, "mean", delta=1e-6, accountant=accountant, schema=schema
         ),
     }
 

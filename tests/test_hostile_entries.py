@@ -13,7 +13,6 @@ from skdp import (
     FunctionalMechLinReg,
     NoisyHistogram,
     ObjPertLogReg,
-    PrivateLabelSet,
     Schema,
     TableEncoder,
     private_score,
@@ -88,11 +87,10 @@ CALLS = {
     "mean of objects": lambda entry: stats.mean(objects([entry, 1, 2]), bounds=(0, 5)),
     "counts": lambda entry: stats.value_counts([entry, *["a"] * N], delta=1e-6),
     "proportion": lambda entry: stats.proportion([entry, "a"], "a"),
-    "names of groups": lambda entry: stats.group_by(TABLE, among(entry, ["a"] * N), schema=SCHEMA).agg({"a": "mean"}),
-    "labels of groups": lambda entry: stats.group_by(TABLE, objects(among(entry, ["a"] * N)), schema=SCHEMA).agg(
-        {"a": "mean"}, delta=1e-6
+    "names of groups": lambda entry: stats.group_by(TABLE, among(entry, ["a"] * N), {"a": "mean"}, schema=SCHEMA),
+    "labels of groups": lambda entry: stats.group_by(
+        TABLE, objects(among(entry, ["a"] * N)), {"a": "mean"}, delta=1e-6, schema=SCHEMA
     ),
-    "label set": lambda entry: PrivateLabelSet(epsilon=1.0, delta=1e-6).fit(among(entry, ["a"] * N)),
 }
 
 
@@ -125,7 +123,7 @@ def test_masked_entries_do_not_warn(call):
 @pytest.mark.parametrize("by", [[SECRET] * N, (SECRET, "x"), [SECRET], ["b", SECRET]], ids=len)
 def test_labels_that_are_taken_for_names_are_not_shown(by):
     for call in (
-        lambda: stats.group_by(TABLE, by, schema=SCHEMA).agg({"a": "mean"}, delta=1e-6),
+        lambda: stats.group_by(TABLE, by, {"a": "mean"}, delta=1e-6, schema=SCHEMA),
         lambda: stats.mean(TABLE, columns=by, schema=SCHEMA),
         lambda: stats.describe(TABLE, columns=by, schema=SCHEMA),
         lambda: stats.ttest_ind(TABLE, by=by, columns="a", schema=SCHEMA),

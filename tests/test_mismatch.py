@@ -45,7 +45,7 @@ from skdp.linear_model import (
 )
 from skdp.mechanisms import NoiseSource
 from skdp.neural_network import DPMLPClassifier, DPMLPRegressor
-from skdp.preprocessing import DPQuantileBinner, DPStandardScaler, private_quantiles
+from skdp.preprocessing import DPQuantileBinner, DPStandardScaler
 from skdp.release.counts import (
     ENTRIES,
     ENTRIES_SHARE,
@@ -926,15 +926,13 @@ OF_AGE = {
     "quartiles": partial(descriptive.quantile, q=QUARTILES, columns=["age", "income"]),
     "range": partial(descriptive.min_max, columns="age"),
     "histogram": partial(descriptive.histogram, columns="age"),
-    "histogram of two": partial(descriptive.histogram2d, bins=4, columns=["age", "income"]),
+    "histogram of two": partial(descriptive.histogramdd, bins=4, columns=["age", "income"]),
     "ecdf": partial(descriptive.ecdf, columns="age"),
     "correlation": partial(descriptive.correlation, columns=["age", "income"]),
     "trend": partial(descriptive.linear_trend, columns=["age", "income"]),
     "describe": descriptive.describe,
-    "means by group": lambda X, schema, **k: descriptive.group_by(X, "job", schema=schema).agg({"age": "mean"}, **k),
-    "medians by group": lambda X, schema, **k: descriptive.group_by(X, "job", schema=schema).agg(
-        {"age": "median"}, **k
-    ),
+    "means by group": lambda X, schema, **k: descriptive.group_by(X, "job", {"age": "mean"}, **k, schema=schema),
+    "medians by group": lambda X, schema, **k: descriptive.group_by(X, "job", {"age": "median"}, **k, schema=schema),
 }
 BY_JOB = {
     "ttest": partial(descriptive.ttest_ind, by="job", columns="age"),
@@ -1001,8 +999,7 @@ def test_preprocessing_warns_of_numbers_beyond_the_bounds(delta):
         (lambda rows: DPStandardScaler(bounds=(18, 90), random_state=0, **given).fit(rows), ages),
         (lambda rows: DPStandardScaler(schema=schema, random_state=0, **given).fit(rows), X[["age"]]),
         (lambda rows: DPQuantileBinner(bounds=(18, 90), random_state=0, **given).fit(rows), ages),
-        (lambda rows: private_quantiles(rows, 0.5, bounds=(18, 90), random_state=0, **given), ages[:, 0]),
-        (lambda rows: private_quantiles(rows, QUARTILES, schema=schema, random_state=0, **given), X[["age"]]),
+        (lambda rows: DPQuantileBinner(schema=schema, random_state=0, **given).fit(rows), X[["age"]]),
     ):
         assert said(partial(act, table)) == []
         (message,) = said(partial(act, table * 12))
@@ -1013,10 +1010,10 @@ def test_positions_of_quantiles_raise_no_alarm_without_records():
     """Then each position has the same probability."""
     runs, alarms = 400, 0
     for seed in range(runs):
-        act = partial(private_quantiles, np.zeros((0, 2)), 0.5, epsilon=1.0, bounds=(1, 9), random_state=seed)
+        act = partial(DPQuantileBinner(2, bounds=(1, 9), grid_size=4096, random_state=seed).fit, np.zeros((0, 2)))
         alarms += bool(said(act))
     assert stats.binom.sf(alarms - 1, runs, FALSE_ALARM) > 1e-9
-    many = partial(private_quantiles, np.zeros((0, 400)), 0.5, epsilon=1.0, bounds=(1, 9), random_state=0)
+    many = partial(DPQuantileBinner(2, bounds=(1, 9), grid_size=4096, random_state=0).fit, np.zeros((0, 400)))
     assert said(many) == []
 
 

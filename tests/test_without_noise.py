@@ -34,7 +34,6 @@ def cells(kind, **fixed):
 CLASSIFIERS = {
     "random trees": cells(DPRandomTree),
     "greedy tree": cells(DPGreedyTree),
-    "greedy tree by majorities": cells(DPGreedyTree, criterion="max"),
     "naive Bayes": cells(DPNaiveBayes),
     "Gaussian naive Bayes": cells(DPNaiveBayes, numeric="gaussian"),
     "additive": cells(DPAdditiveClassifier),

@@ -194,9 +194,6 @@ CASES = {
     "DPRandomTreeRegressor": (
         "r2", ANY, None, lambda t, b: DPRandomTreeRegressor(**b, **bounded(t), bounds_y=t.target_bounds),
     ),
-    "DPGreedyTree, max": (
-        "accuracy", ANY, None, lambda t, b: DPGreedyTree(**b, **bounded(t), **labels(t), criterion="max"),
-    ),
     "PATEClassifier": (
         "accuracy", ANY, None,
         lambda t, b: scaled(

@@ -88,7 +88,7 @@ def _products(x, bounds, epsilon, true, rng):
 def _groups(x, bounds, epsilon, true, rng):
     schema = Schema({"g": ["few", "many"], "x": Number(*bounds, missing="error")})
     table = {"g": np.where(rng.random(len(x)) < 0.1, "few", "many"), "x": x}
-    found = stats.group_by(table, "g", schema=schema).agg({"x": ["mean", "std"]}, epsilon=epsilon)
+    found = stats.group_by(table, "g", {"x": ["mean", "std"]}, epsilon=epsilon, schema=schema)
     for name in ("mean", "std"):
         for place, group in enumerate(("few", "many")):
             yield f"{name} of the group of {group}", holds(found[f"x_{name}"], true[name], place)

@@ -21,9 +21,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from skdp import BudgetAccountant, DPGridSearchCV, ObjPertLogReg
+from skdp import BudgetAccountant, DPGridSearchCV, ObjPertLogReg, stats
 from skdp.exceptions import PrivacyAssumptionWarning
-from skdp.preprocessing import private_quantiles
 
 EPSILON, DELTA = 0.5, 1e-6
 rng = np.random.default_rng(0)
@@ -95,9 +94,8 @@ def balances(n):
 def measured(X, y):
     """Release a quantile of the row norms, and fit with it as ``data_norm``."""
     budget = BudgetAccountant(epsilon=EPSILON, delta=DELTA, composition="basic")
-    norm = private_quantiles(
-        np.linalg.norm(X, axis=1), 0.9, epsilon=EPSILON / 5, bounds=(0, 10_000), scale="symlog", accountant=budget
-    )
+    norms, given = np.linalg.norm(X, axis=1), {"bounds": (0, 10_000), "interval": False, "accountant": budget}
+    norm = stats.quantile(norms, 0.9, epsilon=EPSILON / 5, **given).value
     rest = budget.remaining().epsilon
     model = ObjPertLogReg(epsilon=rest, delta=DELTA, data_norm=max(norm, 0.01), classes=[0, 1], accountant=budget)
     return model.fit(X, y)

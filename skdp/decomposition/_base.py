@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -240,18 +239,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         """Return the divisors of whitening."""
         return np.maximum(np.sqrt(self.explained_variance_), self._least_deviation)
 
-    def _spectrum(self) -> tuple[Array, float]:
-        """Return the variances of the probabilistic model: along the components, and along all other directions."""
-        check_is_fitted(self, "components_")
-        noise = max(self.noise_variance_, self._least_deviation**2)
-        return np.maximum(self.explained_variance_, noise), noise
-
-    def _matrix(self, along: Array, across: float) -> Array:
-        """Return the matrix with eigenvalues `along` the components, and with one eigenvalue across them."""
-        matrix: Array = (self.components_.T * (along - across)) @ self.components_
-        matrix.flat[:: len(matrix) + 1] += across
-        return matrix
-
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the coordinates of rows along the components.
 
@@ -301,68 +288,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         covariance : ndarray of shape (n_features, n_features)
             Positive definite. Each variance is at least the square of a thousandth of `data_norm`.
         """
-        return self._matrix(*self._spectrum())
-
-    @available_if(_knows_variances)
-    def get_precision(self) -> NDArray[np.float64]:
-        """Return the inverse of the covariance of the probabilistic model.
-
-        Returns
-        -------
-        precision : ndarray of shape (n_features, n_features)
-            Positive definite.
-        """
-        along, noise = self._spectrum()
-        return self._matrix(1 / along, 1 / noise)
-
-    @available_if(_knows_variances)
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Return the log-likelihood of each row under the probabilistic model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. They are not clipped.
-
-        Returns
-        -------
-        log_likelihood : ndarray of shape (n_samples,)
-            A function of these rows. For private rows, it is a release that no budget covers.
-        """
         check_is_fitted(self, "components_")
-        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        if not issparse(X):
-            return self._log_likelihood(X)
-        # Centred rows are not sparse. Therefore blocks of rows are made dense.
-        starts = range(0, max(X.shape[0], 1), BLOCK_ROWS)
-        return np.concatenate([self._log_likelihood(X[start : start + BLOCK_ROWS].toarray()) for start in starts])
-
-    def _log_likelihood(self, X: NDArray) -> NDArray[np.float64]:
-        along, noise = self._spectrum()
-        centred = X - self.mean_
-        squares = np.square(centred @ self.components_.T)
-        rest = np.maximum(np.square(centred).sum(axis=1) - squares.sum(axis=1), 0.0)
-        d, k = X.shape[1], len(along)
-        volume = np.log(along).sum() + (d - k) * math.log(noise) + d * math.log(2 * math.pi)
-        log_likelihood: NDArray[np.float64] = -(squares @ (1 / along) + rest / noise + volume) / 2
-        # Squares of large entries overflow.
-        least = np.finfo(np.float64).min
-        return np.nan_to_num(log_likelihood, nan=least, neginf=least)
-
-    @available_if(_knows_variances)
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean log-likelihood of rows under the probabilistic model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. They are not clipped.
-        y : Ignored
-            Present for API consistency.
-
-        Returns
-        -------
-        score : float
-            A function of these rows. For private rows, it is a release that no budget covers.
-        """
-        return float(np.mean(self.score_samples(X)))
+        noise = max(self.noise_variance_, self._least_deviation**2)
+        along = np.maximum(self.explained_variance_, noise)
+        covariance: Array = (self.components_.T * (along - noise)) @ self.components_
+        covariance.flat[:: len(covariance) + 1] += noise
+        return covariance

@@ -2,8 +2,7 @@ r"""Private aggregation of teacher ensembles (PATE; Papernot and others 2017, 20
 
 Records are drawn into blocks independently and in secret. A classifier without privacy, a teacher, is fitted to each
 block, and votes on public rows without labels. The votes, summed over teachers, are released with noise (see `votes_l2`
-and `agreement_l2` for their sensitivity). If rows on which teachers disagree are left out, the noisy size of the
-largest vote is released, too.
+for their sensitivity).
 
 The default student is a regression on the noisy votes, because a student that is fitted to the winning labels treats a
 label that won by noise like one that won clearly. Its smoothness is chosen by cross-validation on the release, which is
@@ -64,8 +63,6 @@ _FAR = 1e6
 def shrunk_mean(shares: Array, noise: float) -> Array:
     """Return the mean share of each class, shrunk towards 0 by its noise (James and Stein 1961)."""
     # Without shrinkage, the class with the largest mean noise would win everywhere.
-    if len(shares) == 0:
-        return np.zeros(shares.shape[1])
     mean = shares.mean(axis=0)
     square, spread = float(mean @ mean), (len(mean) - 1) * noise**2 / len(shares)
     return np.asarray(mean * (1 - spread / square if square > spread else 0.0))
@@ -75,7 +72,7 @@ class VoteRegressor(ClassifierMixin, BaseEstimator):
     """Kernel ridge regression on shares of votes, and the class with the largest of them."""
 
     def fit(self, X: Array, shares: Array, noise: float, rows: Array, classes: NDArray) -> Self:
-        """Fit the student to released shares of votes, minus their mean over classes. There may be no labelled rows."""
+        """Fit the student to released shares of votes, minus their mean over classes."""
         # All public `rows` give the scale of the columns. `noise` is the standard deviation of the noise in one share.
         self.classes_ = classes
         self.n_features_in_ = rows.shape[1]
@@ -102,7 +99,6 @@ class VoteRegressor(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
-AGREEMENT = "largest votes"
 VOTES = "votes"
 
 #: Number of teachers if the number of records is not declared. Otherwise, it is this times its square root.
@@ -113,9 +109,6 @@ TEACHERS_RATIO = 3.0
 #: it is this times epsilon and the number of teachers, which balances the noise and the votes of a row.
 MOST_QUERIES = 1000
 QUERIES_RATIO = 0.2
-
-#: Part of the budget, of the square of the GDP parameter, for a test of agreement.
-THRESHOLD_SHARE = 0.25
 
 #: Rows of a trial of teachers and students: the most, the fewest of each class, and the most for the default student.
 _TRIAL_ROWS, _TRIAL_ROWS_PER_CLASS, _TRIAL_ROWS_OF_DEFAULT = 1000, 10, 50
@@ -129,15 +122,6 @@ def votes_l2(n_queries: int) -> float:
     teacher that changes its vote on every row attains the bound.
     """
     return math.sqrt(2 * n_queries)
-
-
-def agreement_l2(n_queries: int) -> float:
-    r"""Bound the L2 norm of the change of the numbers of teachers that agree on `n_queries` rows by one record.
-
-    The largest count of a row changes by at most 1, because each count does. This is :math:`\sqrt Q` for :math:`Q`
-    rows. A teacher that joins the others on every row attains the bound.
-    """
-    return math.sqrt(n_queries)
 
 
 def teacher_votes(
@@ -164,43 +148,28 @@ def sum_of_votes(answers: list[NDArray[np.intp] | None], n_queries: int, n_class
     return votes
 
 
-def postprocess_answered(agreement: Array, threshold: float, most: int) -> NDArray[np.intp]:
-    """Return the queries on which enough teachers agree, in order, up to a number of queries."""
-    return np.flatnonzero(agreement >= threshold)[:most]
-
-
 def postprocess_student(
     student: Any, answers: NDArray[np.intp], answered: Array, rows: Array, classes: NDArray, seed: int
 ) -> Any:
     """Return the fitted student. If the answers have fewer than two classes, it is constant."""
     winners = np.unique(answers)
     if len(winners) < 2:
-        winner = classes[winners[0] if len(winners) else 0]
+        winner = classes[winners[0]]
         return DummyClassifier(strategy="constant", constant=winner).fit(rows[:1], [winner])
     return prepared(student, seed).fit(answered, classes[answers])
 
 
-def numbers_of_rows(parameters: Checked, n_rows: int) -> tuple[int, int]:
-    """Return the number of public rows that are queried, and the largest number that are labelled."""
-    answered = min(parameters.max_queries, n_rows)
-    return answered if parameters.threshold is None else n_rows, answered
-
-
 def make_plan(parameters: Checked, n_rows: int, n_classes: int) -> PrivacyGuarantee:
-    """Return the planned releases for a number of public rows."""
+    """Return the one release for a number of public rows."""
     epsilon, delta = parameters.epsilon, parameters.delta
-    asked, answered = numbers_of_rows(parameters, n_rows)
-    share = 0.0 if parameters.threshold is None else parameters.threshold_share
-    measured: dict[str, tuple[Mechanism, PrivacyEvent]] = {}
-    if share:
-        measured[AGREEMENT] = l2_mechanism(epsilon, delta, share, agreement_l2(asked), asked)
+    answered = min(parameters.max_queries, n_rows)
+    mechanism: Mechanism
+    event: PrivacyEvent
     if delta == 0 and parameters.private:
-        measured[VOTES] = GroupChoices(pure_share(epsilon, 1 / answered), 1.0), PureEvent(epsilon)
+        mechanism, event = GroupChoices(pure_share(epsilon, 1 / answered), 1.0), PureEvent(epsilon)
     else:
-        measured[VOTES] = l2_mechanism(epsilon, delta, 1 - share, votes_l2(answered), answered * n_classes)
-    shares = {AGREEMENT: share, VOTES: 1 - share}
-    releases = tuple(Release(label, made[0], shares[label], Theorem("PATE", 1)) for label, made in measured.items())
-    return PrivacyGuarantee(epsilon, delta, tuple(event for _, event in measured.values()), releases)
+        mechanism, event = l2_mechanism(epsilon, delta, 1.0, votes_l2(answered), answered * n_classes)
+    return PrivacyGuarantee(epsilon, delta, (event,), (Release(VOTES, mechanism, 1.0, Theorem("PATE", 1)),))
 
 
 def _public_rows_given(value: Any) -> Any:
@@ -241,12 +210,6 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
     max_queries : int, default=None
         Largest number of public rows that are labelled, chosen at random. If None, it is 1000, or with ``delta=0`` a
         fifth of epsilon times the number of teachers.
-    threshold : float, default=None
-        If given, only rows are labelled on which this fraction of the teachers agrees, up to noise, as in
-        Confident-GNMax. Must be in (0, 1], and needs a positive delta. All public rows are then tested in random order,
-        and charged, until `max_queries` have been labelled. If None, all rows are labelled, which suits small budgets.
-    threshold_share : float, default=0.25
-        Part of the budget for the test of agreement, of the square of the GDP parameter.
     expected_n : float, default=None
         Publicly known, approximate number of records. It only determines the number of teachers.
     classes : array-like, default=None
@@ -276,7 +239,7 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
     Attributes
     ----------
     student_ : estimator
-        Fitted student. It is constant if only one class won, or no row was labelled. Its probabilities are those of
+        Fitted student. It is constant if only one class won. Its probabilities are those of
         `predict_proba`: for the default student, the expected shares of the votes, and 0 for a class that won no row.
     answered_ : ndarray of shape (n_answered,)
         Positions in `public_X` of the labelled rows.
@@ -303,15 +266,14 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
     Notes
     -----
     **Privacy.** Each record is drawn into a block independently. Therefore adding or removing one record changes one
-    teacher. Its votes on :math:`A` rows move the counts by at most :math:`\sqrt{2A}` in L2 norm, and the largest counts
-    of :math:`Q` rows by at most :math:`\sqrt Q` (:ref:`PATE, theorem 1 <pate-theorem-1>`). Every tested row is charged,
-    whether or not it is labelled. The cost does not depend on the agreement of the teachers, which is private. A
-    teacher that fails for any reason, or has no records, abstains. A teacher with records of a single class votes for
-    that class. Teachers are isolated clones: each has a seed of its own and runs in one process, without callbacks,
-    warnings, printed text or logs, and global generators and settings are restored afterwards. The guarantee covers
-    neither an error for values that are not finite nor the time that `fit` takes. It also does not cover files that
-    teachers write, and a process that runs out of memory or is killed. A teacher must not remember one block when it is
-    fitted to the next, through something that ``clone`` does not copy, such as a global generator of another library.
+    teacher. Its votes on :math:`A` rows move the counts by at most :math:`\sqrt{2A}` in L2 norm (:ref:`PATE, theorem 1
+    <pate-theorem-1>`). The cost does not depend on the agreement of the teachers, which is private. A teacher that
+    fails for any reason, or has no records, abstains. A teacher with records of a single class votes for that class.
+    Teachers are isolated clones: each has a seed of its own and runs in one process, without callbacks, warnings,
+    printed text or logs, and global generators and settings are restored afterwards. The guarantee covers neither an
+    error for values that are not finite nor the time that `fit` takes. It also does not cover files that teachers
+    write, and a process that runs out of memory or is killed. A teacher must not remember one block when it is fitted
+    to the next, through something that ``clone`` does not copy, such as a global generator of another library.
 
     References
     ----------
@@ -341,8 +303,6 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
         "public_X": By(_public_rows_given),
         "n_teachers": Or(None, Integer(1, MOST_BLOCKS)),
         "max_queries": Or(None, Integer(1)),
-        "threshold": Or(None, Real(most=1.0)),
-        "threshold_share": Real(1e-3, 0.999),
         "expected_n": Or(None, Real(1)),
         "n_jobs": By(check_n_jobs),
     }
@@ -362,8 +322,6 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
         delta: float = 0.0,
         n_teachers: int | None = None,
         max_queries: int | None = None,
-        threshold: float | None = None,
-        threshold_share: float = THRESHOLD_SHARE,
         expected_n: float | None = None,
         classes: Any = None,
         n_jobs: int | None = None,
@@ -381,8 +339,6 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
         self.delta = delta
         self.n_teachers = n_teachers
         self.max_queries = max_queries
-        self.threshold = threshold
-        self.threshold_share = threshold_share
         self.expected_n = expected_n
         self.classes = classes
         self.n_jobs = n_jobs
@@ -411,26 +367,18 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
         n_teachers, classes, n_classes = parameters.n_teachers, records.shape.classes, records.shape.n_classes
         mechanism = session.mechanism(VOTES)
         order = np.argsort(session.stream("order of rows").words(len(rows)), kind="stable")
-        n_queries, n_answers = numbers_of_rows(parameters, len(rows))
-        asked = order[:n_queries]
+        asked = order[: parameters.max_queries]
         labels = block_labels(count_rows(records.X), n_teachers, session.stream("blocks"))
         seeds = block_seeds(n_teachers, session.stream("seeds"))
         vote = partial(teacher_votes, self._teacher(), rows[asked], classes)
         how = parameters.n_jobs, session.progress
         answers = over_blocks(vote, records.X, records.y, n_teachers, labels, seeds, *how)
         votes = sum_of_votes(answers, len(asked), n_classes)
-        answered = np.arange(n_answers)
-        if parameters.threshold is not None:
-            agreement = session.release(AGREEMENT, votes.max(axis=1))
-            answered = postprocess_answered(agreement, parameters.threshold * n_teachers, n_answers)
-        # The rows are padded with rows that are not labelled, so that the release has the planned size.
-        shown = np.zeros((n_answers, n_classes))
-        shown[: len(answered)] = votes[answered]
-        released = session.release(VOTES, shown)[: len(answered)]
+        released = session.release(VOTES, votes.astype(np.float64))
 
         # Without noisy votes, the private choices are released as they are.
         won = (released.argmax(axis=1) if released.ndim == 2 else released).astype(np.intp)
-        labelled = rows[asked[answered]]
+        labelled = rows[asked]
         if parameters.student is not None:
             seed = block_seeds(1, session.stream("student"))[0]
             student = postprocess_student(parameters.student, won, labelled, rows, classes, seed)
@@ -441,7 +389,7 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
             noise = math.sqrt(n_classes - 1) / n_classes if pure else mechanism.scale / n_teachers
             centred = shares - shares.mean(axis=1, keepdims=True)
             student = VoteRegressor().fit(labelled, centred, noise, rows, classes)
-        return {"answered_": asked[answered], "answers_": classes[won], "student_": student, "n_teachers_": n_teachers}
+        return {"answered_": asked, "answers_": classes[won], "student_": student, "n_teachers_": n_teachers}
 
     def _teacher(self) -> Any:
         return RandomForestClassifier(10) if self.teacher is None else self.teacher
@@ -460,8 +408,6 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
 
     def _check_together(self, parameters: Checked) -> None:
         epsilon, delta, n = parameters.epsilon, parameters.delta, parameters.expected_n
-        if parameters.threshold is not None and delta == 0 and parameters.private:
-            raise ValueError("threshold needs a positive delta: the test of agreement has Gaussian noise")
         for name in ("teacher", "student"):
             if getattr(parameters, name) is not None:
                 check_inner(getattr(parameters, name), name, "classifier")

@@ -34,7 +34,6 @@ from ..checks.params import (
     check_integer,
     check_n_jobs,
     columns_of,
-    real_numbers,
     shown,
 )
 from ..mechanisms import GroupChoices, Mechanism, NoNoise, l2_mechanism, pure_share
@@ -145,9 +144,7 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
         `attributes`, by name. Results of a block beyond the bounds are clipped, without a warning. The result of a
         block that fails is the centre of the bounds.
     radius : float, default=None
-        Clipping bound in place of `bounds`: the largest distance of the result from `center`. Only for the mean.
-    center : float or array-like, default=0.0
-        Centre of this ball.
+        Clipping bound in place of `bounds`: the largest L2 norm of the result. Only for the mean.
     n_blocks : int, default=None
         Number of blocks, at most a million. If None, it is chosen for 20 records of `expected_n` for each number of the
         result, and is at least 10. If `expected_n` is also None, it is 100.
@@ -246,7 +243,6 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
         "aggregator": OneOf(("mean", "median")),
         "bounds": anything,
         "radius": Or(None, Real()),
-        "center": anything,
         "n_blocks": Or(None, Integer(1, MOST_BLOCKS)),
         "grid_size": Integer(2, _MOST_CELLS),
         "expected_n": Or(None, Real(1)),
@@ -263,7 +259,6 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
         delta: float = 0.0,
         bounds: Any = None,
         radius: float | None = None,
-        center: Any = 0.0,
         n_blocks: int | None = None,
         grid_size: int = 256,
         expected_n: float | None = None,
@@ -283,7 +278,6 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
         self.delta = delta
         self.bounds = bounds
         self.radius = radius
-        self.center = center
         self.n_blocks = n_blocks
         self.grid_size = grid_size
         self.expected_n = expected_n
@@ -469,13 +463,7 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
         """Return the bounds of a result of this shape."""
         p = template.size
         if self.radius is not None:
-            numbers = real_numbers(self.center)
-            centre = np.full(p, np.nan)
-            if numbers is not None and numbers.shape in ((), (1,), (p,)):
-                centre[:] = numbers
-            if not np.all(np.abs(centre) <= 1e100):
-                raise ValueError(f"center must be a finite number, or one for each of the {p} numbers of the result")
-            return Region(centre, np.full(p, float(self.radius)), ball=True)
+            return Region(np.zeros(p), np.full(p, float(self.radius)), ball=True)
         if isinstance(self.bounds, Mapping):
             if set(self.bounds) != set(template.attributes):
                 raise ValueError(f"bounds must have the names {template.attributes}, got {tuple(self.bounds)}")

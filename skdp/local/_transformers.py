@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 
-from ..checks.params import OneOf, Rules
 from ..mechanisms import (
     UNKNOWN,
     CategoryChannel,
@@ -22,26 +21,26 @@ from ..mechanisms import (
 )
 from ._base import CategoryTransformer, NumberTransformer
 
-
-class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
-    r"""Report a category either as it is or at random.
-
-    Parameters
-    ----------
-    categories : int, array-like or list of array-like
+_CATEGORIES = """    categories : int, array-like or list of array-like
         Public categories: their number, if they are coded 0, 1, ...; or a list of numbers or texts; or a list with one
         of these for each column. Required. Other and missing values are reported like any other value, and do not
         affect the estimates.
     epsilon : float, default=1.0
         Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
-        Smaller values add more noise. ``inf`` gives no privacy. Above about 40 for one column, it has the effect of 40.
-    n_reported : "all", "auto" or int, default="all"
+        Smaller values add more noise. ``inf`` gives no privacy. Above about 40 for one column, it has the effect of
+        40."""
+
+_BOUNDS = """    bounds : tuple (lower, upper)
+        Public bounds of the columns: numbers, or one for each column. Values beyond are clipped, without a warning.
+    epsilon : float, default=1.0
+        Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
+        Smaller values add more noise. ``inf`` gives no privacy.
+    n_reported : "all", "auto" or int, default="auto"
         Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, they
-        are drawn at random for each row, and its other columns are missing (NaN for numbers, None for text). ``"auto"``
-        has the least error.
-    schema : Schema, default=None
-        Public facts about the columns of the table X, all declared as `Category`, in place of `categories`.
-    accountant : BudgetAccountant, default=None
+        are drawn at random for each row. The other columns have the middle of their bounds, and the reported numbers
+        are moved away from it by a factor that keeps them unbiased. ``"auto"`` has the least error."""
+
+_OTHERS = """    accountant : BudgetAccountant, default=None
         Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. With an
@@ -54,7 +53,27 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, if X has names that are all strings.
+        Names of the columns, if X has names that are all strings."""
+
+_PRIVACY = """\
+    **Privacy.** The report of each row is epsilon-DP with respect to that row, in each call of `transform`, also within
+    a pipeline (:ref:`local privacy, theorem 1 <local-theorem-1>`). The number of rows and the index of a data frame are
+    public. A ``Pipeline`` with `memory` would repeat the report of an equal row."""
+
+
+class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
+    __doc__ = rf"""Report a category either as it is or at random.
+
+    Parameters
+    ----------
+{_CATEGORIES}
+    n_reported : "all", "auto" or int, default="all"
+        Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, they
+        are drawn at random for each row, and its other columns are missing (NaN for numbers, None for text). ``"auto"``
+        has the least error.
+    schema : Schema, default=None
+        Public facts about the columns of the table X, all declared as `Category`, in place of `categories`.
+{_OTHERS}
 
     See Also
     --------
@@ -67,9 +86,7 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
     other one with :math:`1/(e^\varepsilon + k - 1)`. For two categories, no other mechanism has less error. Up to
     :math:`k \approx 3e^\varepsilon + 2`, it has less error than the other two transformers.
 
-    **Privacy.** The report of each row is epsilon-DP with respect to that row, in each call of `transform`, also within
-    a pipeline (:ref:`local privacy, theorem 1 <local-theorem-1>`). The number of rows and the index of a data frame are
-    public. A ``Pipeline`` with `memory` would repeat the report of an equal row. Draws are exact.
+{_PRIVACY} Draws are exact.
 
     References
     ----------
@@ -112,40 +129,18 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
 
 
 class UnaryEncoder(CategoryTransformer):
-    r"""Report a bit for each category: one-hot encoding with bits flipped at random.
+    __doc__ = rf"""Report a bit for each category: one-hot encoding with bits flipped at random.
 
     Parameters
     ----------
-    categories : int, array-like or list of array-like
-        Public categories: their number, if they are coded 0, 1, ...; or a list of numbers or texts; or a list with one
-        of these for each column. Required. Other and missing values are reported like any other value, and do not
-        affect the estimates.
-    kind : {"optimized", "symmetric"}, default="optimized"
-        If ``"optimized"``, ones are kept with probability 1/2, and zeros are rarely changed, which is better for many
-        categories. If ``"symmetric"``, both are changed with the same probability.
-    epsilon : float, default=1.0
-        Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
-        Smaller values add more noise. ``inf`` gives no privacy. Above about 40 for one column, it has the effect of 40.
+{_CATEGORIES}
     n_reported : "all", "auto" or int, default="all"
         Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, they
         are drawn at random for each row, and its other columns are missing (-1 in each of their bits). ``"auto"`` has
         the least error.
     schema : Schema, default=None
         Public facts about the columns of the table X, all declared as `Category`, in place of `categories`.
-    accountant : BudgetAccountant, default=None
-        Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. With an
-        int, each call draws the same noise.
-
-    Attributes
-    ----------
-    privacy_ : PrivacyGuarantee
-        Guarantee of each row, for one call of `transform` with the current parameters.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, if X has names that are all strings.
+{_OTHERS}
 
     See Also
     --------
@@ -155,13 +150,10 @@ class UnaryEncoder(CategoryTransformer):
 
     Notes
     -----
-    The bit of the row's own category is set with probability p, and each other bit with probability q, independently.
-    Optimised encoding has :math:`p = 1/2` and :math:`q = 1/(e^\varepsilon + 1)`. Symmetric encoding has :math:`q = 1 -
-    p = 1/(e^{\varepsilon/2} + 1)`. The error does not depend on the number of categories.
+    The bit of the row's own category is set with probability 1/2, and each other bit with probability
+    :math:`1/(e^\varepsilon + 1)`, independently. The error does not depend on the number of categories.
 
-    **Privacy.** The report of each row is epsilon-DP with respect to that row, in each call of `transform`, also within
-    a pipeline (:ref:`local privacy, theorem 1 <local-theorem-1>`). The number of rows and the index of a data frame are
-    public. A ``Pipeline`` with `memory` would repeat the report of an equal row. Draws are exact.
+{_PRIVACY} Draws are exact.
 
     References
     ----------
@@ -177,29 +169,8 @@ class UnaryEncoder(CategoryTransformer):
     array([0.3, 0.2, 0.3, 0.3])
     """
 
-    _parameter_rules: ClassVar[Rules] = {"kind": OneOf(("optimized", "symmetric"))}
-
-    def __init__(
-        self,
-        categories: Any = None,
-        *,
-        kind: str = "optimized",
-        epsilon: float = 1.0,
-        n_reported: Any = "all",
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.categories = categories
-        self.kind = kind
-        self.epsilon = epsilon
-        self.n_reported = n_reported
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
-
     def _channel(self, epsilon: Any, n_categories: int) -> CategoryChannel:
-        return UnaryChannel(epsilon, n_categories, self._checked().kind == "optimized")
+        return UnaryChannel(epsilon, n_categories)
 
     def encode(self, X: Any) -> NDArray[np.int8]:
         """Return the bits without noise, which are not private.
@@ -243,36 +214,17 @@ class UnaryEncoder(CategoryTransformer):
 
 
 class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
-    r"""Report one number for a category, with about the error of a bit for each category.
+    __doc__ = rf"""Report one number for a category, with about the error of a bit for each category.
 
     Parameters
     ----------
-    categories : int, array-like or list of array-like
-        Public categories: their number, if they are coded 0, 1, ...; or a list of numbers or texts; or a list with one
-        of these for each column. Required. Other and missing values are reported like any other value, and do not
-        affect the estimates.
-    epsilon : float, default=1.0
-        Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
-        Smaller values add more noise. ``inf`` gives no privacy. Above about 40 for one column, it has the effect of 40.
+{_CATEGORIES}
     n_reported : "all", "auto" or int, default="all"
         Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, they
         are drawn at random for each row, and its other columns are missing (-1). ``"auto"`` has the least error.
     schema : Schema, default=None
         Public facts about the columns of the table X, all declared as `Category`, in place of `categories`.
-    accountant : BudgetAccountant, default=None
-        Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. With an
-        int, each call draws the same noise.
-
-    Attributes
-    ----------
-    privacy_ : PrivacyGuarantee
-        Guarantee of each row, for one call of `transform` with the current parameters.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, if X has names that are all strings.
+{_OTHERS}
 
     See Also
     --------
@@ -310,36 +262,15 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
 
 
 class LocalLaplace(NumberTransformer):
-    r"""Add Laplace noise to the numbers of each row.
+    __doc__ = rf"""Add Laplace noise to the numbers of each row.
 
     Parameters
     ----------
-    bounds : tuple (lower, upper)
-        Public bounds of the columns: numbers, or one for each column. Values beyond are clipped, without a warning.
-    epsilon : float, default=1.0
-        Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
-        Smaller values add more noise. ``inf`` gives no privacy.
-    n_reported : "all", "auto" or int, default="auto"
-        Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, they
-        are drawn at random for each row. The other columns have the middle of their bounds, and the reported numbers
-        are moved away from it by a factor that keeps them unbiased. ``"auto"`` has the least error.
+{_BOUNDS}
     schema : Schema, default=None
         Public facts about the columns of the table X, in place of `bounds`. A parameter that is set takes precedence.
         All columns must be declared as `Number`, with ``missing="error"``.
-    accountant : BudgetAccountant, default=None
-        Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. With an
-        int, each call draws the same noise.
-
-    Attributes
-    ----------
-    privacy_ : PrivacyGuarantee
-        Guarantee of each row, for one call of `transform` with the current parameters.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, if X has names that are all strings.
+{_OTHERS}
 
     See Also
     --------
@@ -349,9 +280,7 @@ class LocalLaplace(NumberTransformer):
     -----
     The scale of the discrete Laplace noise is the distance of the bounds over epsilon, for all values.
 
-    **Privacy.** The report of each row is epsilon-DP with respect to that row, in each call of `transform`, also within
-    a pipeline (:ref:`local privacy, theorem 1 <local-theorem-1>`). The number of rows and the index of a data frame are
-    public. A ``Pipeline`` with `memory` would repeat the report of an equal row. Values and reports are rounded to
+{_PRIVACY} Values and reports are rounded to
     lattices, so that low-order bits disclose nothing.
 
     References
@@ -374,36 +303,15 @@ class LocalLaplace(NumberTransformer):
 
 
 class PiecewiseMechanism(NumberTransformer):
-    r"""Report a number near the row's own number, or anywhere in a bounded range.
+    __doc__ = rf"""Report a number near the row's own number, or anywhere in a bounded range.
 
     Parameters
     ----------
-    bounds : tuple (lower, upper)
-        Public bounds of the columns: numbers, or one for each column. Values beyond are clipped, without a warning.
-    epsilon : float, default=1.0
-        Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
-        Smaller values add more noise. ``inf`` gives no privacy.
-    n_reported : "all", "auto" or int, default="auto"
-        Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, they
-        are drawn at random for each row. The other columns have the middle of their bounds, and the reported numbers
-        are moved away from it by a factor that keeps them unbiased. ``"auto"`` has the least error.
+{_BOUNDS}
     schema : Schema, default=None
         Public facts about the columns of the table X, in place of `bounds`. A parameter that is set takes precedence.
         All columns must be declared as `Number`, with ``missing="error"``.
-    accountant : BudgetAccountant, default=None
-        Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. With an
-        int, each call draws the same noise.
-
-    Attributes
-    ----------
-    privacy_ : PrivacyGuarantee
-        Guarantee of each row, for one call of `transform` with the current parameters.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns, if X has names that are all strings.
+{_OTHERS}
 
     See Also
     --------
@@ -411,13 +319,11 @@ class PiecewiseMechanism(NumberTransformer):
 
     Notes
     -----
-    For values scaled to [-1, 1], reports lie in :math:`[-C, C]`, :math:`C =
-    (e^{\varepsilon/2}+1)/(e^{\varepsilon/2}-1)`. With probability :math:`e^{\varepsilon/2}/ (e^{\varepsilon/2}+1)`, a
-    report comes from a window of length :math:`C - 1` that moves with the value, and otherwise from the rest.
+    For values scaled to [-1, 1], reports lie in :math:`[-C, C]`, where :math:`C = (u+1)/(u-1)` and :math:`u =
+    e^{{\varepsilon/2}}`. With probability :math:`u/(u+1)`, a report comes from a window of length :math:`C - 1` that
+    moves with the value, and otherwise from the rest.
 
-    **Privacy.** The report of each row is epsilon-DP with respect to that row, in each call of `transform`, also within
-    a pipeline (:ref:`local privacy, theorem 1 <local-theorem-1>`). The number of rows and the index of a data frame are
-    public. A ``Pipeline`` with `memory` would repeat the report of an equal row. Values and reports are rounded to
+{_PRIVACY} Values and reports are rounded to
     lattices, so that low-order bits disclose nothing.
 
     References

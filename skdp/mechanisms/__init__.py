@@ -25,7 +25,7 @@ from .channels import (
     UnaryChannel,
     WindowChannel,
 )
-from .discrete import DiscreteLaplaceMechanism, StabilityCounts, StabilityThreshold, discrete_laplace
+from .discrete import DiscreteLaplaceMechanism, StabilityCounts, discrete_laplace
 from .gaussian import GammaMechanism, GaussianMechanism, rounded_normal
 from .quantiles import ExactQuantiles, GridQuantiles, even_levels, quantile_depth, quantile_scores, weight_penalties
 from .sampled_gaussian import LEAST_RATE, PoissonSampler, SampledGaussianMechanism

@@ -268,14 +268,12 @@ def _parity(values: Integers) -> Integers:
 class UnaryChannel(RateChannel):
     r"""Unary encoding (Erlingsson, Pihur and Korolova 2014; Wang, Blocki, Li and Jha 2017): a bit for each category.
 
-    The value's own bit is set with probability p, and the others with probability q, independently. Two values differ
-    in two bits. Therefore the ratio is at most :math:`p(1-q)/((1-p)q)`. Symmetric encoding has p = 1 - q, and optimised
-    encoding has p = 1/2.
+    The value's own bit is set with probability p = 1/2, and the others with probability q, independently. Two values
+    differ in two bits. Therefore the ratio is at most :math:`p(1-q)/((1-p)q) = (1-q)/q`.
     """
 
     epsilon: Any  # Guarantee of the channel.
     n_categories: int  # Number of categories.
-    optimized: bool  # Whether p = 1/2.
 
     name = "unary encoding"
     dtype = np.int8
@@ -289,10 +287,7 @@ class UnaryChannel(RateChannel):
         """Both p and q, in units of 2**-64."""
         if self.epsilon == math.inf:
             return ONE, 0
-        if self.optimized:
-            return ONE // 2, least_flip(self.epsilon)
-        flip = least_flip(Fraction(self.epsilon) / 2)
-        return ONE - flip, flip
+        return ONE // 2, least_flip(self.epsilon)
 
     @property
     def rates(self) -> tuple[float, float]:

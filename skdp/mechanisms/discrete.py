@@ -88,15 +88,26 @@ class DiscreteLaplaceMechanism(LatticeMechanism):
 
 
 @dataclass(frozen=True)
-class StabilityThreshold(Mechanism):
-    """Report labels whose noisy counts exceed a threshold."""
+class StabilityCounts(Mechanism):
+    r"""Report noisy counts of labels where they exceed a threshold.
 
-    epsilon: float  # Positive and finite.
-    delta: float  # In (0, 1).
+    A count :math:`n + 1` has :math:`n + 1 + K`, and :math:`n` has :math:`n + K`. For every set of outputs, the
+    probabilities differ by a factor of :math:`e^a` at most, except for the largest or the least value, which has
+    probability :math:`P(k) \le \delta`. To leave out counts of at most the threshold is post-processing, and leaves out
+    every label that does not occur.
+    """
 
-    name = "truncated discrete Laplace, threshold"
+    epsilon: float  # Of one record, positive and finite.
+    delta: float  # Of one record, in (0, 1).
+    rows: int = 1  # Largest number of records that are added or removed together.
+
+    name = "truncated discrete Laplace, counts above a threshold"
     norm = "records of one label"
-    sensitivity = 1.0
+
+    @property
+    def sensitivity(self) -> float:  # type: ignore[override]
+        """Largest number of records that are added or removed."""
+        return float(self.rows)
 
     @property
     def _noise_scale(self) -> Fraction:
@@ -126,10 +137,7 @@ class StabilityThreshold(Mechanism):
         return math.log(-math.expm1(-a)) - a * k - math.log(total)
 
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return 1 where the noisy count exceeds the threshold."""
-        return (self._noisy(value, stream) > self.threshold).astype(np.float64)
-
-    def _noisy(self, value: ArrayLike, stream: BitStream) -> NDArray[np.int64]:
+        """Return the noisy counts above the threshold, and 0 for all others."""
         counts = np.asarray(value, dtype=np.int64)
         k = self.threshold
         noise = np.empty(counts.size, dtype=np.int64)
@@ -139,29 +147,5 @@ class StabilityThreshold(Mechanism):
             inside = np.abs(drawn) <= k
             noise[waiting[inside]] = drawn[inside]
             waiting = waiting[~inside]
-        return counts + noise
-
-
-@dataclass(frozen=True)
-class StabilityCounts(StabilityThreshold):
-    r"""Report noisy counts of labels where they exceed a threshold.
-
-    The guarantee is that of the threshold alone. A count :math:`n + 1` has :math:`n + 1 + K`, and :math:`n` has
-    :math:`n + K`. For every set of outputs, the probabilities differ by a factor of :math:`e^a` at most, except for the
-    largest or the least value, which has probability :math:`P(k) \le \delta`. To leave out counts of at most the
-    threshold is post-processing, and leaves out every label that does not occur. Epsilon and delta are of one record.
-    """
-
-    rows: int = 1  # Largest number of records that are added or removed together.
-
-    name = "truncated discrete Laplace, counts above a threshold"
-
-    @property
-    def sensitivity(self) -> float:  # type: ignore[override]
-        """Largest number of records that are added or removed."""
-        return float(self.rows)
-
-    def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
-        """Return the noisy counts above the threshold, and 0 for all others."""
-        noisy = self._noisy(value, stream)
-        return np.where(noisy > self.threshold, noisy, 0).astype(np.float64)
+        noisy = counts + noise
+        return np.where(noisy > k, noisy, 0).astype(np.float64)

@@ -1,8 +1,7 @@
 """Preprocessing by public numbers, which uses no budget, and private preprocessing."""
 
 from ._binning import DPQuantileBinner, PublicBinner
-from ._labels import PrivateLabelSet
-from ._quantiles import private_bounds, private_quantiles
+from ._quantiles import private_bounds
 from ._scaling import BoundsScaler, DPStandardScaler, NormClipper
 from ._table_encoder import TableEncoder
 
@@ -11,9 +10,7 @@ __all__ = [
     "DPQuantileBinner",
     "DPStandardScaler",
     "NormClipper",
-    "PrivateLabelSet",
     "PublicBinner",
     "TableEncoder",
     "private_bounds",
-    "private_quantiles",
 ]

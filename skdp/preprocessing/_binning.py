@@ -293,7 +293,7 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
     See Also
     --------
     PublicBinner : Public edges, which use no budget.
-    private_quantiles : Quantiles without binning.
+    skdp.stats.quantile : Quantiles without binning.
 
     Notes
     -----

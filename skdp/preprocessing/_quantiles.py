@@ -1,4 +1,4 @@
-"""Quantiles, and bounds of data of unknown range, by the exponential mechanism on public grids."""
+"""The plan of quantiles on public grids, and bounds of data of unknown range, by the exponential mechanism."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from ..parts.arrays import rowwise, unchecked
 from ..release.counts import warn_of_outer_cells
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import ONE_RECORD, Unit
-from ..schema.declared import SCALES, Grid, check_grid
-from ..schema.encoding import Encoding, unit_of
-from ..schema.schema import as_schema
+from ..schema.declared import SCALES, Grid
 from ..sensitivity import cell_counts
 
 Array = NDArray[np.float64]
@@ -85,138 +83,6 @@ def _check_levels(quantiles: Any) -> NDArray[np.intp]:
     if len(np.unique(levels)) < levels.size:
         raise ValueError(f"quantiles must differ by at least {1 / _WHOLE:g}")
     return levels
-
-
-@discreet
-def private_quantiles(
-    X: Any,
-    quantiles: Any,
-    *,
-    epsilon: float,
-    delta: float = 0.0,
-    bounds: Any = None,
-    grid_size: int = 4096,
-    scale: str = "auto",
-    unit: float = 1.0,
-    rows_per_group: int | None = None,
-    groups: Any = None,
-    schema: Any = None,
-    accountant: Any = None,
-    random_state: Any = None,
-) -> Any:
-    r"""Release quantiles of columns.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples,) or (n_samples, n_features)
-        Finite numbers. There may be no rows.
-    quantiles : float or array-like of float
-        Quantiles between 0 and 1. They are rounded to multiples of 0.0001.
-    epsilon : float
-        Privacy budget of all quantiles of all columns together. Must be strictly positive. ``inf`` gives no privacy.
-    delta : float, default=0.0
-        Privacy budget of all quantiles of all columns together, in [0, 1). If 0, epsilon is divided by the number of
-        columns, and by the depth of the search. Otherwise, composition under Gaussian DP divides it by about the square
-        root.
-    bounds : tuple (lower, upper)
-        Public bounds of the quantiles: numbers, or one for each column. Values beyond count as if they were at the
-        bounds.
-    grid_size : int, default=4096
-        Number of cells between the bounds. Quantiles are edges of eighths of these cells.
-    scale : {"auto", "linear", "log", "symlog"}, default="auto"
-        How the cells are spaced: evenly, evenly in logarithms (for positive bounds), or evenly in the inverse
-        hyperbolic sine of values over `unit` (for wide bounds of any sign). ``"auto"`` takes half of the edges from
-        ``"linear"`` and half from ``"symlog"``, so that bounds may be much wider than the data.
-    unit : float, default=1.0
-        Size of values at which ``"symlog"`` changes from linear to logarithmic. With ``"auto"``, the smaller of `unit`
-        and ``2**-24`` times the largest bound is used.
-    rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
-        random. The guarantee is then for all rows of a group together. If None, the guarantee is for one row.
-    groups : array-like of shape (n_samples,), default=None
-        Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
-    schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `rows_per_group` and `groups`. A parameter that
-        is set takes precedence over the schema. X is then the table. All of its columns must be declared as `Number`,
-        with ``missing="error"``.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, random bits are cryptographically secure. Other values are for tests only, and give no privacy.
-
-    Returns
-    -------
-    values : float or ndarray
-        Released quantiles in the shape of :func:`numpy.quantile` along the first axis: (n_quantiles, n_features),
-        without the first axis for a single quantile, and without the second for one-dimensional X.
-
-    Raises
-    ------
-    BudgetError
-        If the accountant does not admit the call. Nothing is computed from the data then.
-
-    See Also
-    --------
-    private_bounds : Bounds for data of unknown range.
-    DPQuantileBinner : Bins between quantiles.
-
-    Notes
-    -----
-    **Privacy.** Each quantile is drawn by the exponential mechanism among the edges of a public grid, by ranks. Further
-    quantiles of a column are drawn among the records on either side of an earlier one (:ref:`preprocessing, theorem 2
-    <preprocessing-theorem-2>`). Each record counts as evenly spread over its cell. With `rows_per_group`, the exponent
-    is divided by it. The guarantee covers neither an error for values that are not finite nor the time that the call
-    takes.
-
-    **Warnings.** If all quantiles of a column, two or more, lie within one cell, a `ResolutionWarning` is raised. If
-    half of the numbers are in an outer cell of the grid, a `SchemaMismatchWarning` is raised, unless the bound is 0 or
-    `grid_size` is smaller than 400 times the number of columns. Both depend on released values only.
-
-    References
-    ----------
-    .. [1] A. Smith, "Privacy-preserving Statistical Estimation with Optimal Convergence Rates", STOC 2011.
-    .. [2] H. Kaplan, S. Schnapp and U. Stemmer, "Differentially Private Approximate Quantiles", ICML 2022.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp.preprocessing import private_quantiles
-    >>> x = np.arange(10_000) / 100
-    >>> private_quantiles(x, [0.25, 0.5], epsilon=1.0, bounds=(0, 1000), random_state=0).round().tolist()
-    [25.0, 50.0]
-    """
-    accountant = check_accountant(accountant)
-    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-    levels = _check_levels(quantiles)
-    declared = None if schema is None else as_schema(schema)
-    rows_per_group, groups = unit_of(declared, rows_per_group, groups, X)
-    X, groups = in_parts(X, groups)
-    encoding = None if declared is None else Encoding(declared, "values")
-    bounds = encoding.bounds if encoding is not None and bounds is None else bounds
-    n_cells = check_integer(grid_size, "grid_size", least=2, most=MOST_CELLS)
-    grid = check_grid(bounds, n_cells, scale, unit, QUANTILE_SCALES)
-    counted = Unit.of(rows_per_group)
-    source = NoiseSource(random_state)
-    numbers = counted.numbers(groups, X)
-    rows, single = _columns(X if encoding is None else rowwise(encoding.encode, X))
-    rows, _, members = counted.members(numbers, rows)
-    grid = grid.of(rows.shape[1])
-    order = np.argsort(levels, axis=None)
-    sought = tuple(np.ravel(levels)[order].tolist())
-    plan = quantile_plan(QUANTILES, epsilon, delta, sought, _WHOLE, rows.shape[1], counted=counted)
-
-    session = ReleaseSession(
-        plan, accountant=accountant, source=source, estimator="private_quantiles", validate=unchecked(rows, members)
-    )
-    rows, _ = counted.counted(source, members, rows)
-    positions = grid.positions(session.release(QUANTILES, grid.shares(rows)))
-    names = range(rows.shape[1]) if encoding is None else encoding.names
-    warn_of_cells(names, positions, np.array(sought) / _WHOLE, grid)
-    sorted_values = grid.values(positions)
-    values = np.empty((levels.size, rows.shape[1]))
-    values[order] = sorted_values.T
-    out: Any = values[:, 0] if single else values
-    return out[0] if levels.ndim == 0 else out
 
 
 def warn_of_cells(names: Any, positions: Array, levels: Array, grid: Grid) -> None:
@@ -300,7 +166,7 @@ def private_bounds(
 
     See Also
     --------
-    private_quantiles : More precise, between known bounds.
+    skdp.stats.min_max : Range of most values, between known bounds.
 
     Notes
     -----

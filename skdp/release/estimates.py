@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from ..checks.params import check_choice, check_positive
-from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoNoise, StabilityThreshold
+from ..mechanisms import DiscreteLaplaceMechanism, Mechanism, NoNoise, StabilityCounts
 from ..schema.schema import as_html, as_text
 from .session import PrivacyGuarantee
 
@@ -99,7 +99,7 @@ def combination(mechanism: Mechanism, coefficients: Any) -> Law:
     if isinstance(mechanism, NoNoise):
         return Law()
     sizes = np.abs(np.ravel(coefficients))
-    if isinstance(mechanism, DiscreteLaplaceMechanism | StabilityThreshold):
+    if isinstance(mechanism, DiscreteLaplaceMechanism | StabilityCounts):
         return Law(parts=tuple((float(a) * mechanism.scale, 1.0) for a in sizes if a))
     length = float(np.linalg.norm(sizes)) * mechanism.scale
     if mechanism.name == "Gaussian":

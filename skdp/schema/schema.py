@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import numbers
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
@@ -17,7 +16,7 @@ import numpy as np
 from ..checks.params import check_integer, shown
 from ..mechanisms import NoiseSource
 from .declared import Category, Column, Number, as_column, count_outside, described, made_up
-from .entries import Entries, Rows, meaning_of, read_column, table_columns
+from .entries import Entries, Rows, read_column, table_columns
 
 # Lists up to this width are written on one line.
 _WIDTH = 100
@@ -328,36 +327,6 @@ class Schema(Mapping[str, Column]):
             content["target"] = field_of(self.target_name, self.target)
         return {**content, "fields": [field_of(name, column) for name, column in self.items()]}
 
-    @classmethod
-    def from_public(cls, frame: Any, target: str | None = None) -> Schema:
-        """Derive a schema from a table that is public or made up. Never use it on private rows.
-
-        Bounds and categories from private rows disclose values of single records. Such a schema would make every
-        guarantee void.
-
-        Parameters
-        ----------
-        frame : DataFrame, Table or dict
-            A table with names of columns, of public or made-up records only.
-        target : str, default=None
-            Name of the column of labels or targets.
-
-        Returns
-        -------
-        schema : Schema
-            With a `Number` for each column of numbers, from its smallest to its largest value, and a `Category` for
-            each other column.
-        """
-        names, columns = table_columns(frame)
-        if names is None:
-            raise TypeError("frame must be a table with names of columns")
-        public = {name: _public_column(column, name) for name, column in zip(names, columns, strict=True)}
-        if target is None:
-            return cls(public)
-        if target not in public:
-            raise ValueError(f"target must be a column of frame, got {shown(target)}")
-        return cls({name: column for name, column in public.items() if name != target}, {target: public[target]})
-
     def sample(self, n: int, seed: int = 0) -> Any:
         """Make rows that conform to the schema, to test a pipeline without the data.
 
@@ -532,40 +501,6 @@ def _check_name(name: Any, parameter: str) -> str:
     if not isinstance(name, str) or not name:
         raise TypeError(f"{parameter} must name columns by text, got {shown(name)}")
     return str(name)
-
-
-def _public_column(column: Any, name: str) -> Column:
-    entries = read_column(column, name)
-    if hasattr(getattr(column, "dtype", None), "categories"):
-        ordered = bool(getattr(column.dtype, "ordered", False))
-        listed = list(column.cat.categories if hasattr(column, "cat") else column.dtype.categories)
-        return _listed(listed, name, ordered)
-    dtype = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
-    if dtype.startswith(("date", "time", "duration")):
-        raise ValueError(
-            f"column {name!r} of frame holds points in time or durations, which a schema does not declare. Count the "
-            "time since a public date, in a unit of your choice"
-        )
-    present = [entry for entry in entries.distinct if meaning_of(entry) is not None]
-    of_numbers = bool(present) and all(isinstance(e, numbers.Real) and not isinstance(e, bool) for e in present)
-    if entries.numbers is not None and dtype.startswith("bool"):
-        return Category([False, True])
-    if entries.numbers is None and not of_numbers:
-        return _listed(sorted(present, key=lambda entry: (str(type(entry)), entry)), name, False)
-    values = entries.as_numbers()
-    finite = values[np.isfinite(values)]
-    if len(finite) == 0 or finite.min() == finite.max():
-        raise ValueError(f"column {name!r} of frame holds fewer than two different numbers: declare it by hand")
-    if np.all(finite == np.rint(finite)) and np.abs(finite).max() < 2.0**53:
-        return Number(int(finite.min()), int(finite.max()), step=1)
-    return Number(float(finite.min()), float(finite.max()))
-
-
-def _listed(listed: list[Any], name: str, ordered: bool) -> Column:
-    try:
-        return Category(listed, ordered=ordered)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"column {name!r} of frame: {error}") from None
 
 
 def _from_dict(content: Any) -> Schema:

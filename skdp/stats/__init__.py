@@ -2,16 +2,15 @@
 
 from ..release.estimates import Estimate
 from ._describe import Description, describe
-from ._descriptive import GroupBy, count, group_by, mean, std, sum, var
+from ._descriptive import count, group_by, mean, std, sum, var
 from ._moments import correlation, covariance, linear_trend
 from ._quantiles import median, min_max, quantile
-from ._tables import contingency, ecdf, histogram, histogram2d, histogramdd, proportion, value_counts
+from ._tables import contingency, ecdf, histogram, histogramdd, proportion, value_counts
 from ._tests import TestResult, chi2_contingency, mannwhitneyu, ttest_ind
 
 __all__ = [
     "Description",
     "Estimate",
-    "GroupBy",
     "TestResult",
     "chi2_contingency",
     "contingency",
@@ -22,7 +21,6 @@ __all__ = [
     "ecdf",
     "group_by",
     "histogram",
-    "histogram2d",
     "histogramdd",
     "linear_trend",
     "mannwhitneyu",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget
 from ..checks.params import check_choice, is_list, shown
-from ..checks.silence import discreet
 from ..mechanisms import within_reach
 from ..parts.arrays import PartedArray, is_collection, rowwise
 from ..release.counts import warn_of_mismatch
@@ -24,14 +23,12 @@ from ..release.estimates import Around, Estimate, combination
 from ..release.session import PrivacyGuarantee, Release, Reserved, Theorem
 from ..schema.declared import Number
 from ..schema.entries import check_index
-from ..schema.schema import as_schema
 from ..sensitivity import POLYNOMIAL_BITS, POLYNOMIAL_ROWS, exact_sum
 from ._call import (
     COUNTS,
     Call,
     Numbers,
     Sensitivity,
-    begin,
     cells_in,
     check_known,
     choosing,
@@ -276,157 +273,78 @@ _OF_CHECK = 0.02
 MEDIANS = Theorem("Statistics", 6)
 
 
-def group_by(X: Any, by: Any, *, schema: Any, rows_per_group: int | None = None, groups: Any = None) -> GroupBy:
-    """Group the records of a table for statistics by group.
+@statistic(bounds=False)
+def group_by(call: Call, by: Any, statistics: Any) -> dict[str, Estimate]:
+    r"""Estimate statistics of columns in each group of the records of a table.
 
     Parameters
     ----------
-    X : table
-        A table with the columns of `schema`.
     by : str, list of str, ndarray or Series
         Name, or list of names, of columns of categories of the schema, possibly with its target if `X` has this column.
         Otherwise, an array or a series with a label for each row, where the list of labels is private. In this case,
         `delta` must be positive, and only groups with enough records are released.
-    schema : Schema
-        Public facts about the columns of the table.
-    rows_per_group : int, default=None
-        Public limit on the number of rows of one unit of privacy, such as a person. Further rows are left out at
-        random. These units are not the groups of `by`. If None, the guarantee is for one row.
-    groups : array-like of shape (n_samples,), default=None
-        Unit of privacy of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
+    statistics : str, list of str or dict
+        ``"count"``, ``"mean"``, ``"var"``, ``"std"`` or ``"median"``, or a list of them, for all `columns` of numbers.
+        A dict has such names for each column by name. Medians use half of the budget if there are also other
+        statistics, and else all but 4 %, which is for warnings about columns and categories that are not as declared.
+        They have no intervals.
+    columns : str or list of str, default=None
+        Names of columns of numbers, if `statistics` is not a dict. If None, all columns of numbers are used.
 
     Returns
     -------
-    grouped : GroupBy
-        Groups with a method ``agg``. Nothing is computed or charged before ``agg`` is called.
+    found : dict of str to Estimate
+        Estimates by column and statistic, such as ``"income_mean"``. Each has one entry for each group. ``names`` holds
+        the names of the groups.
 
     Notes
     -----
-    **Privacy.** See :meth:`GroupBy.agg`.
+    **Privacy.** Each record is in one group. Therefore it changes only the moments of one group (:ref:`statistics,
+    theorem 1 <statistics-theorem-1>`), and the counts for the medians of one group (:ref:`statistics, theorem 6
+    <statistics-theorem-6>`). The noise does not depend on the number of groups. If the list of groups is private, half
+    of the budget is spent on the groups whose noisy counts exceed a threshold (:ref:`statistics, theorem 3
+    <statistics-theorem-3>`). The units of `groups` are not the groups of `by`.
 
     Examples
     --------
     >>> from skdp import Number, Schema, stats
     >>> schema = Schema({"sex": ["f", "m"], "height": Number(100, 220, missing="error")})
     >>> X = {"sex": ["f", "m"] * 1000, "height": [165.0, 178.0] * 1000}
-    >>> found = stats.group_by(X, "sex", schema=schema).agg({"height": "mean"}, epsilon=1.0, random_state=0)
+    >>> found = stats.group_by(X, "sex", {"height": "mean"}, schema=schema, epsilon=1.0, random_state=0)
     >>> found["height_mean"].names
     ('f', 'm', 'not in list', 'missing')
     >>> found["height_mean"].value[:2].round().tolist()
     [165.0, 178.0]
     """
-    return GroupBy(X, by, schema, rows_per_group, groups)
-
-
-@dataclass(frozen=True, eq=False)
-class GroupBy:
-    """Groups of the records of a table, as :func:`~skdp.stats.group_by` returns them.
-
-    Parameters
-    ----------
-    X : table
-        The table.
-    by, schema, rows_per_group, groups : object
-        As in :func:`~skdp.stats.group_by`.
-
-    Examples
-    --------
-    >>> from skdp import stats
-    >>> stats.GroupBy({"a": [1.0]}, "a", {"a": (0, 1)}).by
-    'a'
-    """
-
-    X: Any = field(repr=False)
-    by: Any = field(repr=False)
-    schema: Any = field(repr=False)
-    rows_per_group: int | None = None
-    groups: Any = field(default=None, repr=False)
-
-    def __getattr__(self, name: str) -> Any:
-        """Answer the calls of pandas."""
-        if name in STATISTICS:
-            raise AttributeError(f"groups have no method {name}. Write .agg({{'column': {name!r}}}, epsilon=...)")
-        raise AttributeError(f"groups have no attribute {name}")
-
-    def __getitem__(self, column: Any) -> Any:
-        """Answer the calls of pandas."""
-        raise TypeError("groups have no columns to select. Write .agg({'column': 'mean'}, epsilon=...)")
-
-    @discreet
-    def agg(
-        self,
-        statistics: Any,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> dict[str, Estimate]:
-        """Estimate statistics of columns in each group.
-
-        Parameters
-        ----------
-        statistics : dict, str or list of str
-            For each column of numbers by name, ``"count"``, ``"mean"``, ``"var"``, ``"std"`` or ``"median"``, or a list
-            of them. Without names of columns, they are computed for all columns of numbers. Medians use half of the
-            budget if there are also other statistics, and else all but 4 %, which is for warnings about columns and
-            categories that are not as declared. They have no intervals.
-        epsilon, delta : float, default=1.0 and 0.0
-            Privacy budget of this call. `delta` must be positive if the list of groups is private.
-        accountant, random_state : object, default=None
-            As in :func:`~skdp.stats.mean`.
-
-        Returns
-        -------
-        found : dict of str to Estimate
-            Estimates by column and statistic, such as ``"income_mean"``. Each has one entry for each group. ``names``
-            holds the names of the groups.
-
-        Notes
-        -----
-        **Privacy.** Each record is in one group. Therefore it changes only the moments of one group (:ref:`statistics,
-        theorem 1 <statistics-theorem-1>`), and the counts for the medians of one group (:ref:`statistics, theorem 6
-        <statistics-theorem-6>`). The noise does not depend on the number of groups. If the list of groups is private,
-        half of the budget is spent on the groups whose noisy counts exceed a threshold (:ref:`statistics, theorem 3
-        <statistics-theorem-3>`).
-        """
-        if isinstance(statistics, str) or is_list(statistics):
-            schema = as_schema(self.schema)
-            statistics = {name: statistics for name in schema if isinstance(schema[name], Number)}
-        asked = _check_statistics(statistics)
-        call = begin(
-            "group_by",
-            self.X,
-            columns=list(asked),
-            schema=self.schema,
-            epsilon=epsilon,
-            delta=delta,
-            rows_per_group=self.rows_per_group,
-            groups=self.groups,
-            accountant=accountant,
-            random_state=random_state,
-        )
-        for column in asked:
-            check_known(call.schema, column, "statistics")  # type: ignore[arg-type]
-        degree = 4 if {"var", "std"} & {name for wanted in asked.values() for name in wanted} else 2
-        medians = tuple(j for j, wanted in enumerate(asked.values()) if "median" in wanted)
-        numbers = numbers_of(call)
-        only_medians = all(set(wanted) == {"median"} for wanted in asked.values())
-        design, sums, drawn, names, plan = group_releases(call, self.by, degree, medians, only_medians)
-        estimates, law = {}, combination(design.mechanism, design.powers[0])
-        for j, (column, wanted) in enumerate(asked.items()):
-            details = {"count": sums[:, j, 0]}
-            for name in wanted:
-                if name == "median":
-                    value = drawn[:, medians.index(j)]
-                    estimate = Estimate(value, np.full(len(value), np.nan), plan, names, details)
-                elif name == "count":
-                    estimate = counts_estimate(sums[:, j, 0], law, plan, names, details)
-                else:
-                    value, error, spread = in_units(name, design, sums[:, j], numbers.centre[j], numbers.half[j])
-                    estimate = Estimate(value, error, plan, names, details, spread)
-                estimates[f"{column}_{name}"] = estimate
-        return estimates
+    if call.schema is None:
+        raise ValueError("schema must be given, because it declares the columns of a table")
+    if isinstance(statistics, str) or is_list(statistics):
+        statistics = dict.fromkeys(call.names(Number)[0], statistics)
+    elif call.chosen is not None:
+        raise ValueError("columns must be None if statistics is a dict, which names columns. Nothing was charged")
+    asked = _check_statistics(statistics)
+    call = choosing(call, list(asked))
+    for column in asked:
+        check_known(call.schema, column, "statistics")  # type: ignore[arg-type]
+    degree = 4 if {"var", "std"} & {name for wanted in asked.values() for name in wanted} else 2
+    medians = tuple(j for j, wanted in enumerate(asked.values()) if "median" in wanted)
+    numbers = numbers_of(call)
+    only_medians = all(set(wanted) == {"median"} for wanted in asked.values())
+    design, sums, drawn, names, plan = group_releases(call, by, degree, medians, only_medians)
+    estimates, law = {}, combination(design.mechanism, design.powers[0])
+    for j, (column, wanted) in enumerate(asked.items()):
+        details = {"count": sums[:, j, 0]}
+        for name in wanted:
+            if name == "median":
+                value = drawn[:, medians.index(j)]
+                estimate = Estimate(value, np.full(len(value), np.nan), plan, names, details)
+            elif name == "count":
+                estimate = counts_estimate(sums[:, j, 0], law, plan, names, details)
+            else:
+                value, error, spread = in_units(name, design, sums[:, j], numbers.centre[j], numbers.half[j])
+                estimate = Estimate(value, error, plan, names, details, spread)
+            estimates[f"{column}_{name}"] = estimate
+    return estimates
 
 
 def _check_statistics(statistics: Any) -> dict[str, list[str]]:

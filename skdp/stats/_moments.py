@@ -390,11 +390,6 @@ class Design:
     event: PrivacyEvent
 
     @property
-    def n_own(self) -> int:
-        """Number of released numbers of each column."""
-        return self.degree + (not self.shared)
-
-    @property
     def powers(self) -> Array:
         """Return the map from sums of polynomials to power sums."""
         return np.asarray(np.linalg.inv(self.matrix), dtype=np.float64)

@@ -292,10 +292,6 @@ def quantile(call: Call, q: Any, *, interval: bool = True, level: float = 0.95) 
         Quantiles of shape (n_levels, n_columns). For a single level, there is no first axis, and for a single column,
         there is no second axis. If a column has a declared step, its quantiles are multiples of the step.
 
-    See Also
-    --------
-    skdp.preprocessing.private_quantiles : Quantiles without intervals, with a choice of the grid.
-
     Notes
     -----
     **Privacy.** Quantiles are drawn by the exponential mechanism on a public grid of 8,192 cells (:ref:`preprocessing,

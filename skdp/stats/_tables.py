@@ -111,15 +111,15 @@ def _edges_of(bins: Any, numbers: Numbers) -> list[Array]:
     return edges_of_columns
 
 
-def _histogram(call: Call, bins: Any, width: int | None = None) -> Estimate:
-    if width == 1 and call.schema is None and call.bounds is None:
+def _histogram(call: Call, bins: Any, is_single: bool) -> Estimate:
+    if is_single and call.schema is None and call.bounds is None:
         edges_given = increasing_edges(bins) if is_list(bins) else None
         if edges_given is not None:
             # Public edges are bounds, beyond which values count in the outer bins.
             call = replace(call, bounds=(edges_given[0], edges_given[-1]))
     numbers = numbers_of(call)
-    if width is not None and numbers.width != width:
-        raise ValueError(f"this histogram takes {width} column{'s' * (width > 1)}, got {numbers.width}")
+    if is_single and numbers.width != 1:
+        raise ValueError(f"histogram takes 1 column, got {numbers.width}. Use histogramdd. Nothing was charged")
     edges = _edges_of(bins, numbers)
     shape = tuple(len(of_column) - 1 for of_column in edges)
 
@@ -127,10 +127,10 @@ def _histogram(call: Call, bins: Any, width: int | None = None) -> Estimate:
         bins = [np.searchsorted(edges[j][1:-1], values, side="right") for j, values in enumerate(rows.T)]
         return np.where(np.isnan(rows).any(axis=1), -1, np.ravel_multi_index(tuple(bins), shape))
 
-    count = (lambda rows: _few_bins(edges[0], rows[:, 0])) if width == 1 and shape[0] <= _FEW_BINS else None
+    count = (lambda rows: _few_bins(edges[0], rows[:, 0])) if is_single and shape[0] <= _FEW_BINS else None
     counts, mechanism, plan = released_table(call, numbers.values, shape, cells, count, numbers)
     return counts_estimate(
-        counts, combination(mechanism, 1.0), plan, details={"bin_edges": edges[0] if width == 1 else edges}
+        counts, combination(mechanism, 1.0), plan, details={"bin_edges": edges[0] if is_single else edges}
     )
 
 
@@ -174,20 +174,7 @@ def histogram(call: Call, bins: Any = 10) -> Estimate:
     >>> found.value.shape
     [[shape: (2,)]]
     """
-    return _histogram(call, bins, 1)
-
-
-@statistic(
-    like=histogram,
-    columns="two columns",
-    Columns="Two columns",
-    type="int, array-like of float, or a pair of them",
-    of=" of both columns",
-    example="histogram2d([[1.0, 6.0]] * 1000, (2, 3), bounds=(0, 10), random_state=0)",
-    shape="(2, 3)",
-)
-def histogram2d(call: Call, bins: Any = 10) -> Estimate:
-    return _histogram(call, bins, 2)
+    return _histogram(call, bins, True)
 
 
 @statistic(
@@ -200,7 +187,7 @@ def histogram2d(call: Call, bins: Any = 10) -> Estimate:
     shape="(2, 2, 2)",
 )
 def histogramdd(call: Call, bins: Any = 10) -> Estimate:
-    return _histogram(call, bins)
+    return _histogram(call, bins, False)
 
 
 @statistic(bounds=False)
@@ -217,13 +204,9 @@ def value_counts(call: Call) -> Estimate:
     Returns
     -------
     estimate : Estimate
-        Integers, with the names of the categories in ``names``. With a schema, the result has all categories, and cells
-        of other and of missing values. Without a schema, it has only labels whose noisy counts exceed
+        Integers, with the names of the categories in ``names``, as text. With a schema, the result has all categories,
+        and cells of other and of missing values. Without a schema, it has only labels whose noisy counts exceed
         ``details["threshold"]``.
-
-    See Also
-    --------
-    skdp.preprocessing.PrivateLabelSet : Labels without their counts.
 
     Notes
     -----

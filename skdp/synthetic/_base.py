@@ -149,8 +149,8 @@ def default_bins(expected_n: int, noise: float, n_axes: int, fixed: int) -> int:
     return max(2, min(balanced, filled))
 
 
-def made_up_rows(axes: Axes, n_samples: int | None) -> Array:
-    """Return made-up rows of axis values: centres of cells, or points within cells if `n_samples` is set."""
+def made_up_rows(axes: Axes) -> Array:
+    """Return made-up rows of axis values: centres of cells."""
     # A model is tried on them before any charge.
     # All labels have equally many rows. In half of the rows, the target grows with the columns, so that a model can
     # learn something. The other half has the same points, and the target takes its values in turn.
@@ -160,8 +160,7 @@ def made_up_rows(axes: Axes, n_samples: int | None) -> Array:
     targets = np.arange(n_targets)
     if axes.target is not None:
         targets = np.linspace(0, n_targets - 1, min(n_targets, _BINS_OF_TARGET)).astype(np.intp)
-    n_rows = n_cells * len(targets) if n_samples is None else n_samples
-    n_rows = min(n_rows, max(_MADE_UP_ROWS, _ROWS_PER_LABEL * len(targets)))
+    n_rows = min(n_cells * len(targets), max(_MADE_UP_ROWS, _ROWS_PER_LABEL * len(targets)))
     turns = -(-n_rows // (2 * len(targets)))
 
     positions = np.argsort(stream.words(n_cells))[np.arange(turns * len(targets)) % n_cells]
@@ -170,7 +169,7 @@ def made_up_rows(axes: Axes, n_samples: int | None) -> Array:
     positions = positions[np.argsort(height)]
     cells = np.tile(positions * n_targets, 2) + np.concatenate([np.repeat(targets, turns), np.tile(targets, turns)])
     cells = cells[np.argsort(stream.words(len(cells)))]
-    return axes.centres(cells) if n_samples is None else axes.points(cells, stream)
+    return axes.centres(cells)
 
 
 COUNTS = "counts of cells"
@@ -351,10 +350,7 @@ class HistogramBase(GroupsMixin, OutcomesMixin, BaseEstimator):
         """
         check_is_fitted(self, "privacy_")
         n_samples = check_integer(n_samples, "n_samples", least=1)
-        return self._drawn(n_samples, NoiseSource(random_state))
-
-    def _drawn(self, n_samples: int, source: NoiseSource) -> tuple[Array, NDArray | None]:
-        stream = source.stream("synthetic rows")
+        stream = NoiseSource(random_state).stream("synthetic rows")
         weights = self.weights_.ravel()
         if not weights.any():
             weights = np.ones_like(weights)

@@ -15,9 +15,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
-from ..checks.params import Bounds, Checked, Integer, Or, Rules, anything
+from ..checks.params import Bounds, Checked, Rules, anything
 from ..checks.silence import quieten, silence
-from ..mechanisms import NoiseSource
 from ..release.blocks import InnerScores, check_inner
 from ..release.estimator import LabelsMixin, Shape
 from ._base import Array, Axes, HistogramBase, made_up_rows
@@ -35,19 +34,15 @@ def weight_parameter(estimator: Any) -> str | None:
     return None
 
 
-def fitted(estimator: Any, rows: Array, targets: Any, weights: Array | None) -> Any:
-    """Fit an estimator, with weights if there are any."""
-    return estimator.fit(rows, targets, **({} if weights is None else {str(weight_parameter(estimator)): weights}))
-
-
-# Largest number of drawn rows, which are held in memory.
-_MOST_SAMPLES = 10**8
+def fitted(estimator: Any, rows: Array, targets: Any, weights: Array) -> Any:
+    """Fit an estimator with weights."""
+    return estimator.fit(rows, targets, **{str(weight_parameter(estimator)): weights})
 
 
 class HistogramModel(InnerScores, HistogramBase):
     """A histogram with a model that is fitted to its cells."""
 
-    _parameter_rules: ClassVar[Rules] = {"estimator": anything, "n_samples": Or(None, Integer(1, _MOST_SAMPLES))}
+    _parameter_rules: ClassVar[Rules] = {"estimator": anything}
 
     def _check_together(self, parameters: Checked) -> None:
         super()._check_together(parameters)
@@ -55,17 +50,13 @@ class HistogramModel(InnerScores, HistogramBase):
         if estimator is None:
             return
         check_inner(estimator, "estimator", "model, or None", "the fit to released cells uses no budget")
-        if parameters.n_samples is None and weight_parameter(estimator) is None:
+        if weight_parameter(estimator) is None:
             name = type(estimator).__name__
-            raise TypeError(f"{name}.fit does not take sample_weight: set n_samples, to fit it to synthetic rows")
+            raise TypeError(f"{name}.fit does not take sample_weight: fit it to rows from NoisyHistogram.sample")
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
-        source = NoiseSource(self.random_state)
         self._fit(X, y, groups, sample_weight=sample_weight)
-        if self.n_samples is None:
-            rows, targets, weights = self._complete_cells()
-        else:
-            (rows, targets), weights = self._complete_draw(int(self.n_samples), source), None
+        rows, targets, weights = self._complete_cells()
         if self.estimator is not None:
             self.estimator_ = fitted(clone(self.estimator), rows, targets, weights)
             return self
@@ -81,9 +72,9 @@ class HistogramModel(InnerScores, HistogramBase):
         trial = clone(self.estimator)
         # Callbacks must receive the fit only.
         quieten(trial)
-        values, classes = made_up_rows(axes, self.n_samples), shape.classes
+        values, classes = made_up_rows(axes), shape.classes
         targets = values[:, -1] if classes is None else classes[values[:, -1].astype(np.intp)]
-        weights = np.full(len(values), 100.0) if self.n_samples is None else None
+        weights = np.full(len(values), 100.0)
         try:
             # `silence` is not used, because workers of the estimator may have to wait for it. The rows are public.
             with warnings.catch_warnings():
@@ -118,17 +109,6 @@ class HistogramModel(InnerScores, HistogramBase):
             np.concatenate([weights, np.tile(shares[occupied] / shares.sum(), len(missing))]),
         )
 
-    def _complete_draw(self, n_samples: int, source: NoiseSource) -> tuple[Array, Any]:
-        """Return synthetic rows, with one more row for each label that was not drawn."""
-        y: Any
-        X, y = self._drawn(n_samples, source)
-        if self._axes.target is not None:
-            return X, y
-        missing = np.setdiff1d(self.classes_, y)
-        # The rows are independent, so that the first rows may be used.
-        extra = X[np.arange(len(missing)) % len(X)]
-        return np.concatenate([X, extra]), np.concatenate([y, missing])
-
 
 def encoded(axes: Axes, model: Any) -> Any:
     """Return a pipeline that encodes categories, scales numbers, and ends in `model`."""
@@ -153,9 +133,6 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         Classifier that is fitted to the centres of the cells. Its `fit` must accept `sample_weight`, or it is a
         pipeline that ends in such a classifier. If None, it is logistic regression of scaled columns and one-hot
         categories.
-    n_samples : int, default=None
-        If given, the classifier is fitted to so many synthetic rows instead, at most 1e8. Use it for classifiers
-        without weights, such as a grid search or nearest neighbours.
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
@@ -225,8 +202,8 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     -----
     **Privacy.** The release is that of :class:`NoisyHistogram` (:ref:`histograms, theorem 1 <histograms-theorem-1>`).
     The model is post-processing. Therefore any number of further models use no more of the budget. A label without
-    cells gets the weight of one record, with the distribution of all records. With `n_samples`, a label without rows
-    gets one row. The guarantee covers neither an error for values that are not finite nor the time that `fit` takes.
+    cells gets the weight of one record, with the distribution of all records. The guarantee covers neither an error
+    for values that are not finite nor the time that `fit` takes.
 
     References
     ----------
@@ -255,7 +232,6 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         self,
         estimator: Any = None,
         *,
-        n_samples: int | None = None,
         epsilon: float = 1.0,
         delta: float = 0.0,
         bounds: Any = None,
@@ -273,7 +249,6 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
-        self.n_samples = n_samples
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
@@ -302,9 +277,6 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     estimator : estimator, default=None
         Regressor that is fitted to the centres of the cells. Its `fit` must accept `sample_weight`, or it is a pipeline
         that ends in such a regressor. If None, it is linear regression of scaled columns and one-hot categories.
-    n_samples : int, default=None
-        If given, the regressor is fitted to so many synthetic rows instead, at most 1e8. Use it for regressors without
-        weights, such as a grid search or nearest neighbours.
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
@@ -395,7 +367,6 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         self,
         estimator: Any = None,
         *,
-        n_samples: int | None = None,
         epsilon: float = 1.0,
         delta: float = 0.0,
         bounds: Any = None,
@@ -413,7 +384,6 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
-        self.n_samples = n_samples
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds

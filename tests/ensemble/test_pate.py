@@ -24,11 +24,8 @@ from skdp import BudgetAccountant, PATEClassifier, allocate
 from skdp.accounting import gaussian_mu
 from skdp.ensemble import _pate
 from skdp.ensemble._pate import (
-    AGREEMENT,
     VOTES,
     VoteRegressor,
-    agreement_l2,
-    postprocess_answered,
     shrunk_mean,
     sum_of_votes,
     teacher_votes,
@@ -126,16 +123,12 @@ def test_constant_teachers_are_answered_by_noise_alone_when_they_tie(monkeypatch
 
 
 def test_plan_is_what_the_book_says():
-    model = model_of(epsilon=2.0, delta=1e-5, threshold=0.6, max_queries=100, threshold_share=0.25)
-    plan = model.privacy_plan(n_features=5)
-    agreement, votes = plan.releases
+    plan = model_of(epsilon=2.0, delta=1e-5, max_queries=100).privacy_plan(n_features=5)
+    (votes,) = plan.releases
     mu = gaussian_mu(2.0, 1e-5)
-    assert (agreement.label, votes.label) == (AGREEMENT, VOTES)
-    assert agreement.mechanism.scale == pytest.approx(math.sqrt(300 / (0.25 * mu**2)), rel=1e-3)
-    assert votes.mechanism.scale == pytest.approx(math.sqrt(2 * 100 / (0.75 * mu**2)), rel=1e-3)
+    assert votes.label == VOTES
+    assert votes.mechanism.scale == pytest.approx(math.sqrt(2 * 100) / mu, rel=1e-3)
     assert plan.cost.mu() == pytest.approx(mu)
-    plain = model.set_params(threshold=None).privacy_plan(n_features=5)
-    assert plain.releases[0].mechanism.scale == pytest.approx(math.sqrt(200) / mu, rel=1e-3)
 
 
 def test_defaults_follow_public_numbers():
@@ -160,11 +153,9 @@ def test_votes_move_as_far_as_claimed_and_no_further():
             one, other = (sum_of_votes(a, n_queries, n_classes) for a in (answers, changed))
             assert np.linalg.norm(one - other) <= votes_l2(n_queries) * (1 + 1e-12)
             assert np.ptp(one - other, axis=1).max() <= 2
-            assert np.linalg.norm(one.max(axis=1) - other.max(axis=1)) <= agreement_l2(n_queries) * (1 + 1e-12)
         still = [np.zeros(n_queries, dtype=int)] * 4
         zero, one = (sum_of_votes([*still, np.full(n_queries, c)], n_queries, n_classes) for c in (0, 1))
         assert np.linalg.norm(zero - one) == pytest.approx(votes_l2(n_queries))
-        assert np.linalg.norm(zero.max(axis=1) - one.max(axis=1)) == pytest.approx(agreement_l2(n_queries))
         nobody = sum_of_votes([*still, None], n_queries, n_classes)
         assert np.linalg.norm(zero - nobody) < votes_l2(n_queries)
 
@@ -305,31 +296,16 @@ def test_rows_beyond_the_cap_are_a_random_part():
     np.testing.assert_array_equal(model_of(max_queries=40, random_state=0).fit(X[:5], y[:5]).answered_, one.answered_)
 
 
-def test_answering_stops_at_the_cap():
-    agreement = np.array([5.0, 1.0, 5.0, 4.0, 9.0])
-    np.testing.assert_array_equal(postprocess_answered(agreement, 4.0, 3), [0, 2, 3])
-    np.testing.assert_array_equal(postprocess_answered(agreement, 4.0, 9), [0, 2, 3, 4])
-
-
-def test_agreement_is_asked_for():
-    X, y = blobs(2, 600, 5, 0)
-    model = model_of(DecisionTreeClassifier(), threshold=1.0, n_teachers=5).fit(X, y)
-    plain = model_of(DecisionTreeClassifier(), n_teachers=5).fit(X, y)
-    assert 0 < len(model.answered_) < len(plain.answered_)
-
-
 @pytest.mark.parametrize("student", [None, DecisionTreeClassifier(), LogisticRegression()])
-def test_students_of_no_row_or_one_class_still_work(student, monkeypatch):
+def test_students_of_one_class_still_work(student, monkeypatch):
     X, y = blobs(3, 60, 5, 0)
-    parameters = {"student": student, "classes": [0, 1, 2], "threshold": 1.0, "delta": 1e-5}
-    for votes, expected in (([2, 2, 2], 0), ([0, 0, 6], 2)):
-        fixed_votes(monkeypatch, np.array(votes), len(PUBLIC))
-        model = model_of(**parameters).fit(X, y)
-        assert len(model.answered_) == (0 if expected == 0 else len(PUBLIC))
-        assert np.all(model.predict(X) == expected)
-        probabilities = model.predict_proba(X)
-        assert probabilities.shape == (60, 3)
-        np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    fixed_votes(monkeypatch, np.array([0, 0, 6]), len(PUBLIC))
+    model = model_of(student=student, classes=[0, 1, 2], delta=1e-5).fit(X, y)
+    assert len(model.answered_) == len(PUBLIC)
+    assert np.all(model.predict(X) == 2)
+    probabilities = model.predict_proba(X)
+    assert probabilities.shape == (60, 3)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
 
 
 def test_student_of_ones_own():
@@ -353,7 +329,7 @@ class Copycat(Teacher):
 
 
 @pytest.mark.parametrize("student", [None, Copycat()], ids=["default", "own"])
-@pytest.mark.parametrize("parameters", [{}, {"delta": 1e-5}, {"delta": 1e-5, "threshold": 0.5}], ids=str)
+@pytest.mark.parametrize("parameters", [{}, {"delta": 1e-5}], ids=str)
 def test_a_student_sees_what_was_released_and_nothing_else(parameters, student, monkeypatch):
     shown = []
     fit = VoteRegressor.fit
@@ -363,8 +339,6 @@ def test_a_student_sees_what_was_released_and_nothing_else(parameters, student, 
         return fit(self, *arguments)
 
     def released(self, label, value):
-        if label == AGREEMENT:
-            return np.linspace(0, 6, len(value))
         return np.arange(len(value)) % 3 if not parameters else np.sin(np.arange(value.size)).reshape(value.shape)
 
     monkeypatch.setattr(VoteRegressor, "fit", spy)
@@ -401,7 +375,6 @@ def test_mean_of_noise_is_shrunk_away():
     far = np.array([9, 0, 0, 0, -9])
     np.testing.assert_allclose(shrunk_mean(noise + far, 1.0), far, atol=0.3)
     np.testing.assert_array_equal(shrunk_mean(noise, 0.0), noise.mean(axis=0))
-    assert np.all(shrunk_mean(np.empty((0, 5)), 1.0) == 0)
 
 
 # --- bad input, and company ---------------------------------------------------------------------------------------
@@ -428,9 +401,6 @@ def test_mean_of_noise_is_shrunk_away():
         ("n_teachers", 0, ValueError),
         ("n_teachers", 2.0, TypeError),
         ("max_queries", 0, ValueError),
-        ("threshold", 1.5, ValueError),
-        ("threshold", "auto", TypeError),
-        ("threshold_share", 1.0, ValueError),
         ("expected_n", 0.5, ValueError),
     ],
 )
@@ -441,11 +411,6 @@ def test_bad_parameter_is_named_and_costs_nothing(name, value, error):
     with pytest.raises(error, match=name):
         model.set_params(**{name: value}).fit(X, y)
     assert len(accountant) == 0
-
-
-def test_a_threshold_needs_delta():
-    with pytest.raises(ValueError, match=r"threshold .*delta"):
-        model_of(epsilon=1.0, threshold=0.5).privacy_plan(n_features=5)
 
 
 def test_allocation_pays_for_the_whole_and_not_for_teachers():

@@ -14,7 +14,6 @@ from skdp import (
     Category,
     DPNaiveBayes,
     DPRandomizedSearchCV,
-    PrivateLabelSet,
     Schema,
     TableEncoder,
     make_private_pipeline,
@@ -54,8 +53,6 @@ def every_model():
             model = made(name)
             yield fitted(model, *table(model))
         labels = ["a", "b"] * 50
-        for options in ({"universe": ["a", "b"]}, {"delta": 1e-3}):
-            yield PrivateLabelSet(epsilon=50.0, **options).fit(labels)
         X = {"x": np.linspace(0, 1, 100), "c": labels}
         schema = Schema({"x": (0, 1), "c": ["a", "b"]}, target=Category(["a", "b"]))
         encoder, model = TableEncoder(schema, form="codes"), DPNaiveBayes(bounds=(0, 1), classes=["a", "b"])

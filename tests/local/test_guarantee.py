@@ -20,7 +20,6 @@ MODELS = [
     RandomizedResponse(2),
     RandomizedResponse(1000),
     UnaryEncoder(10),
-    UnaryEncoder(10, kind="symmetric"),
     HadamardResponse(3),
     HadamardResponse(1000),
     LocalLaplace((0, 1)),

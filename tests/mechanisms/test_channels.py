@@ -96,9 +96,8 @@ def test_exact_ratio_of_mixtures(make, epsilon):
 
 
 @epsilons
-@pytest.mark.parametrize("optimized", [False, True])
-def test_exact_ratio_of_unary_encoding(optimized, epsilon):
-    channel = UnaryChannel(epsilon, 4, optimized)
+def test_exact_ratio_of_unary_encoding(epsilon):
+    channel = UnaryChannel(epsilon, 4)
     rows = [
         [
             math.prod((chance_of_bit(channel, bit, i == x) for i, bit in enumerate(report)), start=Fraction(1))
@@ -136,7 +135,7 @@ def test_exact_ratio_of_a_row_of_columns(epsilon, k):
     holds_and_is_used(largest_ratio(rows), epsilon)
 
 
-@pytest.mark.parametrize("make", [*MIXTURES, lambda e: UnaryChannel(e, 4, True), lambda e: UnaryChannel(e, 4, False)])
+@pytest.mark.parametrize("make", [*MIXTURES, lambda e: UnaryChannel(e, 4)])
 def test_a_broken_twin_has_too_large_a_ratio(make):
     # One column forgotten in the split: the part for three is spent on each of four.
     channel = make(Fraction(1.0) / 3)
@@ -220,9 +219,8 @@ def test_law_of_mixtures(make):
                 reject(chi_square(seen, wrong), "reports")
 
 
-@pytest.mark.parametrize("optimized", [False, True])
-def test_law_of_unary_encoding(optimized):
-    channel, n = UnaryChannel(1.0, 3, optimized), 100_000
+def test_law_of_unary_encoding():
+    channel, n = UnaryChannel(1.0, 3), 100_000
     for x in (UNKNOWN, 0, 2):
         bits = channel.draw(np.full(n, x), stream(f"bits of {x}"))
         seen = np.bincount(bits @ [4, 2, 1], minlength=8)
@@ -232,7 +230,7 @@ def test_law_of_unary_encoding(optimized):
 
         every = list(itertools.product((0, 1), repeat=3))
         accept(chi_square(seen, [chance(report) for report in every]), "bits")
-        reject(chi_square(seen, [chance(report, UnaryChannel(1.2, 3, optimized)) for report in every]), "bits")
+        reject(chi_square(seen, [chance(report, UnaryChannel(1.2, 3)) for report in every]), "bits")
 
 
 def test_law_of_lattice_noise():
@@ -285,9 +283,8 @@ def test_scores_are_unbiased_and_squares_are_theirs(make, epsilon):
     np.testing.assert_allclose(chances @ scores, np.eye(channel.n_categories), atol=1e-9)
 
 
-@pytest.mark.parametrize("optimized", [False, True])
-def test_scores_of_bits_are_unbiased(optimized):
-    channel = UnaryChannel(1.0, 3, optimized)
+def test_scores_of_bits_are_unbiased():
+    channel = UnaryChannel(1.0, 3)
     p, q = channel.rates
     for x in range(3):
         chances = np.where(np.arange(3) == x, p, q)
@@ -344,7 +341,7 @@ def test_without_noise(epsilon):
     np.testing.assert_array_equal(KaryChannel(epsilon, 4).draw(codes, stream("a")), codes)
     hadamard = HadamardChannel.best(epsilon, 4)
     np.testing.assert_array_equal(hadamard.scores(hadamard.counts(hadamard.draw(codes, stream("a"))), 4), np.ones(4))
-    np.testing.assert_array_equal(UnaryChannel(epsilon, 4, True).draw(codes, stream("a")), np.eye(4)[codes])
+    np.testing.assert_array_equal(UnaryChannel(epsilon, 4).draw(codes, stream("a")), np.eye(4)[codes])
     window = WindowChannel.best(epsilon, 4)
     np.testing.assert_allclose(window.estimate(window.draw(codes, stream("a"))), codes)
     np.testing.assert_array_equal(LatticeLaplaceChannel(epsilon, 4).draw(codes, stream("a")), codes)

@@ -50,7 +50,7 @@ from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism
 from skdp.model_selection import private_cross_val_score, private_score
 from skdp.model_selection._scoring import LEVELS, make_measure, make_score, make_table
 from skdp.model_selection._stateless import _TREES, is_exact
-from skdp.preprocessing import TableEncoder, private_quantiles
+from skdp.preprocessing import TableEncoder
 from skdp.schema import Category, Number, Schema
 from skdp.synthetic import HistogramClassifier
 from tests.linear_model.data import blobs
@@ -114,7 +114,6 @@ def test_a_score_has_the_delta_of_the_model(model):
 def test_they_are_at_the_top():
     assert skdp.private_score is private_score
     assert skdp.private_cross_val_score is private_cross_val_score
-    assert skdp.private_quantiles is private_quantiles
 
 
 def test_areas_and_f1_of_nothing(model):

@@ -115,10 +115,7 @@ def test_noise_at_a_small_budget_is_the_same(estimator):
 def test_other_estimators_refuse_collections_before_a_charge(estimator):
     arrays = data_for(estimator)
     collections = frames(*arrays)
-    if type(estimator).__name__ == "PrivateLabelSet":
-        arguments = collections[1:]
-    else:
-        arguments = collections if needs_y(estimator) else collections[:1]
+    arguments = collections if needs_y(estimator) else collections[:1]
     accountant = BudgetAccountant(epsilon=1e7, delta=0.5)
     model = declared(estimator)
     if "accountant" in model.get_params():
@@ -131,7 +128,7 @@ def test_other_estimators_refuse_collections_before_a_charge(estimator):
 
 
 def test_the_table_of_refusals_names_estimators_that_there_are():
-    assert {type(one).__name__ for one in ONE_EACH} | {"PrivateLabelSet", "DPRandomizedSearchCV"} >= REFUSED
+    assert {type(one).__name__ for one in ONE_EACH} | {"DPRandomizedSearchCV"} >= REFUSED
     assert any(is_search(one) for one in ONE_EACH)
     assert {type(one).__name__ for one in LOCAL} <= BY_ROW
 

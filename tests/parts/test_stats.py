@@ -5,7 +5,7 @@ import pytest
 
 from skdp import BudgetAccountant, Category, Number, Schema, stats
 from skdp.exceptions import BudgetError
-from skdp.preprocessing import private_bounds, private_quantiles
+from skdp.preprocessing import private_bounds
 
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 dd = pytest.importorskip("dask.dataframe")
@@ -39,7 +39,6 @@ CALLS = {
     "quantile": lambda X: stats.quantile(X, [0.1, 0.5], columns=["age", "income"], interval=True, **FIXED),
     "min_max": lambda X: stats.min_max(X, columns=["age", "income"], **FIXED),
     "histogram": lambda X: stats.histogram(X, 10, columns="age", **FIXED),
-    "histogram2d": lambda X: stats.histogram2d(X, 4, columns=["age", "income"], **FIXED),
     "histogramdd": lambda X: stats.histogramdd(X, 3, columns=["age", "income"], **FIXED),
     "value_counts": lambda X: stats.value_counts(X, columns="sex", **FIXED),
     "proportion": lambda X: stats.proportion(X, "yes", columns="smokes", **FIXED),
@@ -52,11 +51,10 @@ CALLS = {
     "linear_trend": lambda X: stats.linear_trend(X, columns=["age", "income"], **FIXED),
     "ttest_ind": lambda X: stats.ttest_ind(X, "sex", columns="age", **FIXED),
     "mannwhitneyu": lambda X: stats.mannwhitneyu(X, "sex", columns="age", **FIXED),
-    "group_by": lambda X: stats.group_by(X, "sex", schema=SCHEMA).agg(
-        {"age": ["mean", "std", "median"], "income": "count"}, random_state=3
+    "group_by": lambda X: stats.group_by(
+        X, "sex", {"age": ["mean", "std", "median"], "income": "count"}, random_state=3, schema=SCHEMA
     ),
     "describe": lambda X: stats.describe(X, **FIXED),
-    "private_quantiles": lambda X: private_quantiles(X[["age"]], [0.1, 0.5], epsilon=1.0, **AGES),
     "private_bounds": lambda X: private_bounds(X["age"], epsilon=1.0, random_state=3),
 }
 
@@ -126,7 +124,7 @@ def test_private_labels_are_refused(table):
     with pytest.raises(TypeError, match="one place"):
         stats.value_counts(collection["sex"], delta=1e-6)
     with pytest.raises(TypeError, match=r"declared|schema"):
-        stats.group_by(collection, collection["sex"], schema=SCHEMA).agg({"age": "mean"}, delta=1e-6)
+        stats.group_by(collection, collection["sex"], {"age": "mean"}, delta=1e-6, schema=SCHEMA)
 
 
 @pytest.mark.parametrize("name", ["mean", "median"])

@@ -12,7 +12,7 @@ from skdp import BudgetAccountant, DPQuantileBinner
 from skdp.accounting import GaussianEvent, PureEvent, gaussian_mu
 from skdp.exceptions import BudgetError, ResolutionWarning, SeededNoiseWarning
 from skdp.mechanisms import NoiseSource
-from skdp.preprocessing import private_bounds, private_quantiles
+from skdp.preprocessing import private_bounds
 from skdp.preprocessing._quantiles import QUANTILE_SCALES
 from skdp.schema.declared import check_grid
 
@@ -64,7 +64,8 @@ def test_one_record_is_in_one_cell_of_each_column():
 def test_extreme_bounds(bounds, scale):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        values = private_quantiles([1.0, 1e10, -5.0], [0.1, 0.9], epsilon=1.0, bounds=bounds, scale=scale)
+        binner = DPQuantileBinner(4, bounds=bounds, scale=scale, grid_size=4096).fit([[1.0], [1e10], [-5.0]])
+        values = binner.bin_edges_[0, 1:-1]
     assert np.all((values >= bounds[0]) & (values <= bounds[1]))
 
 
@@ -84,112 +85,63 @@ def test_quantiles_between_bounds_that_are_much_wider(shape, wider):
     x, (low, high) = SHAPES[shape]
     levels = np.array([0.25, 0.5, 0.75])
     for bounds in ((low, low + wider * (high - low)), (-wider * high, wider * high)):
-        values = private_quantiles(x, levels, epsilon=1.0, bounds=bounds, random_state=0)
+        binner = DPQuantileBinner(4, bounds=bounds, grid_size=4096, random_state=0).fit(x[:, None])
+        values = binner.bin_edges_[0, 1:-1]
         tolerance = 0.05 * np.ptp(np.quantile(x, [0.05, 0.95]))
         np.testing.assert_allclose(values, np.quantile(x, levels), atol=tolerance + (shape == "integers"))
 
 
 @pytest.mark.parametrize("wider", [1, 10, 1e3, 1e5])
 def test_quantiles_of_one_value_are_that_value_and_a_warning(wider):
+    binner = DPQuantileBinner(4, bounds=(0, 100 * wider), grid_size=4096, random_state=0)
     with pytest.warns(ResolutionWarning, match="all released quantiles of column 0 lie within one cell of the grid"):
-        values = private_quantiles(
-            np.full(3000, 30.0), [0.25, 0.5, 0.75], epsilon=1.0, bounds=(0, 100 * wider), random_state=0
-        )
-    np.testing.assert_allclose(values, 30, rtol=0.02)
+        binner.fit(np.full((3000, 1), 30.0))
+    np.testing.assert_allclose(binner.bin_edges_[0, 1:-1], 30, rtol=0.02)
 
 
 def test_what_a_grid_does_not_resolve_is_said():
     x = np.column_stack([np.exp(RNG.normal(10, 0.6, 3000)), RNG.uniform(0, 1e9, 3000)])
-    given = {"epsilon": 10.0, "bounds": (0, 1e9), "scale": "linear", "random_state": 0}
+    given = {"epsilon": 10.0, "bounds": (0, 1e9), "scale": "linear", "grid_size": 4096, "random_state": 0}
     with pytest.warns(ResolutionWarning, match="column 0 lie"):
-        values = private_quantiles(x, [0.25, 0.75], **given)
-    assert np.all(values[:, 0] <= 1e9 / 4096)
-    with pytest.warns(ResolutionWarning, match="column 0 lie"):
-        DPQuantileBinner(4, **given).fit(x)
+        edges = DPQuantileBinner(4, **given).fit(x).bin_edges_
+    assert np.all(edges[0, 1:-1] <= 1e9 / 4096)
     # A single quantile does not tell.
-    assert private_quantiles(x[:, 0], 0.5, **given) <= 1e9 / 4096
-    private_quantiles(x[:, 1], [0.25, 0.75], **given)
+    assert DPQuantileBinner(2, **given).fit(x[:, :1]).bin_edges_[0, 1] <= 1e9 / 4096
+    DPQuantileBinner(4, **given).fit(x[:, 1:])
 
 
 # --- quantiles --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("quantiles", [0.5, [0.5], [0.05, 0.5, 0.9], [0.9, 0.1, 0.25, 0.3333]])
-@pytest.mark.parametrize("epsilon", [math.inf, 1e6])
-def test_without_noise_they_are_numpys(quantiles, epsilon):
-    values = private_quantiles(SKEWED, quantiles, epsilon=epsilon, bounds=(1, 1e7), scale="log", grid_size=2**14)
-    reference = np.quantile(SKEWED, quantiles, axis=0)
-    assert values.shape == reference.shape
-    np.testing.assert_allclose(values, reference, rtol=0.01)
-    single = private_quantiles(SKEWED[:, 0], quantiles, epsilon=epsilon, bounds=(1, 1e7), scale="log", grid_size=2**14)
-    np.testing.assert_allclose(single, values[..., 0] if np.ndim(quantiles) == 0 else values[:, 0], rtol=1e-2)
-
-
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_ranks_are_near_with_noise(delta):
-    quantiles = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
-    values = private_quantiles(
-        SKEWED, quantiles, epsilon=1.0, delta=delta, bounds=(0, 1e9), scale="symlog", random_state=0
-    )
-    ranks = (SKEWED[:, None, :] < values).mean(axis=0)
+    binner = DPQuantileBinner(8, delta=delta, bounds=(0, 1e9), scale="symlog", grid_size=4096, random_state=0)
+    edges = binner.fit(SKEWED).bin_edges_[:, 1:-1]
+    ranks = (SKEWED[:, :, None] < edges).mean(axis=0)
     # A record counts as 1/12 in the exponent (3 levels, 2 columns, a factor of 2 for the tails): 300 for 4096 edges.
-    np.testing.assert_allclose(ranks, np.tile(quantiles[:, None], 2), atol=0.02)
+    np.testing.assert_allclose(ranks, np.tile(np.arange(1, 8) / 8, (2, 1)), atol=0.02)
 
 
 def test_budget_is_split_over_columns_and_depth():
     accountant = BudgetAccountant(2.0, 1e-5, composition="basic")
     for delta in (0.0, 1e-5):
-        private_quantiles(
-            SKEWED[:50], [0.2, 0.4, 0.6, 0.8], epsilon=1.0, delta=delta, bounds=(0, 1), accountant=accountant
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResolutionWarning)
+            DPQuantileBinner(5, delta=delta, bounds=(0, 1), accountant=accountant).fit(SKEWED[:50])
     pure, gaussian = accountant.records
-    assert (pure.estimator, pure.cost.events) == ("private_quantiles", (PureEvent(1.0),))
+    assert (pure.estimator, pure.cost.events) == ("DPQuantileBinner", (PureEvent(1.0),))
     assert gaussian.cost.events == (GaussianEvent(gaussian_mu(1.0, 1e-5)),)
     assert accountant.total().epsilon == pytest.approx(2.0)
     # Four quantiles take three cuts in depth, of two columns.
     assert pure.releases[0].scale == pytest.approx(6)
     assert gaussian.releases[0].scale < 6
     with pytest.raises(BudgetError):
-        private_quantiles(SKEWED, 0.5, epsilon=1.0, bounds=(0, 1), accountant=accountant)
+        DPQuantileBinner(2, bounds=(0, 1), accountant=accountant).fit(SKEWED)
 
 
 def test_functions_warn_of_a_seed_with_a_budget():
-    for function in (
-        lambda **k: private_quantiles(SKEWED, 0.5, bounds=(0, 1e6), **k),
-        lambda **k: private_bounds([1], **k),
-    ):
-        with pytest.warns(SeededNoiseWarning):
-            function(epsilon=1.0, accountant=BudgetAccountant(1.0), random_state=0)
-
-
-BAD = [
-    ({"quantiles": 0}, "quantiles"),
-    ({"quantiles": 1.0}, "quantiles"),
-    ({"quantiles": []}, "quantiles"),
-    ({"quantiles": "a"}, "quantiles"),
-    ({"quantiles": [np.nan]}, "quantiles"),
-    ({"quantiles": [0.5, 0.50001]}, "quantiles"),
-    ({"epsilon": 0}, "epsilon"),
-    ({"delta": 1}, "delta"),
-    ({"bounds": None}, "bounds"),
-    ({"bounds": ([0] * 3, [1] * 3)}, "bounds"),
-    ({"grid_size": 1}, "grid_size"),
-    ({"scale": "log"}, "bounds"),
-    ({"scale": None}, "scale"),
-    ({"accountant": "me"}, "accountant"),
-    ({"X": np.array([[np.nan, 1.0]])}, "NaN"),
-    ({"X": np.empty((3, 0))}, "feature"),
-    ({"X": 3.0}, "column"),
-]
-
-
-@pytest.mark.parametrize(("changed", "name"), BAD, ids=str)
-def test_bad_arguments_of_quantiles(changed, name):
-    accountant = BudgetAccountant(10.0, 1e-3)
-    given = {"X": SKEWED, "quantiles": 0.5, "epsilon": 1.0, "bounds": (0, 1), "accountant": accountant, **changed}
-    with pytest.raises((ValueError, TypeError), match=name):
-        private_quantiles(given.pop("X"), given.pop("quantiles"), **given)
-    assert len(accountant) == 0
+    with pytest.warns(SeededNoiseWarning):
+        private_bounds([1], epsilon=1.0, accountant=BudgetAccountant(1.0), random_state=0)
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------
@@ -304,6 +256,7 @@ def test_what_comes_out_does_not_depend_on_how_far_out_a_value_is():
 
 
 def test_streams_are_new_without_a_seed():
-    values = {float(private_quantiles(SKEWED[:20, 0], 0.5, epsilon=0.1, bounds=(0, 1e5))) for _ in range(5)}
+    binner = DPQuantileBinner(2, epsilon=0.1, bounds=(0, 1e5))
+    values = {float(binner.fit(SKEWED[:20, :1]).bin_edges_[0, 1]) for _ in range(5)}
     assert len(values) > 1
     assert NoiseSource(None).seeded is False

@@ -30,7 +30,6 @@ from skdp import (
     TableEncoder,
     allocate,
     private_cross_val_score,
-    private_quantiles,
     private_score,
 )
 from skdp.exceptions import BudgetError, SchemaMismatchWarning
@@ -64,7 +63,7 @@ ARGUMENTS = {
     "ExpMechPCA": {"n_components": 1},
 }
 # Without a table; NormClipper has nothing that a schema could say.
-WITHOUT = {"TableEncoder", "NormClipper", "PrivateLabelSet", "DPGridSearchCV", "DPRandomizedSearchCV"}
+WITHOUT = {"TableEncoder", "NormClipper", "DPGridSearchCV", "DPRandomizedSearchCV"}
 PROTOTYPES = {type(estimator).__name__: estimator for estimator in ESTIMATORS}
 KINDS = sorted(PROTOTYPES.keys() - WITHOUT)
 
@@ -412,14 +411,6 @@ def test_a_search_refuses_entries_that_the_schema_refuses_before_a_charge():
             DPGridSearchCV(model, {}, epsilon=4.0, delta=1e-6, accountant=budget).fit(frame, labels)
         assert "39" not in str(caught.value)
     assert not budget.records
-
-
-def test_quantiles_of_declared_columns():
-    schema = Schema(NUMBERS)
-    X = schema.sample(500, seed=3)
-    found = private_quantiles(X, [0.25, 0.5], epsilon=5.0, schema=schema, random_state=0)
-    direct = private_quantiles(X.to_numpy(), [0.25, 0.5], epsilon=5.0, bounds=([17, 0], [90, 1000]), random_state=0)
-    assert np.array_equal(found, direct)
 
 
 def test_allocate_prices_a_schema_without_data():

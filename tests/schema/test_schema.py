@@ -290,33 +290,6 @@ def test_check_counts_and_says_that_it_is_not_private():
         assert "church" not in text
 
 
-def test_from_public():
-    frame = pd.DataFrame(
-        {
-            "whole": [3, 1, 2],
-            "real": [0.5, None, 2.5],
-            "text": ["b", None, "a"],
-            "flag": [True, False, True],
-            "size": pd.Categorical(["s", "l", "s"], categories=["s", "m", "l"], ordered=True),
-            "y": ["no", "yes", "no"],
-        }
-    )
-    assert Schema.from_public(frame, target="y") == Schema(
-        {
-            "whole": Number(1, 3, step=1),
-            "real": Number(0.5, 2.5),
-            "text": ["a", "b"],
-            "flag": [False, True],
-            "size": Category(["s", "m", "l"], ordered=True),
-        },
-        target={"y": ["no", "yes"]},
-    )
-    with pytest.raises(ValueError, match="column 'a' of frame"):
-        Schema.from_public({"a": [1, 1]})
-    with pytest.raises(TypeError, match="names of columns"):
-        Schema.from_public(np.ones((3, 2)))
-
-
 def test_text_of_every_kind_survives(tmp_path):
     schema = Schema({string.printable: [string.printable, "é\u2028\U0001f600", ""]})
     schema.save(tmp_path / "odd.toml")

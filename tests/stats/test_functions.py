@@ -52,7 +52,6 @@ CALLS = {
     "median": lambda **k: stats.median(TABLE, schema=SCHEMA, **k),
     "min_max": lambda **k: stats.min_max(TABLE, schema=SCHEMA, **k),
     "histogram": lambda **k: stats.histogram(TABLE, columns="age", schema=SCHEMA, **k),
-    "histogram2d": lambda **k: stats.histogram2d(TABLE, schema=SCHEMA, **k),
     "histogramdd": lambda **k: stats.histogramdd(TABLE, [2, 3], schema=SCHEMA, **k),
     "ecdf": lambda **k: stats.ecdf(TABLE, columns="age", depth=3, schema=SCHEMA, **k),
     "value_counts": lambda **k: stats.value_counts(TABLE, columns="work", schema=SCHEMA, **k),
@@ -61,7 +60,7 @@ CALLS = {
     "covariance": lambda **k: stats.covariance(TABLE, schema=SCHEMA, **k),
     "correlation": lambda **k: stats.correlation(TABLE, schema=SCHEMA, **k),
     "linear_trend": lambda **k: stats.linear_trend(TABLE, schema=SCHEMA, **k),
-    "group_by": lambda **k: stats.group_by(TABLE, "sex", schema=SCHEMA).agg({"age": ["mean", "std"]}, **k)["age_mean"],
+    "group_by": lambda **k: stats.group_by(TABLE, "sex", {"age": ["mean", "std"]}, **k, schema=SCHEMA)["age_mean"],
     "ttest_ind": lambda **k: stats.ttest_ind(TABLE, "sex", columns="age", schema=SCHEMA, **k),
     "mannwhitneyu": lambda **k: stats.mannwhitneyu(TABLE, "sex", columns="age", schema=SCHEMA, **k),
     "chi2_contingency": lambda **k: stats.chi2_contingency(TABLE, schema=SCHEMA, **k),
@@ -106,7 +105,6 @@ def test_without_noise_tables_are_those_of_numpy():
     edges = np.array([0, 10, 50, 100.0])
     np.testing.assert_array_equal(stats.histogram(X[:, 0], edges, **EXACT).value, np.histogram(CLIPPED[:, 0], edges)[0])
     expected = np.histogramdd(CLIPPED, [4, 5], [(0, 100)] * 2)[0]
-    np.testing.assert_array_equal(stats.histogram2d(X, (4, 5), **EXACT).value, expected)
     np.testing.assert_array_equal(stats.histogramdd(X, [4, 5], **EXACT).value, expected)
     found = stats.ecdf(X[:, 0], depth=5, **EXACT)
     expected = [(CLIPPED[:, 0] < edge).mean() for edge in found.details["edges"][:-1]]
@@ -152,8 +150,8 @@ def test_missing_values_follow_the_schema():
 
 
 def test_groups_without_noise():
-    found = stats.group_by(TABLE, ["sex", "work"], schema=SCHEMA).agg(
-        {"income": ["mean", "var", "std", "count"]}, epsilon=math.inf
+    found = stats.group_by(
+        TABLE, ["sex", "work"], {"income": ["mean", "var", "std", "count"]}, epsilon=math.inf, schema=SCHEMA
     )
     expected = TABLE.groupby(["sex", "work"])["income"]
     names = [", ".join(key) for key in expected.mean().index]
@@ -165,32 +163,32 @@ def test_groups_without_noise():
 
 def test_groups_of_a_private_list():
     labels = np.array(["north"] * 1500 + ["south"] * 1499 + ["secret"])
-    found = stats.group_by(TABLE, labels, schema=SCHEMA).agg({"income": "mean"}, epsilon=4.0, delta=1e-12)
+    found = stats.group_by(TABLE, labels, {"income": "mean"}, epsilon=4.0, delta=1e-12, schema=SCHEMA)
     # A label of one record is released with a probability of 1e-12 at most.
     assert found["income_mean"].names == ("north", "south")
     with pytest.raises(ValueError, match="delta must be positive"):
-        stats.group_by(TABLE, labels, schema=SCHEMA).agg({"income": "mean"}, epsilon=4.0)
+        stats.group_by(TABLE, labels, {"income": "mean"}, epsilon=4.0, schema=SCHEMA)
 
 
 @pytest.mark.parametrize("declared", [True, False])
 def test_medians_of_groups(declared):
     labels, given = TABLE["sex"].to_numpy(), {"epsilon": 4.0, "delta": 0.0 if declared else 1e-6, "random_state": 0}
-    grouped = stats.group_by(TABLE, "sex" if declared else labels, schema=SCHEMA)
-    found = grouped.agg({"income": ["median", "mean"], "age": "median"}, **given)
+    by, given = "sex" if declared else labels, {"schema": SCHEMA, **given}
+    found = stats.group_by(TABLE, by, {"income": ["median", "mean"], "age": "median"}, **given)
     names = found["income_median"].names
     for label in ("f", "m"):
         own = TABLE[TABLE["sex"] == label]
         place = names.index(label)
         assert found["income_median"].value[place] == pytest.approx(own["income"].median(), abs=20)
         assert found["age_median"].value[place] == pytest.approx(own["age"].median(), abs=2)
-    alone = grouped.agg({"income": "median"}, **given)["income_median"]
+    alone = stats.group_by(TABLE, by, "median", columns="income", **given)["income_median"]
     shares = {one.label: one.share for one in alone.privacy_.releases if one.label != "labels that occur"}
     assert shares["medians"] == pytest.approx(0.96 / (1 + (not declared)))
     assert set(shares) == {"medians", "moments", "number of records"}
     with pytest.raises(ValueError, match="without an interval"):
         alone.confidence_interval()
-    few = stats.group_by(TABLE, np.arange(len(TABLE)).astype(str), schema=SCHEMA)
-    assert few.agg({"income": "median"}, epsilon=0.5, delta=1e-9)["income_median"].value.shape == (0,)
+    rare, given = np.arange(len(TABLE)).astype(str), {"epsilon": 0.5, "delta": 1e-9, "schema": SCHEMA}
+    assert stats.group_by(TABLE, rare, {"income": "median"}, **given)["income_median"].value.shape == (0,)
 
 
 def test_labels_of_a_private_list_have_their_counts():
@@ -337,7 +335,7 @@ def test_a_table_may_have_further_columns_if_columns_are_chosen():
     assert stats.mean(more, columns=["age"], schema=own, **NOTHING).value == pytest.approx(
         TABLE["age"].mean(), abs=0.01
     )
-    found = stats.group_by(more, "sex", schema=own).agg({"age": "count"}, epsilon=math.inf)["age_count"]
+    found = stats.group_by(more, "sex", {"age": "count"}, epsilon=math.inf, schema=own)["age_count"]
     assert found.value.sum() == 2700
     with pytest.raises(ValueError, match="lacks columns"):
         stats.mean(more.drop(columns="age"), columns="age", schema=own)
@@ -369,7 +367,7 @@ def test_groups_of_a_test_may_be_the_target(name):
 def test_entries_of_lists_in_place_of_names_are_not_shown():
     labels = ["private label"] * len(TABLE)
     for call in (
-        lambda: stats.group_by(TABLE, labels, schema=SCHEMA).agg({"age": "mean"}),
+        lambda: stats.group_by(TABLE, labels, {"age": "mean"}, schema=SCHEMA),
         lambda: stats.mean(TABLE, columns=labels, schema=SCHEMA),
         lambda: stats.value_counts(TABLE, columns=np.array(labels), schema=SCHEMA),
         lambda: stats.describe(TABLE, columns=pd.Series(labels).tolist(), schema=SCHEMA),
@@ -393,7 +391,7 @@ def test_the_target_is_a_column_if_it_is_named():
     assert repr(counts) == repr(stats.value_counts(TABLE, columns="sex", schema=SCHEMA, **given))
     more = Schema({"age": SCHEMA["age"], "work": SCHEMA["work"]}, target={"income": SCHEMA["income"]})
     for by, statistics, own in (("work", {"income": "mean"}, more), ("sex", {"age": ["mean", "median"]}, labelled)):
-        found, expected = (stats.group_by(TABLE, by, schema=one).agg(statistics, **given) for one in (own, SCHEMA))
+        found, expected = (stats.group_by(TABLE, by, statistics, **given, schema=one) for one in (own, SCHEMA))
         assert repr(found) == repr(expected)
     # Without a name, the target is no column.
     assert stats.mean(TABLE[["age", "income"]], schema=schema, **given).names == ("age",)
@@ -402,7 +400,7 @@ def test_the_target_is_a_column_if_it_is_named():
 
 
 def test_statistics_by_group_of_all_columns_of_numbers():
-    found = stats.group_by(TABLE, "sex", schema=SCHEMA).agg(["mean", "count"], epsilon=math.inf)
+    found = stats.group_by(TABLE, "sex", ["mean", "count"], epsilon=math.inf, schema=SCHEMA)
     assert list(found) == ["age_mean", "age_count", "income_mean", "income_count"]
 
 
@@ -415,8 +413,7 @@ def test_statistics_by_group_of_all_columns_of_numbers():
         (lambda b: stats.value_counts(["a"], categories=["a"], accountant=b), TypeError, "schema="),
         (lambda b: stats.mean(X, bounds=(0, 1), wrong=1, accountant=b), TypeError, "'wrong'. Nothing was charged"),
         (lambda b: stats.ttest_ind(X[:, 0], X[:, 1], accountant=b), TypeError, r"'value': \[\*a, \*b\]"),
-        (lambda b: stats.group_by(TABLE, "sex", schema=SCHEMA).mean(), AttributeError, r"\.agg\({'column': 'mean'}"),
-        (lambda b: stats.group_by(TABLE, "sex", schema=SCHEMA)["age"], TypeError, r"\.agg\("),
+        (lambda b: stats.group_by(TABLE, "sex", schema=SCHEMA, accountant=b), TypeError, "'statistics'"),
     ],
 )
 def test_calls_of_other_libraries_are_answered(call, kind, answer):
@@ -461,7 +458,7 @@ def test_with_the_same_seed_the_same_is_released(name):
         (lambda: stats.mean(TABLE, schema=SCHEMA, columns="incomes"), "Is it a misspelling of 'income'"),
         (lambda: stats.mean(TABLE, schema=SCHEMA, columns=["age", "wrong"]), r"columns\[1\] is the name of no column"),
         (lambda: stats.describe(TABLE, schema=SCHEMA, columns=["incomes"]), r"columns\[0\] is the name of no column"),
-        (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg({"ages": "mean"}), "statistics names 'ages'.*'age'"),
+        (lambda: stats.group_by(TABLE, "sex", {"ages": "mean"}, schema=SCHEMA), "statistics names 'ages'.*'age'"),
         (lambda: stats.quantile(X, 1.5, bounds=(0, 1)), "q must be a number"),
         (lambda: stats.quantile(X, [0.5, 0.5], bounds=(0, 1)), "q must increase"),
         (lambda: stats.histogram(X, bounds=(0, 1)), "takes 1 column"),
@@ -473,10 +470,12 @@ def test_with_the_same_seed_the_same_is_released(name):
         (lambda: stats.ttest_ind(TABLE, "work", columns="age", schema=SCHEMA), "two categories"),
         (lambda: stats.chi2_contingency(TABLE, columns=["sex"], schema=SCHEMA), "two columns"),
         (lambda: stats.ecdf(X, bounds=(0, 1)), "one column"),
-        (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg({"age": "mode"}), "statistic of column"),
-        (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg("age"), "must be one of"),
-        (lambda: stats.group_by(TABLE, "sex", schema=SCHEMA).agg({"age": []}), "at least one statistic"),
-        (lambda: stats.group_by(TABLE, "seks", schema=SCHEMA).agg({"age": "mean"}), "by names 'seks'.*'sex'"),
+        (lambda: stats.group_by(TABLE, "sex", {"age": "mode"}, schema=SCHEMA), "statistic of column"),
+        (lambda: stats.group_by(TABLE, "sex", "age", schema=SCHEMA), "must be one of"),
+        (lambda: stats.group_by(TABLE, "sex", {"age": []}, schema=SCHEMA), "at least one statistic"),
+        (lambda: stats.group_by(TABLE, "sex", {"age": "mean"}, columns="age", schema=SCHEMA), "columns must be None"),
+        (lambda: stats.group_by(TABLE, "sex", {"age": "mean"}), "schema must be given"),
+        (lambda: stats.group_by(TABLE, "seks", {"age": "mean"}, schema=SCHEMA), "by names 'seks'.*'sex'"),
         (lambda: stats.ttest_ind(X, "sex"), "schema must be given"),
         (lambda: stats.mannwhitneyu(TABLE, "work", columns="age", schema=SCHEMA), "two categories"),
         (lambda: stats.mannwhitneyu(TABLE, "sex", schema=SCHEMA), "one column"),
@@ -604,7 +603,7 @@ def test_columns_of_other_lengths_are_refused_before_a_charge():
     schema = Schema({"age": Number(0, 100), "sex": ["f", "m"]})
     common = {"schema": schema, "accountant": budget}
     for call in (
-        lambda: stats.group_by(table, "sex", schema=schema).agg({"age": "mean"}, accountant=budget),
+        lambda: stats.group_by(table, "sex", {"age": "mean"}, accountant=budget, schema=schema),
         lambda: stats.ttest_ind(table, "sex", **common),
         lambda: stats.describe(table, **common),
     ):
@@ -615,8 +614,8 @@ def test_columns_of_other_lengths_are_refused_before_a_charge():
 
 def test_groups_that_are_not_released_have_no_intervals():
     labels = np.array([f"id {k}" for k in range(len(TABLE))])
-    grouped = stats.group_by(TABLE, labels, schema=SCHEMA)
-    found = grouped.agg({"age": "mean"}, epsilon=0.5, delta=1e-9, random_state=0)["age_mean"]
+    given = {"schema": SCHEMA, "epsilon": 0.5, "delta": 1e-9, "random_state": 0}
+    found = stats.group_by(TABLE, labels, {"age": "mean"}, **given)["age_mean"]
     assert found.names == ()
     assert all(end.shape == (0,) for end in found.confidence_interval())
 

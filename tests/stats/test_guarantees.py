@@ -37,10 +37,8 @@ FUNCTIONS = {
     "covariance": lambda t, **k: stats.covariance(t, schema=SCHEMA, **k),
     "covariance of columns": lambda t, **k: stats.covariance(t, **BOUNDS, **k),
     "ecdf": lambda t, **k: stats.ecdf(t, columns="a", depth=4, schema=SCHEMA, **k),
-    "group_by": lambda t, **k: stats.group_by(t, "work", schema=SCHEMA, rows_per_group=k.pop("rows_per_group"),
-                                              groups=k.pop("groups")).agg({"a": "mean", "b": "std"}, **k),
-    "medians by group": lambda t, **k: stats.group_by(t, "work", schema=SCHEMA, rows_per_group=k.pop("rows_per_group"),
-                                                      groups=k.pop("groups")).agg({"a": "median", "b": "median"}, **k),
+    "group_by": lambda t, **k: stats.group_by(t, "work", {"a": "mean", "b": "std"}, schema=SCHEMA, **k),
+    "medians by group": lambda t, **k: stats.group_by(t, "work", "median", columns=["a", "b"], schema=SCHEMA, **k),
     "mannwhitneyu": lambda t, **k: stats.mannwhitneyu(t, "sex", columns="a", n_cells=4, schema=SCHEMA, **k),
     "describe": lambda t, **k: stats.describe(t, schema=SCHEMA, **k),
 }  # fmt: skip

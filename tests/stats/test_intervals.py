@@ -151,7 +151,7 @@ def test_intervals_of_a_description_and_of_groups_hold_for_every_law(name, n, wi
         table = {"x": rng.choice(values, n, p=probabilities), "g": np.where(rng.random(n) < 0.1, "few", "many")}
         described = stats.describe(table, schema=schema, epsilon=2.0).numbers["x"]
         found = {key: described[key].confidence_interval() for key in true}
-        grouped = stats.group_by(table, "g", schema=schema).agg({"x": ["mean", "std"]}, epsilon=2.0)
+        grouped = stats.group_by(table, "g", {"x": ["mean", "std"]}, epsilon=2.0, schema=schema)
         for key in ("mean", "std"):
             ends = grouped[f"x_{key}"].confidence_interval()
             found |= {f"{key} of {group}": tuple(end[i] for end in ends) for i, group in enumerate(("few", "many"))}

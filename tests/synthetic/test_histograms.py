@@ -14,7 +14,6 @@ from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_selection import SelectFromModel
@@ -22,7 +21,6 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
@@ -248,17 +246,6 @@ def test_cells_stand_for_what_was_counted():
     assert NoisyHistogram(**BOX).fit(X).sample(3)[1] is None
 
 
-def test_density_integrates_to_one_and_prefers_where_records_are():
-    X, y = data()
-    model = NoisyHistogram(epsilon=5.0, random_state=0, **LABELS).fit(X, y)
-    axis = np.linspace(-4, 4, 61)[:-1] + 4 / 60
-    points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    assert np.exp(model.score_samples(points)).sum() * (8 / 60) ** 2 == pytest.approx(1)
-    assert model.score_samples([[-2.0, 0.0]]) > model.score_samples([[-3.5, 3.5]])
-    codes = NoisyHistogram(epsilon=INF, **MIXED).fit(mixed()[0])
-    assert codes.score_samples([[7.0, 0.5, 0.5, 0.0]]) == pytest.approx(codes.score_samples([[7.0, 0.1, 0.9, 1.0]]))
-
-
 def test_a_histogram_of_nothing_but_noise_still_makes_data_and_models():
     empty = np.empty((0, 2)), np.empty(0)
     for seed in range(10):
@@ -277,8 +264,6 @@ def test_a_label_without_cells_is_known_and_rare():
     model = HistogramClassifier(LogisticRegression(), epsilon=INF, **LABELS).fit(X, np.ones(len(X), dtype=int))
     assert model.estimator_.classes_.tolist() == [0, 1, 2]
     assert np.all(model.predict_proba(X)[:, 1] > 0.98)
-    drawn = clone(model).set_params(n_samples=100).fit(X, np.ones(len(X), dtype=int))
-    assert drawn.estimator_.classes_.tolist() == [0, 1, 2]
 
 
 class Keeper(LogisticRegression):
@@ -306,22 +291,6 @@ def test_labels_without_cells_get_one_record_each_on_distinct_places():
         again = NoisyHistogram(epsilon=INF, **BOX).fit(rows[own]).counts_
         np.testing.assert_array_equal(again, places > 0)
         np.testing.assert_allclose(weights[own], places[places > 0] / len(X))
-
-
-@pytest.mark.parametrize("n_samples", [1, 30, 400])
-def test_labels_that_were_not_drawn_get_one_row_each(n_samples):
-    X, _ = data()
-    y = np.arange(len(X)) % 2
-    model = HistogramClassifier(
-        Keeper(max_iter=5000), n_samples=n_samples, epsilon=INF, **BOX, classes=range(20), random_state=0
-    )
-    rows, labels, _ = model.fit(X, y).estimator_.seen_
-    drawn, missing = labels[:n_samples], labels[n_samples:]
-    assert missing.tolist() == sorted(set(range(20)) - set(drawn.tolist()))
-    assert set(map(tuple, rows[n_samples:])) <= set(map(tuple, rows[:n_samples]))
-    if n_samples == 400:
-        share = model.predict_proba(X).mean(axis=0)
-        assert share[:2].sum() > 0.9
 
 
 # --- the grid --------------------------------------------------------------------------------------------------------
@@ -411,20 +380,20 @@ def test_narrow_types_of_targets_find_their_cells():
 # --- models ----------------------------------------------------------------------------------------------------------
 
 
-def test_models_without_weights_need_synthetic_rows():
+def test_models_without_weights_are_fitted_to_synthetic_rows():
     X, y = data(3000)
     accountant = BudgetAccountant(10.0)
     model = HistogramClassifier(KNeighborsClassifier(), **LABELS, accountant=accountant)
-    with pytest.raises(TypeError, match="n_samples"):
+    with pytest.raises(TypeError, match=r"NoisyHistogram\.sample"):
         model.fit(X, y)
     assert len(accountant) == 0
-    assert model.set_params(n_samples=2000).fit(X, y).score(X, y) > 0.9
-    search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2, 4]}, cv=3)
-    searched = HistogramClassifier(search, n_samples=2000, **LABELS, accountant=accountant).fit(X, y)
-    assert searched.score(X, y) > 0.9
-    assert searched.estimator_.best_params_["max_depth"] > 1
+    histogram = NoisyHistogram(**LABELS, accountant=accountant).fit(X, y)
+    rows, labels = histogram.sample(2000)
+    search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2, 4]}, cv=3).fit(rows, labels)
+    assert search.score(X, y) > 0.9
+    assert search.best_params_["max_depth"] > 1
     # The search costs nothing more.
-    assert accountant.total() == (2.0, 0.0)
+    assert accountant.total() == (1.0, 0.0)
 
 
 def test_pipelines_hand_weights_to_their_last_step():
@@ -473,17 +442,13 @@ def test_bad_models_cost_nothing():
     ):
         with pytest.raises(error, match=match):
             HistogramClassifier(estimator, **LABELS, accountant=accountant).fit(X, y)
-    for n_samples in (0, 1.5):
-        with pytest.raises((TypeError, ValueError), match="n_samples"):
-            HistogramClassifier(n_samples=n_samples, **LABELS, accountant=accountant).fit(X, y)
     assert len(accountant) == 0
 
 
-@pytest.mark.parametrize("n_samples", [None, 500])
-def test_models_that_cannot_be_fitted_cost_nothing(n_samples):
+def test_models_that_cannot_be_fitted_cost_nothing():
     X, y = data()
     accountant = BudgetAccountant(1.0)
-    parameters = {**LABELS, "n_samples": n_samples, "accountant": accountant}
+    parameters = {**LABELS, "accountant": accountant}
     for estimator, match in (
         (LogisticRegression(C=-1.0), "C"),
         (make_pipeline(StandardScaler(), LogisticRegression(penalty="l1", solver="lbfgs", l1_ratio=1.0)), "lbfgs"),
@@ -493,18 +458,16 @@ def test_models_that_cannot_be_fitted_cost_nothing(n_samples):
             HistogramClassifier(estimator, **parameters).fit(X, y)
         assert "nothing has been spent" in failure.value.__notes__[0]
     with pytest.raises(ValueError, match="alpha"):
-        HistogramRegressor(Ridge(-1.0), **BOX, bounds_y=(0, 2), n_samples=n_samples, accountant=accountant).fit(X, y)
-    if n_samples is None:
-        with config_context(enable_metadata_routing=True), pytest.raises(ValueError, match="requested"):
-            HistogramClassifier(make_pipeline(StandardScaler(), LogisticRegression()), **parameters).fit(X, y)
+        HistogramRegressor(Ridge(-1.0), **BOX, bounds_y=(0, 2), accountant=accountant).fit(X, y)
+    with config_context(enable_metadata_routing=True), pytest.raises(ValueError, match="requested"):
+        HistogramClassifier(make_pipeline(StandardScaler(), LogisticRegression()), **parameters).fit(X, y)
     assert len(accountant) == 0
 
 
 @pytest.mark.parametrize("shape", [{"n_bins": 2}, {"n_bins": 6}, {"n_bins": 40}], ids=str)
-@pytest.mark.parametrize("n_samples", [None, 300])
-def test_rehearsals_do_not_refuse_what_can_be_fitted(shape, n_samples):
+def test_rehearsals_do_not_refuse_what_can_be_fitted(shape):
     X, y = data(20_000)
-    parameters = {"bounds": (-4, 4), "epsilon": 100.0, "n_samples": n_samples, **shape}
+    parameters = {"bounds": (-4, 4), "epsilon": 100.0, **shape}
     selection = SelectFromModel(LogisticRegression(l1_ratio=1, solver="saga", C=10.0, max_iter=5000))
     estimators = [
         make_pipeline(selection, LogisticRegression(max_iter=5000)),
@@ -512,12 +475,6 @@ def test_rehearsals_do_not_refuse_what_can_be_fitted(shape, n_samples):
         CalibratedClassifierCV(GaussianNB(), cv=2),
         make_pipeline(KMeans(3 if shape["n_bins"] == 2 else 25, random_state=0), LogisticRegression(max_iter=5000)),
     ]
-    if n_samples is not None:
-        estimators += [
-            QuadraticDiscriminantAnalysis(),
-            GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 20]}, cv=5),
-            MLPClassifier(early_stopping=True, max_iter=30),
-        ]
     for estimator in estimators:
         model = HistogramClassifier(estimator, **parameters, classes=[0, 1, 2])
         with warnings.catch_warnings():
@@ -528,23 +485,22 @@ def test_rehearsals_do_not_refuse_what_can_be_fitted(shape, n_samples):
     assert forest.fit(X, y).predict(X[:3]).shape == (3,)
 
 
-@pytest.mark.parametrize("n_samples", [None, 1, 50, 10_000])
 @pytest.mark.parametrize("n_classes", [2, 3, 300])
-def test_rehearsals_have_rows_of_every_label_and_few_of_them(n_samples, n_classes):
+def test_rehearsals_have_rows_of_every_label_and_few_of_them(n_classes):
     for parameters in (
         {"bounds": (0, 1), "n_bins": 2},
         {"bounds": (0, 1), "n_bins": 30},
         {"categorical_features": [0, 1], "n_categories": 1},
     ):
         histogram = NoisyHistogram(**parameters, classes=range(n_classes)).fit(np.empty((0, 2)), [])
-        rows = made_up_rows(histogram._axes, n_samples)
-        np.testing.assert_array_equal(rows, made_up_rows(histogram._axes, n_samples))
+        rows = made_up_rows(histogram._axes)
+        np.testing.assert_array_equal(rows, made_up_rows(histogram._axes))
         assert np.unique(rows[:, 2]).tolist() == list(range(n_classes))
         assert np.ptp(np.bincount(rows[:, 2].astype(int))) == 0
         assert len(rows) <= max(200, 10 * n_classes) + 2 * n_classes
         assert rows[:, :2].min() >= 0
         assert rows[:, :2].max() <= 1
-        if "bounds" in parameters and n_classes == 2 and n_samples in (None, 10_000):
+        if "bounds" in parameters and n_classes == 2:
             assert np.corrcoef(rows.T)[2, :2].min() > 0
 
 

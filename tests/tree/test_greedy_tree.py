@@ -16,7 +16,7 @@ from skdp import DPGreedyTree
 from skdp.accounting import bounded_range_mu, gaussian_delta, gaussian_mu
 from skdp.mechanisms import GroupChoices, NoiseSource
 from skdp.tree import _greedy_tree, export_text
-from skdp.tree._greedy_tree import Candidates, Splits, histogram, score_sensitivity, split_scores
+from skdp.tree._greedy_tree import SCORE_SENSITIVITY, Candidates, Splits, histogram, split_scores
 from skdp.tree._smoothing import few_records
 from tests.made_up import made_up
 from tests.statistics import accept, chi_square, reject
@@ -28,18 +28,16 @@ COLUMNS = columns_of([0, 4, 0, 3])
 NOTHING = Splits(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0, dtype=np.intp), np.empty(0, dtype=bool))
 
 
-def scores_of(X, y, criterion, n_classes=2, columns=COLUMNS, n_thresholds=3, splits=NOTHING):
+def scores_of(X, y, n_classes=2, columns=COLUMNS, n_thresholds=3, splits=NOTHING):
     candidates = Candidates(columns, n_thresholds)
-    return split_scores(*candidates.children(histogram(candidates, splits, n_classes, X, y)), criterion)
+    return split_scores(*candidates.children(histogram(candidates, splits, n_classes, X, y)))
 
 
-def naive_score(y, right, criterion, n_classes):
+def naive_score(y, right, n_classes):
     total = 0.0
     for side in (y[right], y[~right]):
         counts = np.bincount(side, minlength=n_classes)
-        if criterion == "max":
-            total += counts.max()
-        elif len(side):
+        if len(side):
             total -= len(side) * (1 - ((counts / len(side)) ** 2).sum())
     return total
 
@@ -47,12 +45,11 @@ def naive_score(y, right, criterion, n_classes):
 # --- scores -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("criterion", ["gini", "max"])
-def test_scores_are_those_of_a_naive_loop(criterion):
+def test_scores_are_those_of_a_naive_loop():
     X, y = mixed(300, n_classes=3)
     X[:3, 1] = [-1, 4, 1.5]
     splits = Splits(np.array([2]), np.array([0.4]), np.array([-1]), np.array([False]))
-    found = scores_of(X, y, criterion, 3, splits=splits)
+    found = scores_of(X, y, 3, splits=splits)
     candidates = Candidates(COLUMNS, 3)
     features, thresholds, categories = candidates.split(np.arange(candidates.n_candidates))
     assert candidates.n_candidates == 3 + 4 + 3 + 3
@@ -63,7 +60,7 @@ def test_scores_are_those_of_a_naive_loop(criterion):
         for c in range(candidates.n_candidates):
             values = rows[:, features[c]]
             right = values == categories[c] if categories[c] >= 0 else values > thresholds[c]
-            assert found[which, c] == pytest.approx(naive_score(labels, right, criterion, 3))
+            assert found[which, c] == pytest.approx(naive_score(labels, right, 3))
 
 
 def test_two_categories_are_one_candidate():
@@ -71,22 +68,19 @@ def test_two_categories_are_one_candidate():
     assert Candidates(columns, 9).n_candidates == 2
 
 
-@pytest.mark.parametrize("criterion", ["gini", "max"])
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_scores_move_within_the_claimed_range_and_in_one_direction(criterion, n_classes):
+def test_scores_move_within_the_claimed_range_and_in_one_direction(n_classes):
     rng = np.random.default_rng(0)
-    sign = -1 if criterion == "gini" else 1
-    claim = score_sensitivity(criterion)
-    most = 0.0
+    claim, most = SCORE_SENSITIVITY, 0.0
     for n_rows in (0, 1, 2, 5, 40, 400):
         for _ in range(20):
             X, _ = mixed(n_rows, seed=int(rng.integers(1e6)))
             # Classes that are pure, or nearly so, move most.
             y = np.where(rng.uniform(size=n_rows) < rng.choice([0, 0.02, 0.5]), rng.integers(n_classes, size=n_rows), 0)
             row, label = mixed(1, seed=int(rng.integers(1e6)))[0], rng.integers(n_classes)
-            before = scores_of(X, y, criterion, n_classes)
-            after = scores_of(np.vstack([X, row]), np.append(y, label), criterion, n_classes)
-            change = sign * (after - before)
+            before = scores_of(X, y, n_classes)
+            after = scores_of(np.vstack([X, row]), np.append(y, label), n_classes)
+            change = before - after
             assert change.min() >= -1e-9
             most = max(most, change.max(), np.ptp(change))
             assert most <= claim
@@ -120,25 +114,24 @@ def permute_and_flip_law(scores, rate):
 LAWS = {True: exponential_law, False: permute_and_flip_law}
 
 
-def tiny_scores(records, criterion):
+def tiny_scores(records):
     data = np.array(records, dtype=float).reshape(-1, 2)
-    return scores_of(data[:, :1], data[:, 1].astype(int), criterion, columns=TINY)[0]
+    return scores_of(data[:, :1], data[:, 1].astype(int), columns=TINY)[0]
 
 
 @pytest.mark.parametrize("bounded_range", [True, False])
-@pytest.mark.parametrize("criterion", ["gini", "max"])
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
-def test_all_neighbours_of_all_tiny_data_sets(bounded_range, criterion, epsilon):
-    rate = epsilon / score_sensitivity(criterion)
+def test_all_neighbours_of_all_tiny_data_sets(bounded_range, epsilon):
+    rate = epsilon / SCORE_SENSITIVITY
     law = LAWS[bounded_range]
     at = np.linspace(-1.2, 1.2, 25) * epsilon
     curve = gaussian_delta(at, bounded_range_mu(epsilon))
     largest = widest = 0.0
     for size in range(5):
         for records in itertools.combinations_with_replacement(RECORDS, size):
-            p = law(tiny_scores(records, criterion), rate)
+            p = law(tiny_scores(records), rate)
             for record in RECORDS:
-                q = law(tiny_scores([*records, record], criterion), rate)
+                q = law(tiny_scores([*records, record]), rate)
                 losses = np.log(q / p)
                 largest = max(largest, np.abs(losses).max())
                 if bounded_range:
@@ -155,9 +148,9 @@ def test_twin_with_twice_the_exponent_is_caught():
     largest = 0.0
     for size in range(5):
         for records in itertools.combinations_with_replacement(RECORDS, size):
-            p = permute_and_flip_law(tiny_scores(records, "max"), 2.0)
+            p = permute_and_flip_law(tiny_scores(records), 2 / SCORE_SENSITIVITY)
             for record in RECORDS:
-                q = permute_and_flip_law(tiny_scores([*records, record], "max"), 2.0)
+                q = permute_and_flip_law(tiny_scores([*records, record]), 2 / SCORE_SENSITIVITY)
                 largest = max(largest, np.abs(np.log(q / p)).max())
     assert largest > 1.0
 

@@ -264,7 +264,6 @@ OWN = {
         ("n_thresholds", 0, ValueError),
         ("n_thresholds", 10**5, ValueError),
         ("n_thresholds", 3.5, TypeError),
-        ("criterion", "entropy", ValueError),
         ("prune", 1, TypeError),
     ],
 }

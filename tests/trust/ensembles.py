@@ -63,9 +63,7 @@ def turned(model):
 
 
 def all_agree(number, label, mechanism, value):
-    """Rows are answered. With choices, all are the class that the record votes for."""
-    if label == _pate.AGREEMENT:
-        return np.full(len(value), 1e6)
+    """With choices, all are the class that the record votes for."""
     return np.ones(len(value)) if isinstance(mechanism, GroupChoices) else None
 
 
@@ -207,18 +205,6 @@ SUBJECTS = [
         mutants={
             "one for each row": partial(stated, "votes_l2", math.sqrt),
             "number of queries forgotten": partial(stated, "votes_l2", lambda n: math.sqrt(2)),
-        },
-    ),
-    Subject(
-        "PATEClassifier, confident",
-        partial(votes, threshold=0.5, max_queries=2, threshold_share=0.5, public_X=np.zeros((8, 1))),
-        turned,
-        claims=APPROXIMATE,
-        reading=partial(redrawn, draws=100, history=all_agree),
-        runs={},
-        mutants={
-            "one for each row": partial(stated, "votes_l2", math.sqrt),
-            "only answers are charged": partial(stated, "agreement_l2", lambda n: 1.0),
         },
     ),
     Subject(

@@ -194,18 +194,11 @@ SUBJECTS = [
         rows_apart,
         mutants={**coined, "all columns reported": every_column},
     ),
-    *(
-        local(
-            f"UnaryEncoder, {kind}",
-            partial(transformer, UnaryEncoder, 3, kind=kind),
-            rows_apart,
-            mutants={
-                **divided,
-                "half the noise": twice_epsilon("least_flip"),
-                "loaded coins": loaded_coins,
-            },
-        )
-        for kind in ("optimized", "symmetric")
+    local(
+        "UnaryEncoder",
+        partial(transformer, UnaryEncoder, 3),
+        rows_apart,
+        mutants={**divided, "half the noise": twice_epsilon("least_flip"), "loaded coins": loaded_coins},
     ),
     local(
         "HadamardResponse",

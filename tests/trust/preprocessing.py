@@ -9,12 +9,12 @@ import numpy as np
 from scipy import special
 from sklearn.base import BaseEstimator
 
-from skdp import DPQuantileBinner, DPStandardScaler, PrivateLabelSet
-from skdp.mechanisms import StabilityThreshold, discrete
-from skdp.preprocessing import _quantiles, _scaling, private_bounds, private_quantiles
+from skdp import DPQuantileBinner, DPStandardScaler, stats
+from skdp.mechanisms import StabilityCounts, discrete
+from skdp.preprocessing import _quantiles, _scaling, private_bounds
 from skdp.release import counts as _counts
 from tests.trust.choices import choices, half_noise, less_noise
-from tests.trust.groups import MOST, all_rows_count, one_row_more
+from tests.trust.groups import MOST, all_rows_count
 from tests.trust.subjects import ERROR, FIRST_SEED, PURE, RUNS_AT_3, Reading, Subject, recorded_epsilon, replaced
 
 # --- means and variances --------------------------------------------------------------------------------------------
@@ -74,10 +74,8 @@ SCALER = Subject(
 # --- quantiles ------------------------------------------------------------------------------------------------------
 
 
-class Quantiles(BaseEstimator):
-    """The function, as an estimator."""
-
-    scale = "linear"
+class Function(BaseEstimator):
+    """A function, as an estimator."""
 
     def __init__(self, epsilon=1.0, delta=0.0, accountant=None, random_state=None):
         self.epsilon = epsilon
@@ -85,19 +83,16 @@ class Quantiles(BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
+
+class Bounds(Function):
+    """Bounds of columns."""
+
     def fit(self, X):
-        given = {"bounds": (0, 1), "grid_size": 8, "scale": self.scale, **self.get_params()}
-        self.values_ = private_quantiles(X, [0.25, 0.5, 0.75], **given)
+        self.values_ = private_bounds(X, exponents=(0, 2), **self.get_params())
         return self
 
 
-class QuantilesOfAllScales(Quantiles):
-    """With cells at all orders of magnitude, over which records are spread."""
-
-    scale = "auto"
-
-
-class QuantilesByGroup(Quantiles):
+class BoundsByGroup(Bounds):
     """The same, with groups in the first column."""
 
     def __init__(self, epsilon=1.0, delta=0.0, rows_per_group=3, accountant=None, random_state=None):
@@ -105,21 +100,20 @@ class QuantilesByGroup(Quantiles):
         self.rows_per_group = rows_per_group
 
     def fit(self, X):
-        given = {"bounds": (0, 1), "grid_size": 8, "groups": X[:, 0], **self.get_params()}
-        self.values_ = private_quantiles(X[:, 1:], [0.25, 0.5, 0.75], **given)
+        self.values_ = private_bounds(X[:, 1:], exponents=(0, 2), groups=X[:, 0], **self.get_params())
         return self
 
 
-class Bounds(Quantiles):
-    """The function, as an estimator."""
+class Labels(Function):
+    """Labels of a private list."""
 
-    def fit(self, X):
-        self.values_ = private_bounds(X, exponents=(0, 2), **self.get_params())
+    def fit(self, y):
+        self.classes_ = np.array(stats.value_counts(y, **self.get_params()).names)
         return self
 
 
-def binner(epsilon, delta, n_bins=4):
-    return DPQuantileBinner(n_bins, epsilon=epsilon, delta=delta, bounds=(0, 1), grid_size=8, scale="linear")
+def binner(epsilon, delta, n_bins=4, scale="linear"):
+    return DPQuantileBinner(n_bins, epsilon=epsilon, delta=delta, bounds=(0, 1), grid_size=8, scale=scale)
 
 
 def medians(model, n_columns):
@@ -147,10 +141,10 @@ def two_places(model):
     return (X[:-1],), (X,)
 
 
-def medians_by_group(model, n_columns, size):
-    """The rows of a group make both sides equal; all others are by themselves."""
-    n = math.ceil(20 * size * n_columns / model.epsilon)
-    x = np.concatenate([np.full(n + size, 0.05), np.full(n + size, 0.95)])
+def far_out_by_group(model, n_columns, size):
+    """The rows of a group are above all others, which are by themselves."""
+    n = math.ceil(60 * size * n_columns / model.epsilon)
+    x = np.append(np.full(99 + n, 0.5), np.full(size, 3.0))
     of_groups = np.minimum(np.arange(len(x)), len(x) - size)
     X = np.column_stack([of_groups, np.tile(x[:, None], n_columns)])
     return (X[:-size],), (X,)
@@ -170,8 +164,7 @@ def planned(model, n_columns):
     """Return the plan, of functions also."""
     if hasattr(model, "privacy_plan"):
         return model.privacy_plan(n_features=n_columns)
-    whole, levels = (10_000, (100, 9900)) if isinstance(model, Bounds) else (4, (1, 2, 3))
-    return _quantiles.quantile_plan("", model.epsilon, model.delta, levels, whole, n_columns)
+    return _quantiles.quantile_plan("", model.epsilon, model.delta, (100, 9900), 10_000, n_columns)
 
 
 def other_cuts(change):
@@ -240,27 +233,14 @@ QUANTILES = [
         mutants={"half the noise": half_noise},
         survives={},
     ),
-    quantiles("private_quantiles", lambda epsilon, delta: Quantiles(epsilon, delta), floor=0.6),
     quantiles(
-        "private_quantiles-all scales",
-        lambda epsilon, delta: QuantilesOfAllScales(epsilon, delta),
+        "DPQuantileBinner-all scales",
+        # With cells at all orders of magnitude, over which records are spread.
+        partial(binner, scale="auto"),
         floor=0.5,
         survives={
             ("one cut", (1.0, 1e-5)): "sqrt(2) of it, of which the pair shows six tenths",
             ("one column", (1.0, 1e-5)): "sqrt(3) of it, of which the pair shows six tenths",
-        },
-    ),
-    quantiles(
-        "private_quantiles-by group",
-        lambda epsilon, delta: QuantilesByGroup(epsilon, delta, MOST),
-        claims=((0.1, 0.0), (1.0, 0.0)),
-        pair=partial(medians_by_group, n_columns=3, size=MOST),
-        reading=partial(choices, telling=partial(one_a_group, n_columns=3), pick=np.argmin, most=3, copies=3),
-        mutants={
-            "half the noise": half_noise,
-            "all rows count": (all_rows_count, {"pair": partial(medians_by_group, n_columns=3, size=5 * MOST)}),
-            "one row more counts": (one_row_more, {"pair": partial(medians_by_group, n_columns=3, size=MOST + 1)}),
-            "noise for one row": lambda: replaced(_quantiles, "quantile_mechanism", for_one_row),
         },
     ),
 ]
@@ -279,13 +259,9 @@ def far_out(model, n_columns):
 # --- labels ---------------------------------------------------------------------------------------------------------
 
 
-def label_set(epsilon, delta, universe=None):
-    return PrivateLabelSet(epsilon=epsilon, delta=delta, universe=universe)
-
-
 def one_label(model):
     """A label around the threshold, one record more or less; another one is there in any case."""
-    threshold = model._planned()[2]
+    threshold = StabilityCounts(model.epsilon, model.delta).threshold
     y = np.array(["b"] * (3 * threshold) + ["a"] * threshold)
     return (y[:-1],), (y,)
 
@@ -311,7 +287,7 @@ def labels_told(subject, epsilon, delta):
     model = subject.make(epsilon, delta)
     pair = subject.pair(model)
     recorded = recorded_epsilon(model, pair[0], delta)
-    mechanism = model.privacy_plan().releases[0].mechanism
+    mechanism = StabilityCounts(epsilon, delta)
     k, stated = mechanism.threshold, mechanism.scale
     counts = np.append(np.rint(k + np.linspace(-3, 3, 81) * stated).astype(int).clip(1, 2 * k), 4 * k)
     names = np.array([f"{i:03d}" for i in range(len(counts))])
@@ -362,18 +338,8 @@ def delta_forgotten(original):
 
 LABELS = [
     Subject(
-        "PrivateLabelSet-universe",
-        partial(label_set, universe=["a", "b", "c"]),
-        one_label,
-        claims=PURE,
-        fits=300,
-        statistic=lambda model: float("a" in model.classes_),
-        runs={(3.0, 0.0): RUNS_AT_3},
-        run_floor={(3.0, 0.0): 0.3},
-    ),
-    Subject(
-        "PrivateLabelSet",
-        label_set,
+        "value_counts-private labels",
+        Labels,
         one_label,
         claims=((0.1, 1e-5), (1.0, 1e-5), (3.0, 1e-5)),
         reading=labels_told,
@@ -384,7 +350,7 @@ LABELS = [
         mutants={
             "half the noise": narrower,
             "threshold too low": (
-                lambda: replaced(StabilityThreshold, "threshold", delta_forgotten),
+                lambda: replaced(StabilityCounts, "threshold", delta_forgotten),
                 {"pair": first_record},
             ),
         },
@@ -398,7 +364,7 @@ SUBJECTS = [
         "private_bounds",
         lambda epsilon, delta: Bounds(epsilon, delta),
         pair=partial(far_out, n_columns=3),
-        # It moves one of a column's two cuts: nothing lies at both ends. Positive deltas are as for private_quantiles.
+        # It moves one of a column's two cuts: nothing lies at both ends. Positive deltas are as for DPQuantileBinner.
         claims=PURE,
         floor=0.45,
         mutants={
@@ -407,6 +373,19 @@ SUBJECTS = [
             "one column": CUTS["one column"],
         },
         survives={"half the noise": "the pair shows half of the claim"},
+    ),
+    quantiles(
+        "private_bounds-by group",
+        lambda epsilon, delta: BoundsByGroup(epsilon, delta, MOST),
+        claims=((0.1, 0.0), (1.0, 0.0)),
+        pair=partial(far_out_by_group, n_columns=3, size=MOST),
+        reading=partial(choices, telling=partial(one_a_group, n_columns=3), pick=np.argmin, most=3, copies=3),
+        floor=0.45,
+        mutants={
+            "a fifth of the noise": partial(less_noise, 0.2),
+            "all rows count": (all_rows_count, {"pair": partial(far_out_by_group, n_columns=3, size=5 * MOST)}),
+        },
+        survives={},
     ),
     *LABELS,
 ]
