@@ -261,7 +261,7 @@ def far_out(model, n_columns):
 
 def one_label(model):
     """A label around the threshold, one record more or less; another one is there in any case."""
-    threshold = StabilityCounts(model.epsilon, model.delta).threshold
+    threshold = StabilityCounts(model.epsilon, model.delta).threshold + 1
     y = np.array(["b"] * (3 * threshold) + ["a"] * threshold)
     return (y[:-1],), (y,)
 
@@ -382,10 +382,12 @@ SUBJECTS = [
         reading=partial(choices, telling=partial(one_a_group, n_columns=3), pick=np.argmin, most=3, copies=3),
         floor=0.45,
         mutants={
+            "half the noise": half_noise,
             "a fifth of the noise": partial(less_noise, 0.2),
             "all rows count": (all_rows_count, {"pair": partial(far_out_by_group, n_columns=3, size=5 * MOST)}),
+            "noise for one row": lambda: replaced(_quantiles, "quantile_mechanism", for_one_row),
         },
-        survives={},
+        survives={"half the noise": "the pair shows half of the claim"},
     ),
     *LABELS,
 ]
