@@ -28,10 +28,10 @@ ROOT = Path(__file__).resolve().parents[1]
 SECONDS = ROOT / "tests" / "seconds.txt"
 
 #: What a function may take, in CPU seconds of the table, ...
-LONGEST = 0.5
+LONGEST = 0.4
 
 #: ... and for each of its classes or subjects besides.
-FOR_EACH_GROUP = 0.02
+FOR_EACH_GROUP = 0.015
 
 
 def hashed(text):
