@@ -601,7 +601,7 @@ _BY_COINS = "a record of weight 2 is kept with twice the probability of a record
 # 25 records of one label are left, and none of the others.
 _FEW_KEPT = (
     "ExpMechERM-log_loss-gaussian",
-    "DPMLPClassifier-tanh-gaussian-sampled",
+    "DPMLPClassifier-gaussian-sampled",
 )
 
 

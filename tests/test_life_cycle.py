@@ -16,7 +16,6 @@ SESSIONS = {
     "release/estimator.py": "the life cycle",
     "model_selection/_evaluation.py": "a function",
     "model_selection/_search.py": "fits of other estimators",
-    "preprocessing/_labels.py": "labels without rows",
     "preprocessing/_quantiles.py": "a function",
     "stats/_call.py": "functions",
     "local/_base.py": "each row is randomised by itself",

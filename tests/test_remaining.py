@@ -228,7 +228,7 @@ def test_a_refusal_for_another_reason_speaks_of_no_epsilon():
     ):
         with pytest.raises(BudgetError) as refused:
             model(accountant=accountant).fit(*blobs())
-        assert "This fit" not in str(refused.value)
+        assert "This fit is admitted" not in str(refused.value)
 
 
 def test_nothing_is_said_where_nothing_remains():
@@ -236,4 +236,4 @@ def test_nothing_is_said_where_nothing_remains():
     accountant.spend(1.0)
     with pytest.raises(BudgetError) as refused:
         model(delta=0.0, accountant=accountant).fit(*blobs())
-    assert "This fit" not in str(refused.value)
+    assert "This fit is admitted" not in str(refused.value)
