@@ -572,7 +572,7 @@ def name_of(estimator):
         )
     ]
     kind = "gaussian" if getattr(estimator, "delta", None) else "pure" if hasattr(estimator, "delta") else "free"
-    sampled = ["sampled"] if getattr(estimator, "batch_size", None) is not None else []
+    sampled = ["sampled"] if getattr(estimator, "batch_size", None) not in (None, 1.0) else []
     named = [getattr(estimator, name, None) for name in ("categorical_features", "interactions")]
     columns = ["columns"] if any(value is not None for value in named) else []
     inner = [name for name in ("student",) if getattr(estimator, name, None) is not None]
@@ -601,7 +601,7 @@ _BY_COINS = "a record of weight 2 is kept with twice the probability of a record
 # 25 records of one label are left, and none of the others.
 _FEW_KEPT = (
     "ExpMechERM-log_loss-gaussian",
-    "DPMLPClassifier-gaussian-sampled",
+    "DPMLPClassifier-gaussian",
 )
 
 
