@@ -3,19 +3,8 @@ r"""Composition of events that may be chosen after earlier outputs were seen, wi
 Running totals are exact, for events on all records and for events on disjoint parts of them. The user guide
 (*Accounting: theorems and proofs*) proves that these rules are valid for adaptively chosen events.
 
-- **basic**: :math:`\sum \varepsilon_i \le \varepsilon` and :math:`\sum \delta_i \le \delta`.
-- **gdp**: :math:`\sum \mu_i^2 \le \mu^2` with :math:`\delta_G(\varepsilon; \mu) = \delta`. It is lossless for Gaussian
-  noise.
-- **rdp**: :math:`\sum \rho_i(\alpha) \le B(\alpha)` at one order :math:`\alpha` fixed in advance. It is nearly lossless
-  for almost Gaussian losses, such as those of objective perturbation.
-- **mixed** keeps "gdp" and "rdp" at higher orders side by side, for :math:`(\varepsilon, w_j\delta)` with :math:`\sum_j
-  w_j \le 1`. An event is admitted if the whole history, with this event, is within one of them.
-- **auto** stays open as long as all events are pure, and counts them by the sum :math:`e` of their epsilons. Then it
-  settles, once, on the rule of which an event uses the smallest part, with :math:`(\varepsilon - e, \delta)` for the
-  events from there on. This is "mixed" with most of delta for "gdp" or "rdp", unless "mixed" does not admit the event.
-
-Under "gdp", "rdp" and "mixed", a sequence of pure events is also admitted while :math:`\sum \varepsilon_i \le
-\varepsilon`, which needs no part of delta.
+The page *Accounting* says what each rule admits. "mixed" keeps several rules side by side, each with a part of delta.
+"auto" adds up the epsilons of pure events, until it settles, once, on the rule of which an event uses the least.
 
 A list of fits may be declared before the first fit. The exact composition of a fixed list is a valid cost, because no
 choice depends on outputs. Each entry may be carried out once, in any order, or left out. Other charges are refused.

@@ -5,19 +5,8 @@ and the new state are written, and the commit is on disk before the caller draws
 rather than a write-ahead log, so that the ledger is a single file. ``synchronous=EXTRA`` makes also the end of the
 journal durable. Without it, a power failure could restore the journal and undo the last charge.
 
-SQLite's own locks are not enough. On POSIX systems they belong to the process, and if any code of a process closes any
-other descriptor of the file (a backup or an upload in another thread), the locks of the whole process are dropped. A
-second process would then enter the open transaction, and one of two acknowledged charges would be lost. Therefore every
-use of the file also holds a ``flock`` on its directory, which belongs to one descriptor and needs no further file.
-SQLite's locks on Windows belong to a handle.
-
-SQLite does not detect a flipped bit in a number. Therefore each record has a digest of itself and of the record before,
-and the state has a digest of itself. The digests detect damage, not forgery.
-
-The journal is named after the name by which the file was opened. If a process is killed under one name, and later
-charges are made under another, the journal of the first name undoes them as soon as that name is used again. Therefore
-a file with two hard links is refused. The ledger also keeps its place (its name and its directory), and is charged only
-there.
+The guide (*Ledgers*) says why each use also holds a ``flock`` on the directory, why records and the state have digests,
+which detect damage and not forgery, and why a file with two names or in another place is refused.
 """
 
 from __future__ import annotations

@@ -1,17 +1,11 @@
 r"""Evaluation of a model by private records, with noisy counts.
 
-Theorem. Let each record add 1 to one cell of a table, or add its gain to one cell and the rest of its largest gain, of
-at most :math:`G`, to another. A record whose label or target is not declared, or that the model refuses, is counted
-apart. In a table, it adds 1 to a further cell in place of the others. For a score, it adds :math:`G/16` to a further
-cell. Adding a record changes a table by at most 1, and the cells of a score by at most :math:`17G/16` in L1 norm and
-:math:`G\sqrt{1+1/256}` in L2 norm. For this bound L, the cells with discrete Laplace noise of scale
-:math:`L/\varepsilon`, or with Gaussian noise, have the stated guarantee. All results and warnings are computed from
-them. Proof: the cells of the record depend on the record and on the model. The model does not depend on the record, or
-was charged. For an area under a curve, the edges of the bins are quantiles among public edges, which are released first
-(preprocessing, theorem 2). Given these edges, each record is in one cell.
+A record changes the table by at most 1, and the cells of a score with gains of at most :math:`G` by at most
+:math:`17G/16` in L1 norm and :math:`G\sqrt{1+1/256}` in L2 norm (user guide, "Model selection", theorem 4). All results
+and warnings are computed from the released cells.
 
-If groups count, at most :math:`m` records of each count, and all records of a group change the table by at most
-:math:`mL` (user guide, "Units", theorem 1).
+If groups count, at most :math:`m` records of each count, and all records of a group change the cells by at most
+:math:`m` times as much (user guide, "Units", theorem 1).
 """
 
 from __future__ import annotations

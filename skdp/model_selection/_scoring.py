@@ -7,22 +7,12 @@ Every score here is such a sum: the number of correct labels (:math:`G = 1`), th
 weights, and the clipping bound minus the clipped loss. The loss is rounded to a lattice for each record, so that the
 sum is exact.
 
-Records apart. An evaluation also counts records whose label is not declared or whose target is beyond its bounds, and
-other records which the model refuses. Each such record adds :math:`G/16` to one of two further sums, so that a record
-changes all sums by at most :math:`17G/16` in L1 norm. The two parts of its largest gain are not negative, so that their
-L2 norm is at most :math:`G`, and that of all changes at most :math:`G\sqrt{1+1/256}`. In a table, a record outside of
-all cells adds 1 to one of two further counts, so that a record still changes one count by 1.
-
 Scores without such a form are refused. The area under the ROC curve compares pairs of records, R^2 divides by the
 variance of the others' targets, and a function from the user may do anything. Areas and F1 are computed from tables of
 counts instead. A record adds 1 to at most one cell of such a table, and the table is released with noise.
 
-Intervals (user guide, "Intervals of scores"). A score that is a sum of gains is a quotient of two noisy sums, whose
-interval inverts a test of the quotient. Areas, F1 and recall are smooth functions of the counts. Their intervals use
-the gradient at the released counts. Records of a bin are tied, which lowers an area. The effect is estimated from pairs
-of bins and added to the area, and the interval is wider by it. With :math:`B` bins, products of the noise of a positive
-and of a negative count have the variance :math:`B^2\sigma^4/2` together. It is divided by the square of the number of
-pairs of records, and added.
+Records without a valid gain are counted apart (user guide, "Model selection", theorem 4). "Intervals of scores" derives
+the intervals. Records of a bin are tied, which lowers an area: the effect is estimated from pairs of bins.
 """
 
 from __future__ import annotations

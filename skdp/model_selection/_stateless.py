@@ -1,13 +1,7 @@
 r"""Steps without privacy in a searched pipeline: the admitted classes, and their fits without records.
 
-Theorem. Let each transformer of a pipeline that is not private map each row separately, by public numbers, and without
-failing on any row of the validated kind. Let it be fitted to a row of zeros with the columns and types of the data. Let
-the private transformers also map each row separately. Then the fit of the pipeline has the guarantee of the composition
-of its private steps, and fails only if these do.
-
-Proof. The columns and types are public. Therefore everything that such a transformer learns is public, too. It maps
-neighbouring data to neighbouring data, including data without rows. Each private step is therefore fitted to
-neighbouring data, given the releases of earlier steps. Composition gives the guarantee.
+Each of them maps a row separately and by public numbers, and is fitted to a row of zeros (user guide, "Model
+selection", theorem 5).
 
 *Separately* means exactly, to the last bit and for any order of memory, because one bit can move a row to another bin
 of a later step. `Normalizer` adds up a single row in another order than several rows, so that its division is computed
