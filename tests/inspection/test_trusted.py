@@ -13,7 +13,9 @@ from skdp import (
     DPPCA,
     Category,
     DPNaiveBayes,
+    DPQuantileBinner,
     DPRandomizedSearchCV,
+    RandomizedResponse,
     Schema,
     TableEncoder,
     make_private_pipeline,
@@ -61,6 +63,10 @@ def every_model():
         reduced = DPPCA(2, data_norm=linear.data_norm, delta=1e-6)
         clipped = skdp.ObjPertLogReg(data_norm=1.0, classes=["a", "b"])
         yield make_private_pipeline(linear, reduced, NormClipper(1.0), clipped, epsilon=1.0, delta=1e-6).fit(X, labels)
+        # Its guarantee is for replacing one record, so that quantiles cost a pair.
+        binner = DPQuantileBinner(3, bounds=(0, 1), delta=1e-6)
+        numbers = np.linspace(0, 1, 100)[:, None]
+        yield make_private_pipeline(binner, RandomizedResponse(3), epsilon=1.0, delta=1e-6).fit(numbers)
         draws = {"n_bins": [2, 3, 4]}
         search = DPRandomizedSearchCV(DPNaiveBayes(schema=schema), draws, n_iter=2, epsilon=5.0, delta=1e-5)
         yield search.fit(X, labels)
