@@ -64,10 +64,8 @@ _PACKAGES = {
     "decomposition": "DPPCA ExpMechPCA",
     "ensemble": "PATEClassifier SampleAggregate",
     "inspection": "TRUSTED_TYPES",
-    "linear_model": (
-        "DPSGDClassifier DPSGDRegressor ExpMechERM FunctionalMechLinReg FunctionalMechLogReg "
-        "ObjPertLogReg OutputPertLogReg"
-    ),
+    "linear_model": "DPSGDClassifier DPSGDRegressor ExpMechERM FunctionalMechLinReg FunctionalMechLogReg "
+    "ObjPertLogReg OutputPertLogReg",
     "local": ("HadamardResponse LocalDPNaiveBayes LocalLaplace PiecewiseMechanism RandomizedResponse UnaryEncoder"),
     "model_selection": (
         "DPGridSearchCV DPRandomizedSearchCV allocate make_private_pipeline private_cross_val_score private_score"

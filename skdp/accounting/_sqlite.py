@@ -1,12 +1,11 @@
 """A ledger in an SQLite file, which survives crashes and which any number of processes can charge.
 
 A charge is one transaction under SQLite's write lock. The state is read, the charge is admitted or refused, the record
-and the new state are written, and the commit is on disk before the caller draws noise. The file uses a rollback journal
-rather than a write-ahead log, so that the ledger is a single file. ``synchronous=EXTRA`` makes also the end of the
-journal durable. Without it, a power failure could restore the journal and undo the last charge.
+and the new state are written, and the commit is on disk before the caller draws noise.
 
-The guide (*Ledgers*) says why each use also holds a ``flock`` on the directory, why records and the state have digests,
-which detect damage and not forgery, and why a file with two names or in another place is refused.
+The guide (*Ledgers*) says why the file has a rollback journal and ``synchronous=EXTRA``, why each use also holds a
+``flock`` on the directory, why records and the state have digests, which detect damage and not forgery, and why a file
+with two names or in another place is refused.
 """
 
 from __future__ import annotations

@@ -4,15 +4,14 @@ Theorem. Let the gain of a record be an integer in :math:`[0, G]` that depends o
 not depend on the record. Adding a record raises the sum of gains by between 0 and :math:`G`, for any other records.
 
 Every score here is such a sum: the number of correct labels (:math:`G = 1`), the number of correct labels with public
-weights, and the clipping bound minus the clipped loss. The loss is rounded to a lattice for each record, so that the
-sum is exact.
+weights, and the clipping bound minus the clipped loss. Each loss is rounded to a lattice, so that sums are exact.
 
 Scores without such a form are refused. The area under the ROC curve compares pairs of records, R^2 divides by the
 variance of the others' targets, and a function from the user may do anything. Areas and F1 are computed from tables of
 counts instead. A record adds 1 to at most one cell of such a table, and the table is released with noise.
 
-Records without a valid gain are counted apart (user guide, "Model selection", theorem 4). "Intervals of scores" derives
-the intervals. Records of a bin are tied, which lowers an area: the effect is estimated from pairs of bins.
+Records without a valid gain are counted apart (user guide, "Model selection", theorem 4). The section "Intervals
+of scores" derives intervals.
 """
 
 from __future__ import annotations

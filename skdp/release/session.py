@@ -3,8 +3,6 @@
 A plan is made from public parameters only. A session charges the whole plan before anything is computed from the data,
 and then makes each planned release once. All results of a session are public.
 
-Progress is reported by scikit-learn's callbacks (1.9 and later) and by lines that are printed with `verbose`.
-
 A fit consists of phases: the releases of its plan, or the parts of a search in their order. A phase may have steps.
 Names of phases and numbers of steps follow from public parameters and from earlier releases. Therefore reports are
 post-processing, except for the elapsed time, which no guarantee covers. A phase with a private number of steps reports

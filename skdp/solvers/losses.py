@@ -32,8 +32,6 @@ b))` (theorem 2 of the user guide, *Exponential mechanism*).
 **Derivatives do not depend on the position.** The methods of `GradientLoss` and `NetworkLoss` compute the derivative of
 each record from its own predictors only, bit for bit, by elementwise functions of single numbers. Sums over the outputs
 have a fixed order, or are sums of multiples of a power of two, which are exact in any order.
-
-Sums of losses are convex functions of coefficients in a ball.
 """
 
 from __future__ import annotations
