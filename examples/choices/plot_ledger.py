@@ -103,7 +103,7 @@ except BudgetError as error:
 # not the epsilons.
 
 year, left = plt.subplots(figsize=(7, 4.2), layout="constrained")
-sums = np.cumsum([record.cost.epsilon for record in budget.records])
+sums = budget.to_frame()["epsilon"].cumsum()
 left.step(dates, sums, where="post", color="0.6", linewidth=1, label="sum of the charges")
 left.step(dates, totals, "o-", where="post", markersize=4, color="C0", label="proved total")
 left.axhline(budget.epsilon, color="C3", linestyle="--", label="ceiling")
