@@ -206,6 +206,13 @@ def test_a_selection_by_a_private_model_is_charged_once():
     assert accountant.remaining().epsilon < 1e-9
 
 
+def test_a_selection_whose_function_sees_all_rows_is_not_private():
+    model = make_pipeline(SelectFromModel(objective(), max_features=lambda X: len(X) // 2), objective())
+    with pytest.warns(PrivacyAssumptionWarning):
+        allocation = allocate(model, 1.0)
+    assert [name.rpartition("__")[2] for name in allocation.not_private] == ["max_features"]
+
+
 def test_frozen_and_prefitted_steps_cost_nothing():
     fitted = objective().fit(*blobs())
     model = (

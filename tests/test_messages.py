@@ -405,6 +405,14 @@ def test_statistics_say_what_to_pass():
     table, schema = {"job": ["clerk", "nurse"]}, {"job": ["clerk", "nurse"]}
     with pytest.raises(ValueError, match=r"'clerk', 'nurse'\. Is it a misspelling of 'clerk'\? Nothing was charged"):
         stats.proportion(table, "Clerk", schema=schema)
+    # Columns that are passed by mistake are not shown.
+    for wrong in (
+        lambda: stats.proportion(table, ["Alice"] * 2, schema=schema),
+        lambda: stats.group_by({**table, "h": [1.0, 2.0]}, "job", ["Alice"] * 2, schema={**schema, "h": (0, 1)}),
+    ):
+        with pytest.raises(ValueError, match="Nothing was charged") as caught:
+            wrong()
+        assert "Alice" not in str(caught.value)
     with pytest.raises(ValueError, match=r"cannot be read as numbers\. Convert it .* Nothing was charged"):
         stats.mean(["1.1.1993"], bounds=(0, 1))
     model = FunctionalMechLinReg(bounds=(0, 1), bounds_y=(0, 1), random_state=0).fit(X, X[:, 0])

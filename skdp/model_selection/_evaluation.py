@@ -1,11 +1,8 @@
 r"""Evaluation of a model by private records, with noisy counts.
 
 A record changes the table by at most 1, and the cells of a score with gains of at most :math:`G` by at most
-:math:`17G/16` in L1 norm and :math:`G\sqrt{1+1/256}` in L2 norm (user guide, "Model selection", theorem 4). All results
-and warnings are computed from the released cells.
-
-If groups count, at most :math:`m` records of each count, and all records of a group change the cells by at most
-:math:`m` times as much (user guide, "Units", theorem 1).
+:math:`17G/16` in L1 norm and :math:`G\sqrt{1+1/256}` in L2 norm (user guide, "Model selection", theorem 4; for groups,
+"Units", theorem 1). All results and warnings are computed from the released cells.
 """
 
 from __future__ import annotations

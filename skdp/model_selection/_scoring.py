@@ -9,9 +9,6 @@ weights, and the clipping bound minus the clipped loss. Each loss is rounded to 
 Scores without such a form are refused. The area under the ROC curve compares pairs of records, R^2 divides by the
 variance of the others' targets, and a function from the user may do anything. Areas and F1 are computed from tables of
 counts instead. A record adds 1 to at most one cell of such a table, and the table is released with noise.
-
-Records without a valid gain are counted apart (user guide, "Model selection", theorem 4). The section "Intervals
-of scores" derives intervals.
 """
 
 from __future__ import annotations

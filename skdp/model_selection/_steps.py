@@ -442,6 +442,9 @@ def counted_steps(estimator: Any, name: str = "") -> Iterator[CountedStep]:
     if isinstance(estimator, ColumnTransformer) and any(callable(columns) for _, _, columns in estimator.transformers):
         # One entry of text changes the type of a column.
         yield CountedStep(join(name, "columns"), estimator)
+    if isinstance(estimator, SelectFromModel) and callable(estimator.max_features):
+        # The function receives all rows.
+        yield CountedStep(join(name, "max_features"), estimator)
     if isinstance(estimator, VotingClassifier):
         # Its parts are fitted to positions of labels. One record with a new label changes the positions of others.
         yield CountedStep(join(name, "label encoder"), estimator)

@@ -218,9 +218,9 @@ def exact_sum(
         for start in range(block_rows, rows[0].shape[0], block_rows):
             total += statistic(*(array[start : start + block_rows] for array in rows))
         if total.dtype != np.int64:
-            if not np.all(np.isfinite(total)):
+            if not np.all(np.abs(total) <= 2.0**53):
                 # Converted to integers, these would be arbitrary numbers without a bound for a record.
-                raise FloatingPointError("a statistic of the records is not finite")
+                raise FloatingPointError("a statistic of the records is no exact integer")
             total = total.astype(np.int64)
         return limbs_of(total)
 

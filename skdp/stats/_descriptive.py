@@ -355,6 +355,9 @@ def _check_statistics(statistics: Any) -> dict[str, list[str]]:
         names = list(wanted) if is_list(wanted) else [wanted]
         if not names:
             raise ValueError(f"statistics must name at least one statistic of column {column!r}")
+        if is_list(wanted) and not all(isinstance(n, str) and n in STATISTICS for n in names):
+            # A list may be a column that is passed by mistake, of which no entry is shown.
+            raise ValueError(f"statistics of column {column!r} must be among {STATISTICS}. Nothing was charged")
         checked[column] = [check_choice(name, f"the statistic of column {column!r}", STATISTICS) for name in names]
     return checked
 

@@ -318,9 +318,10 @@ def proportion(call: Call, value: Any = True) -> Estimate:
         column: Any = call.schema[names[0]]
         unknown = [one for one in wanted if one not in column.values]
         if unknown:
-            close = get_close_matches(str(unknown[0]), list(map(str, column.values)), 1)
+            close = [] if is_list(value) else get_close_matches(str(unknown[0]), list(map(str, column.values)), 1)
+            got = "a list with other entries" if is_list(value) else shown(unknown[0])
             raise ValueError(
-                f"value must be a category of the column {names[0]!r}, got {shown(unknown[0])}. The categories are "
+                f"value must be a category of the column {names[0]!r}, got {got}. The categories are "
                 f"{', '.join(map(repr, column.values[:_MOST_NAMED]))}{', ...' * (len(column.values) > _MOST_NAMED)}."
                 f"{f' Is it a misspelling of {close[0]!r}?' if close else ''} Nothing was charged"
             )
