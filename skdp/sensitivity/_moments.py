@@ -220,7 +220,7 @@ def exact_sum(
         if total.dtype != np.int64:
             if not np.all(np.abs(total) <= 2.0**53):
                 # Converted to integers, these would be arbitrary numbers without a bound for a record.
-                raise FloatingPointError("a statistic of the records is no exact integer")
+                raise FloatingPointError("a statistic of the records is not finite, or no exact integer")
             total = total.astype(np.int64)
         return limbs_of(total)
 
