@@ -368,8 +368,8 @@ N_PSEUDO = 2048
 _GRID, _PRIOR, _OF_COEFFICIENTS = np.linspace(-16.0, 4.0, 81), 1.5, 2.0
 _SPREAD = special.softmax(-0.5 * ((_GRID[:, None] - _GRID) / _OF_COEFFICIENTS) ** 2, axis=1)
 
-# The largest factors of coefficients of two classes, and of more. Large factors also multiply the effect of noise on the
-# shapes of curves, which costs accuracy if few columns distinguish two classes.
+# The largest factors of coefficients of two classes, and of more. Large factors also multiply the effect of noise on
+# the shapes of curves, which costs accuracy if few columns distinguish two classes.
 _MOST_FACTOR, _MOST_OF_CLASSES = 1.0, 2.0
 
 # Directions of features with a smaller variance, relative to the largest, are rounding errors.
