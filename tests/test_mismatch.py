@@ -460,7 +460,7 @@ def test_entries_are_not_counted_for_groups(monkeypatch):
     assert len(releases_before_fit(model, 2)) == 1
     model.rows_per_group = 3
     monkeypatch.setattr(ObjPertLogReg, "_outside", lambda self: ({}, True))
-    with pytest.raises(AssertionError):
+    with pytest.raises(RuntimeError, match=r"single records only\. Nothing was charged"):
         releases_before_fit(model, 2)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from skdp.release.counts import ENTRIES, WORST, entries_releases
 from skdp.release.session import PAGES, Theorem
 from tests.estimators import VARIANTS, columns_up_to, declared, is_local, name_of
 
@@ -15,11 +16,30 @@ GUIDE = Path(__file__).parents[1] / "docs" / "user_guide"
 def test_releases_cite_theorems_of_the_guide(estimator):
     plan = declared(estimator).privacy_plan(n_features=columns_up_to(estimator, 5))
     assert plan.releases or is_local(estimator)
-    for release in plan.releases:
-        page = (GUIDE / f"{release.theorem.page}.rst").read_text(encoding="utf-8")
-        number = release.theorem.number
-        anchor = f"{release.theorem.page.replace('_', '-')}-theorem-{number}"
-        assert re.search(rf"^ *\.\. _{anchor}:\n\n *\*\*Theorem {number}\b", page, re.MULTILINE)
+    assert all(is_in_guide(release.theorem) for release in plan.releases)
+
+
+def is_in_guide(theorem):
+    """Tell whether the statement stands on its page, under the anchor that links to it have."""
+    page = (GUIDE / f"{theorem.page}.rst").read_text(encoding="utf-8")
+    anchor = f"{theorem.page.replace('_', '-')}-{theorem.kind}-{theorem.number}"
+    title = rf"{theorem.kind.capitalize()} {theorem.number}"
+    return re.search(rf"^ *\.\. _{anchor}:\n\n *\*\*{title}\b", page, re.MULTILINE) is not None
+
+
+@pytest.mark.parametrize(
+    ("n_columns", "delta", "cited"),
+    [
+        (1, 0.0, {ENTRIES: "Units, corollary 3"}),
+        (2, 0.0, {ENTRIES: "Units, corollary 3", WORST: "Units, corollary 3"}),
+        (2, 1e-6, {ENTRIES: "Units, theorem 1"}),
+    ],
+)
+def test_the_largest_number_of_undeclared_entries_cites_its_corollary(n_columns, delta, cited):
+    releases = [release for release, _ in entries_releases([0.5] * n_columns, 0.02, 1.0, delta)]
+    assert {release.label: str(release.theorem) for release in releases} == cited
+    assert all(is_in_guide(release.theorem) for release in releases)
+    assert not is_in_guide(Theorem("Units", 9, "corollary"))
 
 
 @pytest.mark.parametrize("page", sorted(set(PAGES.values())))

@@ -442,12 +442,12 @@ def entries_releases(
     declared: Sequence[float], share: float, epsilon: float, delta: float
 ) -> list[tuple[Release, PrivacyEvent]]:
     """Return releases for columns to whose numbers declared entries add `declared`, and their events."""
-    size, theorem = len(declared), Theorem("Units", 1)
+    size = len(declared)
     if delta > 0 or epsilon == math.inf:
         mechanism, event = l2_mechanism(epsilon, delta, share, math.sqrt(size) / 2 * (1 + 2.0**-40), size)
-        return [(Release(ENTRIES, mechanism, share, theorem), event)]
+        return [(Release(ENTRIES, mechanism, share, Theorem("Units", 1)), event)]
     for_name = share * _NAME_PART if size > 1 else 0.0
-    pure = pure_share(epsilon, share - for_name)
+    pure, theorem = pure_share(epsilon, share - for_name), Theorem("Units", 3, "corollary")
     largest = Release(ENTRIES, l1_mechanism(pure, OUTSIDE, 1), share - for_name, theorem)
     if size == 1:
         return [(largest, PureEvent(pure))]

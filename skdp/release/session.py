@@ -181,7 +181,7 @@ class Progress:
             print(f"[{type(self._estimator).__name__}] {text}{elapsed}", flush=True)
 
 
-#: Page of the user guide for each subject; theorem n of a page has the anchor "<page>-theorem-<n>".
+#: Page of the user guide for each subject. A statement of a page has the anchor "<page>-<kind>-<number>".
 PAGES = {
     "Additive models": "additive",
     "Exponential mechanism": "erm",
@@ -208,10 +208,11 @@ PAGES = {
 
 @dataclass(frozen=True)
 class Theorem:
-    """A theorem of the user guide."""
+    """A theorem, or a statement of another `kind`, of the user guide."""
 
     subject: str
     number: int
+    kind: str = "theorem"
 
     def __post_init__(self) -> None:
         if self.subject not in PAGES:
@@ -222,7 +223,7 @@ class Theorem:
         return PAGES[self.subject]
 
     def __str__(self) -> str:
-        return f"{self.subject}, theorem {self.number}"
+        return f"{self.subject}, {self.kind} {self.number}"
 
 
 #: The theorem about the sensitivity of sums over at most `rows_per_group` rows of each group.

@@ -347,8 +347,9 @@ def releases_before_fit(estimator: Any, n_classes: int) -> list[ReleaseBeforeFit
     unit = Unit.of(estimator._declared("rows_per_group") if hasattr(estimator, "rows_per_group") else None)
     columns, labels = estimator._outside()
     if declared := [*(inside for inside, _ in columns.values()), *[LISTED] * labels]:
-        # The sensitivity is that of one record, and records of undeclared labels count in groups of any size.
-        assert unit == ONE_RECORD
+        if unit != ONE_RECORD:
+            # The sensitivity is that of one record, and records of undeclared labels count in groups of any size.
+            raise RuntimeError("undeclared entries can be counted for single records only. Nothing was charged")
         share = ENTRIES_SHARE if columns and "entries" in estimator._counts_outside else TARGET_SHARE
         before.append(ReleaseBeforeFit(share, partial(entries_releases, declared, share)))
     if is_balanced(estimator):
