@@ -97,7 +97,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
         pair. For three classes or more, there is a last axis of length n_classes. Terms of one column have a mean of
         about 0 over the records, by `cell_counts_`. Scores are larger than log-odds, with a positive `delta` up to
         twice as large near 0, because gradients are clipped. `predict_proba` undoes this, and raises probabilities to
-        a power that the fit has chosen.
+        a power that the fit has chosen. :ref:`additive_algorithm` has the formulas.
     term_names_ : list of str
         Names of the terms.
     term_columns_ : list of tuple of int

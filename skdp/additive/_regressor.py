@@ -137,8 +137,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     terms_ : list of ndarray
         Curves: values that the cells of each term add to the score, of shape (n_cells,), and tables, of shape
         (n_cells, n_cells) or (n_cells, n_cells, n_cells). The score is the prediction, or its square root if `link_`
-        is ``"sqrt"``. Terms of one column have a mean of about 0 over the records,
-        by `cell_counts_`.
+        is ``"sqrt"``. Terms of one column have a mean of about 0 over the records, by `cell_counts_`.
+        :ref:`additive_algorithm` has the formulas.
     term_names_ : list of str
         Names of the terms.
     term_columns_ : list of tuple of int

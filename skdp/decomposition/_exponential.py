@@ -267,7 +267,8 @@ class ExpMechPCA(PrivatePCA):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Orthonormal directions, in the order of the draws. The largest entry of each is positive.
+        Orthonormal directions (:ref:`density <pca-directions>`), in the order of the draws. The largest entry of each
+        is positive.
     mean_ : ndarray of shape (n_features,)
         Vector that is subtracted: zeros, the public vector, or the private mean.
     explained_variance_ : ndarray of shape (n_components,)

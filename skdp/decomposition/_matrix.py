@@ -151,7 +151,8 @@ class DPPCA(PrivatePCA):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Orthonormal directions, by decreasing variance. The largest entry of each is positive.
+        Orthonormal directions (:ref:`formula <pca-directions>`), by decreasing variance. The largest entry of each is
+        positive.
     mean_ : ndarray of shape (n_features,)
         Vector that is subtracted: zeros, the public vector, or the private mean.
     explained_variance_ : ndarray of shape (n_components,)

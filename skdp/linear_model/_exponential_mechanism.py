@@ -176,7 +176,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_features,)
-        Private coefficients, of a classifier or of a regressor.
+        Private coefficients (:ref:`density <erm-draw>`), of a classifier or of a regressor.
     intercept_ : ndarray of shape (1,) or float
         Private intercept.
     classes_ : ndarray of shape (2,)

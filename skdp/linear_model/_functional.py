@@ -2,7 +2,7 @@ r"""Linear regression by the functional mechanism (Zhang et al. 2012), which is 
 
 The squared loss is a polynomial of the coefficients, and the coefficients of this polynomial are the second moments
 :math:`(X^\top X, X^\top y)`. These moments are released once, with noise (see ``moments_l2`` for their
-sensitivity). Regression coefficients are computed from the release.
+sensitivity). `Units.coefficients` computes ``coef_`` from the release.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
-        Private coefficients, in the original units of the features.
+        Private coefficients (:ref:`formula <functional-mechanism-regression>`), in the units of the features.
     intercept_ : float or ndarray of shape (n_targets,)
         Private intercept.
     alpha_ : float

@@ -3,7 +3,7 @@ r"""Logistic regression by the functional mechanism (Zhang et al. 2012): a linea
 The second-order Taylor expansion of the log loss depends on the data through the second moments of features and labels.
 These moments are released once, with noise (see ``moments_l2``). The rule is that of least squares,
 except for scale and threshold. Scale and threshold come from linear discriminant analysis, whose class frequencies,
-means and pooled covariance are functions of the same moments.
+means and pooled covariance are functions of the same moments. `discriminant_rule` computes ``coef_`` from them.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Private coefficients, in the original units of the features.
+        Private coefficients (:ref:`formula <functional-mechanism-classification>`), in the units of the features.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Private intercepts.
     classes_ : ndarray of shape (n_classes,)

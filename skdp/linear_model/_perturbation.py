@@ -203,7 +203,7 @@ class ObjPertLogReg(PrivateLinearClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Private coefficients.
+        Private coefficients (:ref:`formula <objective-perturbation-steps>`).
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Private intercepts. Zeros if `fit_intercept` is False.
     classes_ : ndarray of shape (n_classes,)
@@ -358,7 +358,7 @@ class OutputPertLogReg(PrivateLinearClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Private coefficients.
+        Private coefficients (:ref:`formula <output-perturbation-steps>`).
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Private intercepts. Zeros if `fit_intercept` is False.
     classes_ : ndarray of shape (n_classes,)

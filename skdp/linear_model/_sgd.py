@@ -1,7 +1,8 @@
 r"""Linear models by noisy gradient descent, DP-SGD (Abadi et al. 2016) with one layer: their base, and classification.
 
 Each step releases the sum of the clipped gradients of a Poisson sample of records (by default of all records), with
-Gaussian noise. The number of records is released first, unless it is declared. The rest is post-processing.
+Gaussian noise. The number of records is released first, unless it is declared. The rest is post-processing: `Path`
+(:mod:`skdp.solvers.linear_descent`) computes ``coef_`` from the sums.
 """
 
 from __future__ import annotations
@@ -316,7 +317,7 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Private coefficients.
+        Private coefficients (:ref:`formula <gradient-descent-steps>`).
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Private intercepts. Zeros if `fit_intercept` is False.
     classes_ : ndarray of shape (n_classes,)

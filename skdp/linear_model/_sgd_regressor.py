@@ -111,7 +111,7 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Private coefficients.
+        Private coefficients (:ref:`formula <gradient-descent-steps>`).
     intercept_ : float
         Private intercept. 0 if `fit_intercept` is False.
     n_steps_ : int

@@ -135,19 +135,7 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """The released splits of a tree, level by level, without its leaves.
-
-    Attributes
-    ----------
-    features : ndarray of shape (n_leaves - 1,)
-        Feature that a node splits.
-    thresholds : ndarray of shape (n_leaves - 1,)
-        Values up to the threshold go left.
-    categories : ndarray of shape (n_leaves - 1,)
-        Category that goes right. -1 for a feature of numbers.
-    merged : ndarray of shape (n_leaves - 1,)
-        Whether all leaves below a node have the same distribution.
-    """
+    """The released splits of a tree, level by level, without its leaves. `structure_` describes its arrays."""
 
     features: NDArray[np.intp]
     thresholds: Array
@@ -313,10 +301,11 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
 
     Attributes
     ----------
-    structure_ : Splits
+    structure_ : object
         Released splits. Node ``i`` of level ``l`` has position ``p = 2**l - 1 + i``, and the children ``2 * i`` and
-        ``2 * i + 1`` in the next level. It splits ``features[p]``. Values up to ``thresholds[p]`` go left, or all but
-        ``categories[p]`` of a categorical feature.
+        ``2 * i + 1`` in the next level. It splits ``features[p]``. Values up to ``thresholds[p]`` go left, or, if
+        ``categories[p]`` is not negative, all categories but this one. All leaves below a node with ``merged[p]`` have
+        the same distribution. The guide describes :ref:`how they are chosen <trees_greedy>`.
     leaf_counts_ : ndarray of shape (1, n_leaves, n_classes)
         Noisy counts. 0 in leaves that no record can reach.
     leaf_proba_ : ndarray of shape (1, n_leaves, n_classes)

@@ -39,21 +39,9 @@ CENTRAL = (0.25, 0.75)
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Hold the structure of trees, which does not depend on the data.
+    """The structure of all trees, by tree. `structure_` of the estimators describes its arrays.
 
-    Attributes
-    ----------
-    features : ndarray of shape (n_trees, n_most)
-        Features of a tree. The last one is repeated after `n_seen` of them.
-    n_seen : ndarray of shape (n_trees,)
-        Number of features of a tree.
-    slots : ndarray of shape (n_trees, n_leaves - 1)
-        Level by level, the position in `features` of the feature that a node splits.
-    thresholds : ndarray of shape (n_trees, n_leaves - 1)
-        Values up to the threshold go left. Infinite if a node is not split.
-    places : dict of int to ndarray
-        By categorical feature, the place of each category in the order of each tree, with NaN at the end for other
-        values.
+    Nodes stand level by level. A tree sees the first `n_seen` of its features, and the last one is then repeated.
     """
 
     features: NDArray[np.intp]
