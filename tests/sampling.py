@@ -28,10 +28,10 @@ ROOT = Path(__file__).resolve().parents[1]
 SECONDS = ROOT / "tests" / "seconds.txt"
 
 #: What a function may take, in CPU seconds of the table, ...
-LONGEST = 0.4
+LONGEST = 0.3
 
 #: ... and for each of its classes or subjects besides.
-FOR_EACH_GROUP = 0.015
+FOR_EACH_GROUP = 0.01
 
 
 def hashed(text):
