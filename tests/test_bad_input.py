@@ -168,6 +168,8 @@ def faults_of(model, act, error, says, accountant, secrets):
         faults.append(f"raises {type(failure).__name__}")
     if not re.search(says, str(failure)):
         faults.append(f"does not say {says}: {str(failure)[:90]}")
+    if getattr(act, "func", None) is run and getattr(model, "accountant", None) is accountant and "charged" not in text:
+        faults.append(f"does not tell that nothing was charged: {text[:90]}")
     if told(text, secrets):
         faults.append(f"tells {told(text, secrets)}: {text[:90]}")
     return faults

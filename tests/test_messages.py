@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_backend
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -420,3 +421,68 @@ def test_statistics_say_what_to_pass():
         private_score(model, X, ["1499 $"] * len(X), metric="neg_mean_absolute_error", bounds_y=(0, 1))
     with pytest.raises(ValueError, match="one per target"):
         FunctionalMechLinReg(bounds=(0, 1)).fit(X, X[:, 0])
+
+
+def test_refusals_say_that_nothing_was_charged():
+    """Whatever refuses a call with an accountant, a sentence about the charge ends the message."""
+    accountant, schema = BudgetAccountant(1.0, 1e-6), {"age": (18, 90), "job": ["clerk", "nurse"]}
+    table = {"age": [20.0, 30.0], "job": ["clerk", "nurse"]}
+    model = objective(random_state=0).fit(X, Y)
+    refused = [
+        lambda: objective(accountant=accountant).fit(X, labels=Y),
+        lambda: objective(accountant=accountant).fit(np.array([["a", "b"]]), Y[:1]),
+        lambda: DPNaiveBayes(schema=TABLE, accountant=accountant).fit({"Age": [20.0], "work": ["a"]}, ["no"]),
+        lambda: stats.group_by(table, "job", "avg", schema=schema, accountant=accountant),
+        lambda: private_score(model, X[:, :1], Y, accountant=accountant),
+        lambda: private_cross_val_score(objective(), X, Y[:-1], accountant=accountant),
+        lambda: make_private_pipeline(
+            OneHotEncoder(categories=[[0]], handle_unknown="ignore"), objective(), accountant=accountant
+        ).fit(X, Y),
+    ]
+    for call in refused:
+        with pytest.raises((TypeError, ValueError), match=r"[^.]\. (Nothing was|This fit of \w+ was not) charged$"):
+            call()
+    assert len(accountant) == 0
+
+
+def test_errors_after_a_charge_do_not_deny_it(monkeypatch):
+    def fail(*args, **kwargs):
+        raise ValueError("it failed late")
+
+    accountant = BudgetAccountant(2.0, composition="basic")
+    monkeypatch.setattr(ObjPertLogReg, "_release", fail)
+    with pytest.raises(ValueError, match=r"^it failed late$"):
+        objective(epsilon=0.1, accountant=accountant).fit(X, Y)
+    monkeypatch.setattr(stats._descriptive, "exact_sum", fail)
+    with pytest.raises(ValueError, match=r"^it failed late$"):
+        stats.sum(X[:, 0], bounds=(-1, 1), epsilon=0.1, accountant=accountant)
+    assert len(accountant) == 2
+
+    # In a pipeline, the charge of an earlier step counts, also of a step that another thread has fitted.
+    def fit_late(n_jobs):
+        parts = [(str(j), DPPCA(1, data_norm=3.0), [j]) for j in range(2)]
+        columns = ColumnTransformer(parts, n_jobs=n_jobs, sparse_threshold=0)
+        last = OneHotEncoder(categories=[[0]], handle_unknown="ignore"), objective()
+        make_private_pipeline(columns, *last, epsilon=0.2, accountant=accountant).fit(X, Y)
+
+    with parallel_backend("threading"):
+        for n_jobs in (None, 2):
+            n_before = len(accountant)
+            with pytest.raises(ValueError, match="Shape mismatch") as caught:
+                fit_late(n_jobs)
+            assert len(accountant) == n_before + 2
+            assert "charged" not in str(caught.value)
+    # A later refusal is one before the charge again.
+    with pytest.raises(ValueError, match=r"Nothing was charged$"):
+        stats.sum(X[:, 0], bounds=(1, -1), epsilon=0.1, accountant=accountant)
+
+
+def test_near_misses_of_names_are_found_in_any_case():
+    with pytest.raises(ValueError, match=r"Is 'age' a misspelling of 'AGE'\? Choose or rename"):
+        DPNaiveBayes(schema=TABLE).fit({"AGE": [20.0], "work": ["a"]}, ["no"])
+    with pytest.raises(ValueError, match=r"Is it a misspelling of 'age'\?"):
+        stats.mean({"age": [20.0]}, columns="AGE", schema={"age": (18, 90)})
+    with pytest.raises(TypeError, match=r"a tuple \(low, high\) of numbers or a list of categories"):
+        Schema({"sex": ("male", "female")})
+    with pytest.raises(ValueError, match=r"expecting 2 features as input: .*encoder\.parameters\(estimator\)"):
+        DPNaiveBayes(schema=TABLE).fit(np.zeros((3, 5)), ["no"] * 3)

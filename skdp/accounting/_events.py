@@ -288,7 +288,7 @@ class PrivacyCost:
         if event._least_delta(epsilon) > delta:
             return False
         try:
-            # Each part of a ParallelEvent must have the pair by itself.
+            # Each part of a ParallelEvent must have the pair by itself. Otherwise, its cost cannot be constructed.
             for events in filter(None, getattr(event, "parts", ())):
                 replace(self, events=events)
         except ValueError:

@@ -270,6 +270,7 @@ def release_cells(
     outside = 0.0 if known is None else left_out(known)
     of_labels = folded(partial(np.bincount, minlength=n_labels), [labels]) if n_labels else np.empty(0)
     by_cell = folded(partial(records_in_cells, columns.sizes), [codes])
+    # If the L1 norm counts, the total is not released, but is the sum of the numbers of labels.
     summed = n_labels > 0 and not gaussian
     exact = [0.0 if summed else by_cell[0], *(weight * by_cell[1:]), *of_labels, outside]
     released = session.release(COUNTS, within_reach(mechanism, exact))

@@ -54,7 +54,6 @@ LEAVE_OUT = (
     "release."
 )
 
-
 _ENCODE = (
     "Encode columns of text by a public list of categories, for instance with OneHotEncoder(categories=[...], "
     'handle_unknown="ignore", sparse_output=False), or use an estimator that has the parameter categories.'
@@ -525,7 +524,6 @@ def _label_key(label: Any) -> tuple[str, Any]:
 
 #: Sparse rows with at most so many columns are made dense if an estimator computes with dense rows only.
 MOST_DENSE_COLUMNS = 1000
-
 
 #: How a pipeline makes dense rows.
 HOW_TO_DENSE = (

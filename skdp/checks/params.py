@@ -14,8 +14,9 @@ import numbers
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from inspect import signature
@@ -46,6 +47,13 @@ def shown(value: object) -> str:
     return f"a value of type {kind.__name__}"
 
 
+def misspelling(name: object, known: Iterable[object], it: str = "it") -> str:
+    """Return a question for a message if a name is nearly a known one, in any case. Otherwise, return no text."""
+    by_text = {str(each).casefold(): each for each in known}
+    close = get_close_matches(str(name).casefold(), by_text, 1)
+    return f" Is {it} a misspelling of {by_text[close[0]]!r}?" if close else ""
+
+
 def as_float(value: Any) -> float:
     """Return a number as a double. A finite number beyond all doubles becomes the largest, which no range contains."""
     try:
@@ -67,7 +75,6 @@ _RESAMPLING = {
     "sklearn.linear_model._ransac": "RANSAC chooses records by exact scores",
     "imblearn.pipeline": "a sampler of imbalanced-learn draws or makes rows that depend on other records",
 }
-
 
 #: Calls of cross-validation that have been warned of.
 _WARNED: WeakSet[Any] = WeakSet()
@@ -100,7 +107,7 @@ def warn_of_callers(charged: bool) -> None:
                 return warn(
                     f"The guarantee does not cover {', '.join(learning)}, because a fit of such a step learns from the "
                     "records without noise. Use skdp.make_private_pipeline, which refuses such steps, with "
-                    "DPStandardScaler, BoundsScaler, PublicBinner or DPPCA in place of them",
+                    "DPStandardScaler, BoundsScaler, PublicBinner or DPPCA in place of them. This fit is charged",
                     PrivacyAssumptionWarning,
                 )
         steps = getattr(outer, "steps", None) if reason else None

@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from types import FunctionType, MappingProxyType
 from typing import Any
@@ -61,6 +62,22 @@ def silence() -> Iterator[None]:
             _ONCE.update(once)
 
 
+#: Number of charges in this thread, by which an error before the charge is known.
+N_CHARGES: ContextVar[int] = ContextVar("N_CHARGES", default=0)
+
+
+@contextmanager
+def refusals(accountant: object, statement: str, n_charges: Callable[[], int] = N_CHARGES.get) -> Iterator[None]:
+    """End messages of errors before the charge with a statement about the charge, if there is an accountant."""
+    before = None if accountant is None else n_charges()
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if "charged" not in str(error) and before is not None and n_charges() == before:
+            error.args = (f"{str(error).removesuffix('.')}. {statement}",)
+        raise
+
+
 def discreet(function: Callable[..., Any], answers: Mapping[str, str] = MappingProxyType({})) -> Callable[..., Any]:
     """Keep NumPy's messages about private data out of the outcome of a function."""
     # `answers` holds names of arguments that the function does not have, with what to pass instead.
@@ -72,7 +89,7 @@ def discreet(function: Callable[..., Any], answers: Mapping[str, str] = MappingP
         for name in kwargs.keys() & answers.keys():
             raise TypeError(f"{function.__name__}() has no argument {name!r}. {answers[name]}. Nothing was charged")
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), refusals(kwargs.get("accountant"), "Nothing was charged"):
                 return function(*args, **kwargs)
         except MemoryError:
             pass

@@ -35,7 +35,6 @@ from ..sensitivity import CELLS_STEP, RowLattice, cell_sums, cells_l1, cells_l2
 
 Array = NDArray[np.float64]
 
-
 #: Weights of a cell's count and of its sum of squares. They have few bits, so that weighted sums are exact.
 COUNT_WEIGHT = SPREAD_WEIGHT = 0.375
 

@@ -76,7 +76,7 @@ MEDIAN = "medians over blocks"
 
 #: Number of blocks if the number of records is not declared. Otherwise, a block has so many records for each number of
 #: the result, if there are enough.
-DEFAULT_BLOCKS, ROWS_PER_NUMBER = 100, 20
+DEFAULT_BLOCKS, FEWEST_BLOCKS, ROWS_PER_NUMBER = 100, 10, 20
 
 #: Largest grid for the median.
 _MOST_CELLS = 2**20
@@ -481,4 +481,4 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
             return int(self.n_blocks)
         if self.expected_n is None:
             return DEFAULT_BLOCKS
-        return min(max(10, round(float(self.expected_n) / (ROWS_PER_NUMBER * size))), MOST_BLOCKS)
+        return min(max(FEWEST_BLOCKS, round(float(self.expected_n) / (ROWS_PER_NUMBER * size))), MOST_BLOCKS)

@@ -34,7 +34,6 @@ CONDITIONS = (
     "All releases about these records count towards one budget.",
 )
 
-
 # Labels with a smaller share of the records are rare.
 _RARE = 0.05
 

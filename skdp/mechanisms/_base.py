@@ -37,7 +37,6 @@ GENERATORS = (
     random.Random,
 )
 
-
 # From this number of words on, a new seed for OpenSSL's generator takes less time than words from the system.
 _MANY_WORDS = 2**8
 

@@ -257,10 +257,12 @@ def round_to_integers(scale: float, normals: LazyNormals, factor: LazyGamma | No
 
 
 def _round_scalar(scale: float, i: int, normals: LazyNormals, factor: LazyGamma | None) -> int:
+    """Round one coordinate. Its product is enclosed by more and more bits, until one integer is the nearest."""
     bits = 53
     half = Decimal("0.5")
     while True:
         bits += 64
+        # The product may have 20 digits before the point.
         with decimal.localcontext(decimal.Context(prec=digits_for(bits) + 20, Emin=decimal.MIN_EMIN)):
             x = normals.interval(i, bits)
             if factor is not None:

@@ -65,9 +65,9 @@ class PoissonSampler:
             for _ in range(n_samples):
                 yield np.empty(0, dtype=np.intp)
             return
-        together = max(1, min(n_samples, int(_CHUNK_ROWS / (self.rate * n_rows))))
-        for start in range(0, n_samples, together):
-            count = min(together, n_samples - start)
+        per_chunk = max(1, min(n_samples, int(_CHUNK_ROWS / (self.rate * n_rows))))
+        for start in range(0, n_samples, per_chunk):
+            count = min(per_chunk, n_samples - start)
             hits = self._successes(count * n_rows, stream)
             cuts = np.searchsorted(hits, np.arange(count + 1) * n_rows).tolist()
             for sample, (first, last) in enumerate(pairwise(cuts)):
@@ -87,8 +87,8 @@ class PoissonSampler:
             blocks.append(hits)
             last = int(hits[-1])
             expected = max(n_trials - last, 0) * self.rate
-        together = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
-        return together[: np.searchsorted(together, n_trials)]
+        positions = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+        return positions[: np.searchsorted(positions, n_trials)]
 
     def gaps(self, size: int, stream: BitStream, most: float = math.inf) -> NDArray[np.intp]:
         """Draw independent geometric numbers of failures before a success.

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
-from difflib import get_close_matches
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -32,7 +31,7 @@ from ..accounting import (
     largest_epsilon,
     largest_share,
 )
-from ..checks.params import check_classes, shown
+from ..checks.params import check_classes, misspelling, shown
 from ..exceptions import BudgetError, PrivacyAssumptionWarning
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import check_accountant
@@ -218,7 +217,7 @@ def allocation_of(
     check_units(private, accountant)
     check_coded(estimator)
     parts = parts_of_budget(private, weights)
-    budgets, rule = _split(private, parts, Budget(epsilon, delta), accountant)
+    budgets, rule = _split_budget(private, parts, Budget(epsilon, delta), accountant)
     if not_private:
         complain(
             f"not private, and a function of the data: {', '.join(not_private)}. The whole is private only if "
@@ -275,7 +274,7 @@ def largest_budget(accountant: BudgetAccountant, estimator: Any, k: int, n_featu
         def costs_at(epsilon: float) -> tuple[CountedCosts, str | None] | None:
             budgets, rule = [Budget(epsilon, delta)], None
             if not single:
-                budgets, rule = _split(private, parts, budgets[0], accountant)
+                budgets, rule = _split_budget(private, parts, budgets[0], accountant)
             costs = _costs(private, budgets) or _pairs(budgets)
             return [(cost, count * k) for cost, count in costs], rule
 
@@ -327,7 +326,7 @@ def parts_of_budget(private: list[CountedStep], weights: Mapping[str, float] | N
     return [share / sum(shares) for share in shares]
 
 
-def _split(
+def _split_budget(
     private: list[CountedStep], parts: list[Fraction], whole: Budget, accountant: BudgetAccountant | None
 ) -> tuple[list[Budget], str | None]:
     """Return the budget of one fit of each step, and the rule that counts them, if it matters."""
@@ -565,12 +564,10 @@ def _check_names(estimator: Any, setting: Mapping[str, Any]) -> None:
         step = text.rpartition("__")[0]
         step = step if step in known else ""
         others = sorted(each for each in known if each.rpartition("__")[0] == step)
-        close = get_close_matches(text, known, 1)
-        hint = f" Is it a misspelling of {close[0]!r}?" if close else ""
         kind = type(estimator.get_params()[step] if step else estimator).__name__
         raise ValueError(
-            f"{shown(name)} is no parameter of {kind} that a search can set.{hint} The parameters are "
-            f"{', '.join(others)}. Nothing was charged"
+            f"{shown(name)} is no parameter of {kind} that a search can set.{misspelling(text, known)} The parameters "
+            f"are {', '.join(others)}. Nothing was charged"
         )
 
 

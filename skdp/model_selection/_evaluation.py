@@ -209,7 +209,7 @@ def _check_fitted(estimator: Any) -> None:
         check_is_fitted(estimator)
 
 
-def _check_columns(estimator: Any, X: Any) -> None:
+def _check_columns_of_model(estimator: Any, X: Any) -> None:
     """Refuse a table whose names or number of columns do not fit the fitted model, from its columns alone."""
     reader, nothing = estimator, take(X, np.arange(0))
     while isinstance(reader, Pipeline | FrozenEstimator) or hasattr(reader, "best_estimator_"):
@@ -393,7 +393,7 @@ def private_score(
     X = X.tocsr() if hasattr(X, "tocsr") else X
     if X.shape[0] != len(targets):
         raise ValueError("X and y must have the same number of rows")
-    _check_columns(estimator, X)
+    _check_columns_of_model(estimator, X)
     members = unit.members(numbers, coded)[2]
     releases, events = _planned(measure, whole, 1.0, unit.rows)
     plan = unit.stated(PrivacyGuarantee(*whole, events, tuple(releases)))

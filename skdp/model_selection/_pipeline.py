@@ -13,6 +13,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 
 from ..accounting import Budget, BudgetAccountant, PrivacyCost, Relation, gaussian_epsilon, renyi_epsilon
+from ..checks.silence import refusals
 from ..preprocessing import TableEncoder
 from ..release.session import PrivacyGuarantee, check_accountant
 from ..schema.encoding import TakesSchema
@@ -175,7 +176,9 @@ class PrivatePipeline(Pipeline):
             del self.privacy_
         self.allocation_ = allocation
         try:
-            result = fit(*args, **params)
+            # Other threads and processes may charge, if several steps are fitted at once.
+            with refusals(self.accountant, "Nothing was charged", lambda: len(self.accountant or ())):
+                result = fit(*args, **params)
         finally:
             if self.accountant is not None:
                 # A fitted model can be published without the path of its ledger, and a fit does not change parameters.
@@ -228,7 +231,7 @@ class PrivatePipeline(Pipeline):
 
 
 def _private_steps(step: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the fitted private steps in order, by name."""
+    """Yield the private steps in order, by name."""
     if is_private(step):
         yield name, step
     elif isinstance(step, Pipeline | FeatureUnion | ColumnTransformer):

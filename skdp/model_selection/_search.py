@@ -61,7 +61,6 @@ _MOST_SETTINGS = 10**6
 
 _FITTED = frozenset({"best_index_", "best_params_", "best_estimator_", "classes_", "strategy_", "privacy_"})
 
-
 _NO_SCORES = (
     "a private search releases its choice, best_params_, and no score. For a score of the model, call private_score on "
     "other records"
@@ -371,7 +370,7 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         return float(self.best_estimator_.score(X, y))
 
 
-def _asked(name: str, grids: Any, settings: Callable[[], Iterable[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _checked_settings(name: str, grids: Any, settings: Callable[[], Iterable[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Return settings, or raise an error if they are not in the form of scikit-learn."""
     for grid in [grids] if isinstance(grids, Mapping) else grids if isinstance(grids, list | tuple) else []:
         for parameter, values in grid.items() if isinstance(grid, Mapping) else []:
@@ -534,7 +533,7 @@ class DPGridSearchCV(PrivateSearch):
         self._store(locals())
 
     def _settings(self, source: NoiseSource | None) -> list[dict[str, Any]]:
-        return _asked("param_grid", self.param_grid, lambda: ParameterGrid(self.param_grid))
+        return _checked_settings("param_grid", self.param_grid, lambda: ParameterGrid(self.param_grid))
 
 
 class DPRandomizedSearchCV(PrivateSearch):
@@ -610,10 +609,11 @@ class DPRandomizedSearchCV(PrivateSearch):
     def _settings(self, source: NoiseSource | None) -> list[dict[str, Any]]:
         if source is None:
             if not isinstance(self.random_state, numbers.Integral):
-                raise TypeError("settings that are drawn are known for an integer random_state only")
+                given = shown(self.random_state)
+                raise TypeError(f"random_state must be an integer to know the settings before a fit, got {given}")
             source = NoiseSource(self.random_state)
         seed = int(source.stream("settings").words(1)[0] >> np.uint64(32))
-        return _asked(
+        return _checked_settings(
             "param_distributions",
             self.param_distributions,
             lambda: ParameterSampler(self.param_distributions, self.n_iter, random_state=seed),

@@ -70,7 +70,6 @@ _EXACT = (
     *(DPStandardScaler, DPQuantileBinner, DPPCA, ExpMechPCA, DPKMeans, SampleAggKMeans),
 )
 
-
 # They follow each row through trees. Threads would add up the trees in an order that depends on time.
 _TREES = (
     *(DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor),

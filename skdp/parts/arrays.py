@@ -187,7 +187,7 @@ def in_memory(X: Any) -> bool:
     return base is None or in_memory(base)
 
 
-def unchecked(*arrays: Any) -> Callable[[], None] | None:
+def row_check(*arrays: Any) -> Callable[[], None] | None:
     """Return a function that validates all rows before a charge, or None if no validation is needed."""
     parted = [array for array in arrays if isinstance(array, PartedArray)]
     if not parted or get_config()["assume_finite"]:

@@ -15,7 +15,6 @@ import numpy as np
 
 Task = Callable[..., Any]
 
-
 #: A node with the first position stands for the number of the part. From the second position on, smaller numbers stand
 #: for the arrays that the client gives to the part.
 PART, GIVEN = -1, -2
@@ -138,6 +137,7 @@ def united(pieces: Sequence[Any]) -> Any:
 
 
 def _opened(index: int, raw: Sequence[Any]) -> tuple[Sequence[Any], Identities, frozenset[bytes]]:
+    """Return the arrays of a part, its identities, and digests of the arithmetic of machines that it was on before."""
     if isinstance(raw[0], KeptPart):
         return raw[0].arrays, raw[0].identities, raw[0].arithmetic
     digest = hashlib.blake2b(digest_size=16)

@@ -14,7 +14,7 @@ from ..checks.silence import discreet
 from ..exceptions import ResolutionWarning
 from ..mechanisms import NoiseSource, quantile_mechanism
 from ..parts import in_parts
-from ..parts.arrays import rowwise, unchecked
+from ..parts.arrays import row_check, rowwise
 from ..release.counts import warn_of_outer_cells
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import ONE_RECORD, Unit
@@ -211,7 +211,7 @@ def private_bounds(
     plan = quantile_plan(BOUNDS, epsilon, delta, (level, _WHOLE - level), _WHOLE, rows.shape[1], weights, counted)
 
     session = ReleaseSession(
-        plan, accountant=accountant, source=source, estimator="private_bounds", validate=unchecked(rows, members)
+        plan, accountant=accountant, source=source, estimator="private_bounds", validate=row_check(rows, members)
     )
     rows, _ = counted.counted(source, members, rows)
 

@@ -171,7 +171,7 @@ _SPELLED = "Check that the declared labels and categories are spelled as the dat
 _LISTS = "A list declares categories, and a tuple (lower, upper) bounds of numbers."
 _UNITS = "Check that the bounds are in the units of the data, neither too narrow nor far too wide."
 _NARROW = "Check that the bounds are in the units of the data, and not too narrow."
-_READ = "Numbers must have no unit or other signs, and dates must be declared as days since a public date."
+_READ = "Numbers must have no unit or other signs. Dates must be days since a public date. Text is not True or False."
 _ADVICE = {
     RARE: (_SPELLED,),
     **dict.fromkeys((UNLISTED, NOT_LISTED), (_SPELLED, _LISTS)),

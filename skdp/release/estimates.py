@@ -48,6 +48,7 @@ class Law:
             return total * float(ndtri((1 + level) / 2))
         with np.errstate(invalid="ignore"):
             shares = np.where(total > 0, (self.normal**2 + normal**2) / total**2, 1.0)
+        # Quantiles are cached by rounded numbers, and interpolated for many shares.
         unit = tuple(sorted((round(a / math.sqrt(variance - self.normal**2), 6), k) for a, k in self.parts if a))
         if shares.size > len(_SHARES):
             return total * np.interp(shares, _SHARES, [_unit_quantile(level, one, unit) for one in _SHARES.tolist()])

@@ -48,8 +48,8 @@ from ..checks.params import (
 )
 from ..exceptions import BudgetWarning
 from ..mechanisms import NoiseSource
-from ..parts.arrays import PartedArray, unchecked
-from .counts import check_entries
+from ..parts.arrays import PartedArray, row_check
+from .counts import ENTRIES, check_entries
 from .mixin import DPEstimatorMixin
 from .session import (
     Phases,
@@ -242,13 +242,13 @@ class PrivateEstimator(DPEstimatorMixin):
             source=source,
             estimator=type(self).__name__,
             progress=progress,
-            validate=unchecked(X, y, members, probabilities),
+            validate=row_check(X, y, members, probabilities),
         )
         progress.begin()
         X, y = unit.counted(source, members, X, y, probabilities)
         # Weights leave out records of any label.
         known, weights = known if probabilities is None else None, None
-        if len(before) > balanced:
+        if any(release.label == ENTRIES for release in guarantee.releases):
             check_entries(session, *self._outside(), X, known)
         if balanced:
             known = None

@@ -20,7 +20,7 @@ from sklearn.base import is_classifier, is_regressor
 from ..accounting import BudgetAccountant, PrivacyCost, largest_epsilon
 from ..checks.data import FLOATS, check_quietly, is_sparse, refuse_wide
 from ..checks.params import check_integer, warn
-from ..checks.silence import DiscreetMethods
+from ..checks.silence import DiscreetMethods, refusals
 from ..exceptions import BudgetError, BudgetWarning, NotEnoughDataError
 from ..parts import lowered
 from ..parts.arrays import is_collection
@@ -60,7 +60,7 @@ def _bound(call: str, signature: Signature, estimator: Any, args: Any, kwargs: A
         named = signature.parameters.items()
         by_position = [name for name, each in named if each.kind is each.POSITIONAL_OR_KEYWORD][1:]
         message = f"takes by position: {', '.join(by_position) or 'nothing'}. Pass other arguments by keyword"
-    raise TypeError(f"{type(estimator).__name__}{call} {message}")
+    raise TypeError(f"{type(estimator).__name__}{call} {message}{'. Nothing was charged' * (call != '()')}")
 
 
 def _by_public_name(init: Callable[..., None]) -> Callable[..., None]:
@@ -90,7 +90,8 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
         before = dict(vars(self))
         try:
             # A user may have set NumPy to warn of underflow, which would depend on the data.
-            with np.errstate(all="ignore"):
+            statement = f"This fit of {type(self).__name__} was not charged"
+            with np.errstate(all="ignore"), refusals(getattr(self, "accountant", None), statement):
                 X, schema = given.arguments.get("X"), getattr(self, "schema", None)
                 check_target(None if schema is None else as_schema(schema), X, given.arguments.get("y"))
                 check_index(X, given.arguments.get("sample_weight"), "sample_weight")

@@ -36,6 +36,7 @@ from ..accounting import (
     warn_of_delta,
 )
 from ..checks.params import check_integer, warn, warn_of_callers
+from ..checks.silence import N_CHARGES
 from ..exceptions import ReleaseError, SeededNoiseWarning
 from ..mechanisms import BitStream, Mechanism, NoiseSource, SampledGaussianMechanism
 from ..schema.schema import as_html
@@ -423,6 +424,7 @@ class ReleaseSession:
                     "Use random_state=None for all results that others will see",
                     SeededNoiseWarning,
                 )
+            N_CHARGES.set(N_CHARGES.get() + 1)
             accountant.charge(
                 plan.cost,
                 label=label,

@@ -500,12 +500,12 @@ def as_column(value: Any, where: str) -> Column:
     try:
         if isinstance(value, Number | Category):
             return value
-        if isinstance(value, tuple) and len(value) == 2:
+        if isinstance(value, tuple) and len(value) == 2 and not any(isinstance(each, str) for each in value):
             return Number(*value)
         if is_list(value) and not isinstance(value, tuple):
             return Category(value)
         problem: Exception = TypeError(
-            f"must be a Number, a Category, a tuple (low, high) or a list of categories, got {shown(value)}"
+            f"must be a Number, a Category, a tuple (low, high) of numbers or a list of categories, got {shown(value)}"
         )
     except (TypeError, ValueError) as error:
         problem = type(error)(str(error))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..checks.params import check_integer, shown
+from ..checks.params import check_integer, misspelling, shown
 from ..mechanisms import NoiseSource
 from .declared import Category, Column, Number, as_column, count_outside, described, made_up
 from .entries import Entries, Rows, read_column, table_columns
@@ -419,7 +418,8 @@ def columns_in_order(schema: Schema, X: Any) -> list[Any]:
         if len(columns) != len(schema):
             raise ValueError(
                 f"X has {len(columns)} features, but Schema is expecting {len(schema)} features as input: "
-                f"{', '.join(map(repr, schema))}"
+                f"{', '.join(map(repr, schema))}. If X is encoded already, leave out the schema, and pass "
+                "**encoder.parameters(estimator), where encoder is the TableEncoder"
             )
         return columns
     allowed = {*schema, schema.target_name, schema.group}
@@ -430,8 +430,7 @@ def columns_in_order(schema: Schema, X: Any) -> list[Any]:
         ("X has several columns of one name", [name for name in schema if names.count(name) > 1], []),
     ):
         if wrong:
-            alike = [(name, get_close_matches(name, others, 1)) for name in wrong if isinstance(name, str)]
-            hints = [f" Is {name!r} a misspelling of {close[0]!r}?" for name, close in alike if close]
+            hints = [misspelling(name, others, repr(name)) for name in wrong if isinstance(name, str)]
             raise ValueError(
                 f"{problem}: {', '.join(map(repr, wrong))}.{''.join(hints)} Choose or rename the columns of X. Before "
                 "a fit, schema.select, schema.drop and schema | {...} make another schema"

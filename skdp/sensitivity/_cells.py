@@ -231,7 +231,7 @@ def cell_sums(
         for short in short_blocks(n, d):
             steps = difference[short]
             np.subtract(points[short], centres[labels[short]], out=steps)
-            # These are integers below 2**53. Therefore all later steps for one record are exact, too.
+            # These sums are of integers below 2**53, and exact in any order. Later steps treat each record by itself.
             squares = np.einsum("ij,ij->i", steps, steps)
             radius = radii[labels[short]]
             steps *= (per_unit / np.maximum(np.sqrt(squares), radius))[:, None]

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial, wraps
 from inspect import Parameter, signature
 from typing import Any
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..accounting import Budget, BudgetAccountant, PrivacyEvent, PureEvent, check_delta, check_epsilon
 from ..checks.data import FLOATS, NO_NUMBERS, check_quietly, label_key, labels_of
-from ..checks.params import check_bounds, columns_of, is_list, shown
+from ..checks.params import check_bounds, columns_of, is_list, misspelling, shown
 from ..checks.silence import discreet
 from ..mechanisms import (
     DiscreteLaplaceMechanism,
@@ -28,7 +27,7 @@ from ..mechanisms import (
     pure_share,
 )
 from ..parts import in_parts
-from ..parts.arrays import PartedArray, rowwise, unchecked
+from ..parts.arrays import PartedArray, row_check, rowwise
 from ..release.estimates import Counts, Estimate, Law, combination
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import Unit
@@ -69,8 +68,7 @@ def norm_mechanism(budget: Budget, share: float, moves: Sensitivity, rows: int) 
     """Return noise for the L2 norm and a share of the budget, which is Gaussian if delta is positive."""
     if budget.epsilon == math.inf:
         return pure_mechanism(budget, share, moves, rows)
-    mechanism, event = l2_mechanism(*budget, share, group_sensitivity(moves.l2, rows), moves.size)
-    return mechanism, event
+    return l2_mechanism(*budget, share, group_sensitivity(moves.l2, rows), moves.size)
 
 
 def mechanisms(budget: Budget, share: float, moves: Sensitivity, rows: int) -> list[tuple[Mechanism, PrivacyEvent]]:
@@ -165,14 +163,12 @@ _SHARED: dict[str, tuple[Any, str]] = {
     ),
 }
 
-
 _ROWS = """    X : array-like or table
         Numbers between `bounds`, or a table with the columns of `schema`.
 """
 _TABLE = """    X : table
         A table with the columns of `schema`.
 """
-
 
 # Parameters of functions of other libraries, and what to write instead.
 _ANSWERS = {
@@ -296,7 +292,7 @@ class Call:
             accountant=self.accountant,
             source=self.source,
             estimator=f"stats.{self.name}",
-            validate=unchecked(*arrays, self.members),
+            validate=row_check(*arrays, self.members),
         )
         if self.members is None:
             return (session, *arrays)
@@ -341,11 +337,10 @@ def check_known(schema: Schema, chosen: Any, parameter: str, advice: str = "") -
     hint = f"The schema declares {', '.join(map(repr, schema))}."
     if isinstance(chosen, str):
         what = f"{parameter} names {shown(chosen)}, which is no column of the schema"
-        close = get_close_matches(chosen, [*schema, *([schema.target_name] if schema.target_name else [])], 1)
         if chosen == schema.target_name:
             hint = "It is the target of the schema, and X has no column of this name."
-        elif close:
-            hint = f"Is it a misspelling of {close[0]!r}?"
+        else:
+            hint = misspelling(chosen, [*schema, *filter(None, [schema.target_name])]).strip() or hint
     else:
         entry = "an entry of by" if parameter == "by" else f"{parameter}[{unknown[0]}]"
         what = f"{entry} is the name of no column of the schema"

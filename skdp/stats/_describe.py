@@ -40,7 +40,6 @@ from ._quantiles import WHOLE, counted, counts_between, enclosed_quantiles, quan
 
 Array = NDArray[np.float64]
 
-
 _QUARTILES = {"25%": WHOLE // 4, "50%": WHOLE // 2, "75%": 3 * WHOLE // 4}
 _NAMES = ("count", "missing", "mean", "std", *_QUARTILES)
 
@@ -166,16 +165,15 @@ class Description:
         tables: list[list[tuple[str, ...]]] = []
         if self.numbers:
             # One line for each column stays readable for many columns.
-            columns = self.numbers.items()
-            rows = [(name, *(_with_error(estimates[key]) for key in _NAMES[1:])) for name, estimates in columns]
-            tables.append([("column", *_NAMES[1:]), *rows])
-        rows = []
+            values = [(name, *(_with_error(each[key]) for key in _NAMES[1:])) for name, each in self.numbers.items()]
+            tables.append([("column", *_NAMES[1:]), *values])
+        shares = []
         for name, counts in self.categories.items():
             total = max(float(np.sum(np.maximum(counts.value, 0))), 1.0)
             errors = counts.standard_error.tolist()
             for label, count, error in zip(counts.names, counts.value.tolist(), errors, strict=True):
-                rows.append((name, label, f"{count:d}{_plus_minus(error)}", f"{max(count, 0) / total:.1%}"))
-        return tables + [[("column", "category", "count", "share"), *rows]] * bool(rows)
+                shares.append((name, label, f"{count:d}{_plus_minus(error)}", f"{max(count, 0) / total:.1%}"))
+        return [*tables, [("column", "category", "count", "share"), *shares]] if shares else tables
 
     def _line(self) -> str:
         return (

@@ -180,7 +180,7 @@ def _weight(mechanism: Mechanism) -> float:
     return 1.0 if mechanism.norm == "L1" else 1.375
 
 
-def _released(
+def _release_ratios(
     call: Any, numbers: Numbers, n_pairs: int, ratios: Callable[[Moments], list[_Ratio]]
 ) -> tuple[Moments, list[Quotient], PrivacyGuarantee]:
     """Release second moments of the records without missing values, and mean squares of contributions to ratios."""
@@ -300,7 +300,7 @@ def _matrix(call: Any, correlation: bool) -> Estimate:
         squares = (math.inf, math.inf) if hidden else (2 * first, 2 * second)
         return _Ratio(j, k, -1.0, 1.0, unit, of_squares=squares, hidden=hidden)
 
-    moments, rules, plan = _released(
+    moments, rules, plan = _release_ratios(
         call, numbers, max(len(places), 1), lambda released: [ratio(released, *pair) for pair in places or [(0, 0)]]
     )
     by_pair = dict(zip(places, rules, strict=False))
@@ -354,7 +354,7 @@ def linear_trend(call: Call) -> Estimate:
         unit = variance or max(moments.terms(0, 0)[0], 1e-9) / moments.n
         return _Ratio(0, 1, -math.inf, math.inf, unit, of_squares=(unit, math.inf), hidden=not variance, scale=scale)
 
-    moments, (rule,), plan = _released(call, numbers, 1, lambda released: [ratio(released)])
+    moments, (rule,), plan = _release_ratios(call, numbers, 1, lambda released: [ratio(released)])
     value, variance = rule.value, moments.variance(0)
     if variance:
         most = 2 * math.sqrt(max(moments.terms(1, 1)[0] / moments.n, 1e-3) / variance) * scale

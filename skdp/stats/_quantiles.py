@@ -186,14 +186,12 @@ _FARTHEST = 0.75
 
 _OF_RANGE_COUNT = 0.04
 
-# A range leaves out about this many records at each end, divided by the epsilon of a cut. The exponent is then 18 at
-# the last records, so that the thousands of edges beyond are hardly ever drawn.
-_LEFT_OUT = 36.0
-
-_MOST_LEFT_OUT = 0.3
+# A range leaves out about 36 records at each end, divided by the epsilon of a cut. The exponent is then 18 at the last
+# records, so that the thousands of edges beyond are hardly ever drawn. At least half a record is left out, and at most
+# this part of all records.
+_LEFT_OUT, _MOST_LEFT_OUT = 36.0, 0.3
 
 _CELLS_OF_RANGE = 2**10
-
 
 # Numbers of a column are named as missing if a smaller part of its entries is present.
 _LEAST_PRESENT = 1 / 9

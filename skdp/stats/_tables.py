@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
 from ..accounting import ApproximateEvent, Budget, PrivacyEvent, PureEvent
-from ..checks.params import check_integer, increasing_edges, is_list, shown
+from ..checks.params import check_integer, increasing_edges, is_list, misspelling, shown
 from ..mechanisms import Mechanism, NoNoise, StabilityCounts
 from ..parts.arrays import rowwise
 from ..release.counts import table_parts, warn_of_mismatch
@@ -318,12 +317,11 @@ def proportion(call: Call, value: Any = True) -> Estimate:
         column: Any = call.schema[names[0]]
         unknown = [one for one in wanted if one not in column.values]
         if unknown:
-            close = [] if is_list(value) else get_close_matches(str(unknown[0]), list(map(str, column.values)), 1)
             got = "a list with other entries" if is_list(value) else shown(unknown[0])
             raise ValueError(
                 f"value must be a category of the column {names[0]!r}, got {got}. The categories are "
                 f"{', '.join(map(repr, column.values[:_MOST_NAMED]))}{', ...' * (len(column.values) > _MOST_NAMED)}."
-                f"{f' Is it a misspelling of {close[0]!r}?' if close else ''} Nothing was charged"
+                f"{'' if is_list(value) else misspelling(unknown[0], column.values)} Nothing was charged"
             )
         positions = [column.values.index(one) for one in wanted]
         codes = rowwise(partial(_outside, positions, missing_cell(column)), cells_in(choosing(call, names[0])).codes)

@@ -306,7 +306,8 @@ def chi2_contingency(call: Call) -> TestResult:
     statistic_of_table, count, rows, columns = _statistic(table, variance)
     value, n = float(statistic_of_table), float(count)
     df = (sizes[0] - 1) * (sizes[1] - 1)
-    # The law under independence is simulated, because noise is not normal and margins are estimated.
+    # The law under independence is simulated, because noise is not normal and margins are estimated. The noise is that
+    # of the mechanism, from a stream of its own.
     stream = call.source.stream("tables under independence")
     expected = n * np.outer(rows, columns)
     normals = rounded_normal(2.0**20, _DRAWS * expected.size, stream).reshape(_DRAWS, *expected.shape) * 2.0**-20

@@ -287,11 +287,7 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     Attributes
     ----------
     structure_ : object
-        Structure of the trees, drawn from public numbers and released cut points (:ref:`trees_structure`). Node ``i``
-        of level ``l`` has position ``p = 2**l - 1 + i``, and the children ``2 * i`` and ``2 * i + 1`` in the next
-        level. In tree ``t``, it splits the feature ``j = features[t, slots[t, p]]``, and values up to ``thresholds[t,
-        p]`` go left. The threshold is infinite if the node is not split. ``places[j][t]`` holds the values that the
-        categories of ``j`` take, with NaN at the end for other categories.
+        Structure of the trees, drawn from public numbers (:ref:`trees_structure`). :class:`DPRandomTree` describes it.
     leaf_counts_ : ndarray of shape (n_trees, n_leaves)
         Noisy numbers of records. 0 in leaves that no record can reach.
     leaf_sums_ : ndarray of shape (n_trees, n_leaves)
