@@ -67,7 +67,7 @@ def _by_column(columns: Columns, names: NDArray | None, rows: NDArray) -> list[N
     return entries
 
 
-def positions(X: Any) -> Any:
+def zero_column(X: Any) -> Any:
     """Return a column of zeros, with a row for each record."""
     return rowwise(_zeros, X)
 

@@ -24,7 +24,7 @@ from ..release.session import ReleaseSession
 from ..schema.columns import Codes, Columns
 from ..solvers.linear_descent import LogOdds
 from ..solvers.losses import GradientLoss, LogLoss, SoftmaxLogLoss
-from ._base import AdditiveModel, features_of, positions
+from ._base import AdditiveModel, features_of, zero_column
 from ._curves import Averaged, GradientEngine, Link, PowerChoice, shrunk
 from ._plans import Design, Reserve, release_cells
 from ._stages import Curves, LabelLoss, StageFit
@@ -201,7 +201,7 @@ class DPAdditiveClassifier(LogOdds, ClassifierMixin, LabelsMixin, AdditiveModel)
     def _read(self, X: Any, y: Any, parameters: Checked) -> tuple[Any, Any, NDArray[np.bool_], Shape]:
         X = self._entries(X, parameters)
         _, labels, classes = labelled_data(
-            self._without_columns(), positions(X), y, check_classes(self._declared("classes"))
+            self._without_columns(), zero_column(X), y, check_classes(self._declared("classes"))
         )
         shape = Shape(self._n_columns, len(classes), names=self._names(), classes=classes)
         return X, labels, known_labels(labels), shape

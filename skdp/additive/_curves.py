@@ -141,7 +141,7 @@ class GradientEngine:
         if settings.private:
             settings = replace(settings, max_grad_norm=self.clip * settings.row_norm)
         schedule = SamplingSchedule(1.0, N_STEPS, None)
-        return Descent(settings, schedule, self.loss, self.layout.n_features, self.walk, True)
+        return Descent(settings, schedule, self.loss, self.layout.n_features, self.walk, centred=True)
 
     @property
     def constant(self) -> float:

@@ -343,7 +343,8 @@ class CellGradients(ClippedGradients):
 
     def _by_cell(self, weights: Array, rows: NDArray[np.intp] | None) -> Array:
         """Return the sums of clipped derivatives in units of their step, of shape (n_cells, outputs)."""
-        assert rows is None
+        if rows is not None:
+            raise ValueError("gradients of cells are sums over all records, and not over samples")
         bundles, outputs = self._bundles, self._loss.outputs
         tables = bundles.tables(self._values(weights))
         # A record is in one joint cell of the first bundle.

@@ -27,7 +27,7 @@ from ..solvers.calibration import Calibration, Window
 from ..solvers.losses import Huber
 from ..solvers.regularised import Scaling, noise_multiplier
 from ..solvers.target_range import TargetRange
-from ._base import AdditiveModel, features_of, positions
+from ._base import AdditiveModel, features_of, zero_column
 from ._curves import Averaged, GradientEngine, without_noise
 from ._plans import Design, Reserve, release_cells
 from ._stages import Curves, SquaredLoss, StageFit
@@ -238,7 +238,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
 
     def _read(self, X: Any, y: Any, parameters: Checked) -> tuple[Any, Any, None, Shape]:
         X = self._entries(X, parameters)
-        _, y = regression_data(self._without_columns(), positions(X), y)
+        _, y = regression_data(self._without_columns(), zero_column(X), y)
         return X, single_target(y), None, Shape(self._n_columns, names=self._names())
 
     def _design(self, parameters: Checked, columns: Columns, n_classes: int) -> Design:

@@ -195,13 +195,13 @@ class Boosting:
                 chosen = self.named[index - n_choices]
             elif chooses:
                 of_choice = share * (PURE_CHOICE_SHARE if reserve.pure else CHOICE_SHARE)
-                chosen = self._chosen(reserve, of_choice, index, loss, arrays, spread)
+                chosen = self._choose(reserve, of_choice, index, loss, arrays, spread)
                 chooses = chosen is not None
             if chosen is None:
                 continue
             left = reserve.share if index == self.n_stages - 1 else share - of_choice
             term = self.candidates.term(chosen)
-            stage, spread, square = self._released(reserve, left, index, loss, term, arrays)
+            stage, spread, square = self._release_table(reserve, left, index, loss, term, arrays)
             stages.append(stage)
             scores = rowwise(partial(_added, term, stage.values), scores, codes)
             if isinstance(scores, PartedArray):
@@ -213,7 +213,7 @@ class Boosting:
                 loss = replace(loss, clip=clip)
         return stages
 
-    def _chosen(
+    def _choose(
         self,
         reserve: Reserve,
         share: float,
@@ -239,10 +239,10 @@ class Boosting:
         position = int(reserve.session.release(label, beyond[None])[0])
         return self.candidates.every[position] if position < len(sizes) else None
 
-    def _released(
+    def _release_table(
         self, reserve: Reserve, share: float, index: int, loss: LabelLoss | SquaredLoss, term: Term, arrays: list[Any]
     ) -> tuple[Stage, Array, float]:
-        """Release the sums of a table, and return its values, mean curvatures of records, and the sum of squares."""
+        """Release the sums of a table. Return the table, mean curvatures, and the sum of squared residuals."""
         label = f"table {index + 1}"
         n_cells, width = math.prod(term.shape), 2 * loss.n_outputs
         mechanism = reserve.sums(share, loss.bound, n_cells * width + loss.n_totals)

@@ -179,7 +179,7 @@ def _rare_labels(estimator: BaseEstimator) -> list[str]:
 
 
 def _risk(guarantee: PrivacyGuarantee, seeded: bool) -> list[str]:
-    """What the numbers mean for one person, in words."""
+    """Describe what the numbers mean for one person."""
     if guarantee.epsilon == math.inf:
         return ["Somebody who has the model may be able to reconstruct single records."]
     groups = guarantee.unit == "group"

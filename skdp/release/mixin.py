@@ -220,7 +220,7 @@ def _with_advice(message: str, estimator: Any) -> str:
         most = min(most, estimator.epsilon, accountant.epsilon)
         advice = f"This fit is admitted with epsilon={most:.6g} or less, and {delta=:g}"
         if most < _LEAST_PORTION * accountant.epsilon:
-            advice = f"Hardly anything is left for such a fit with {delta=:g}"
+            advice = f"Hardly anything is left for such a fit with {delta=:g}. Earlier results stay usable"
         message = f"{message.partition('; ')[0]}. {advice}"
     if delta == 0 < accountant.delta and other is not estimator:
         estimator = other

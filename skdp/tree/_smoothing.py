@@ -480,7 +480,7 @@ def line_scores(
     return ((public - exact_sum(block, *data)) * _LOSS_STEP)[None]
 
 
-def newton_sums(step: Step, terms, *arrays: NDArray) -> Array:  # type: ignore[no-untyped-def]
+def newton_sums(step: Step, terms: Callable[..., tuple[Array, Array]], *arrays: NDArray) -> Array:
     """Sum curvature and gradient over records, each rounded before the sum, so that sums are exact."""
     p = step.n_weights
 

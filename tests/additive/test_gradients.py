@@ -143,6 +143,15 @@ def test_a_record_moves_a_sum_by_its_own_gradient_exactly(name):
         assert 0 < np.linalg.norm(moved) <= norm
 
 
+def test_sums_over_samples_are_refused():
+    """Each step sees all records. A sum over them in place of a sample would cost more than is charged."""
+    features, codes, targets, norm, weights = problem("numbers", 50)
+    gradients = CellGradients(features, LOSSES["numbers"][0], norm, codes, targets)
+    for total in (gradients.total, gradients.exact):
+        with pytest.raises(ValueError, match="sums over all records"):
+            total(gradients.at(weights), np.arange(3))
+
+
 @EVERY_LOSS
 def test_scores_that_are_added_are_those_of_the_record_alone(name):
     n = EXACT_ROWS + 800
