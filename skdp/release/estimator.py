@@ -246,7 +246,7 @@ class PrivateEstimator(DPEstimatorMixin):
         )
         progress.begin()
         X, y = unit.counted(source, members, X, y, probabilities)
-        # Weights leave out records of any label.
+        # Weights, also balanced ones, leave out records of any label. Then `known` does not fit the rows.
         known, weights = known if probabilities is None else None, None
         if any(release.label == ENTRIES for release in guarantee.releases):
             check_entries(session, *self._outside(), X, known)
