@@ -25,13 +25,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 from threadpoolctl import threadpool_limits
 
-from ..accounting import (
-    GaussianEvent,
-    PrivacyEvent,
-    PureEvent,
-    gaussian_mu,
-    sampled_gaussian_mu,
-)
+from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu, sampled_gaussian_mu
 from ..mechanisms import SampledGaussianMechanism, choice_mechanism
 from ..parts.arrays import folded
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
@@ -68,8 +62,8 @@ _STABLE = 0.99
 #: Number of gradient steps.
 N_STEPS = 300
 
-#: Limits on the noise in a predictor that the curvature of the loss does not remove: for two labels, and for more.
-LIMIT, LIMIT_OF_CLASSES = 0.5, 0.8
+#: Limits on what the curvature leaves in a predictor: on noise for two labels, and for more, and on sampling errors.
+LIMIT, LIMIT_OF_CLASSES, SAMPLING_LIMIT = 0.5, 0.8, 0.8
 
 #: Approximate mean of the second derivative of the loss of labels.
 MEAN_CURVATURE = 0.12
@@ -112,20 +106,20 @@ class GradientEngine:
     label: str = GRADIENTS
 
     def with_rate(self, features: Centred, count: float) -> GradientEngine:
-        """Return the engine of labels with the longest steps whose noise in predictors is limited."""
+        """Return the engine of labels with the longest steps that limit noise and sampling error in predictors."""
         longest = eta(replace(self.descent, walk=math.inf), 0.0)
-        if self.epsilon == math.inf:
-            return replace(self, rate=longest)
         limit = LIMIT if self.loss.outputs == 1 else LIMIT_OF_CLASSES
         eigenvalues, noise, time = spectrum(features), self.mechanism.scale / count, N_STEPS / _REST
 
         def excess(logarithm: float) -> float:
-            """Return the deviation of the noise in a predictor less its limit, by the logarithm of the rate."""
-            # Along an eigenvector, steps add up the noise, and the curvature of the loss reduces it.
+            """Return the larger deviation of a predictor by its limit, less 1, for the logarithm of the rate."""
+            # Along an eigenvector, steps add up noise and sampling errors, and the curvature of the loss reduces them.
             rate = math.exp(logarithm)
             added = (rate * noise) ** 2 * time / _REST * eigenvalues
             decay = 2 * MEAN_CURVATURE * rate * time * eigenvalues
-            return math.sqrt(float(np.sum(added * special.exprel(-decay)))) - limit
+            of_noise = math.sqrt(float(np.sum(added * special.exprel(-decay)))) / limit
+            moved = rate * time * float(np.linalg.norm(eigenvalues * special.exprel(-decay / 2)))
+            return max(of_noise, math.sqrt(MEAN_CURVATURE / count) * moved / SAMPLING_LIMIT) - 1
 
         most = math.log(longest)
         least = most - _POWERS

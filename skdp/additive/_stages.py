@@ -408,12 +408,7 @@ class StageFit:
         by_column = zip(cells.shares, model.tables, strict=True)
         sizes = [float(shares @ (values**2).sum(axis=1)) for shares, values in by_column]
         candidates = Candidates.of(
-            cells.shares,
-            cells.columns.ordered,
-            np.array(sizes),
-            cells.total,
-            reserve.pure,
-            self.parameters.chooses,
+            cells.shares, cells.columns.ordered, np.array(sizes), cells.total, reserve.pure, self.parameters.chooses
         )
         named = tuple(candidates.largest(pair) for pair in cells.columns.pairs)
         boosting = Boosting(self.loss, candidates, cells.total, self.n_stages, named)

@@ -129,17 +129,19 @@ class Calibration:
         window: Window = Window(),
         *,
         sure_by: float = _SURE_BY,
+        mean: tuple[float, float] | None = None,
     ) -> list[Line]:
         """Release the weights of private predictions and targets in scaled units, and return each column's line.
 
-        The predictions are in units of the window, and so are the lines' arguments.
+        The predictions are in units of the window, and so are the lines' arguments. `mean` is as in `with_mean`.
         """
         mechanism = self.release.mechanism
         # The weights are multiples of a power of two, so that their sums are exact.
         weights = sum_over_rows(_weights_of_columns, predictions, targets, block_rows=_ROWS)
         released = session.release(LABEL, within_reach(mechanism, weights))
         noise = math.sqrt(coordinate_variance(mechanism))
-        return [chosen_line(moments, noise, window, sure_by) for moments in released.reshape(-1, 6)]
+        chosen = [chosen_line(moments, noise, window, sure_by) for moments in released.reshape(-1, 6)]
+        return chosen if mean is None else [with_mean(chosen[0], released, noise, *mean)]
 
     def line(
         self, session: ReleaseSession, predictions: NDArray, targets: NDArray, window: Window, **options: Any
@@ -184,6 +186,22 @@ def chosen_line(weights: Array, noise: float, window: Window = Window(), sure_by
         if bound < least:
             best, least = line, bound
     return best
+
+
+# About the standard deviation of the mean error of predictions that are squares of fitted roots.
+_GAP = 0.03
+
+
+def with_mean(line: Line, weights: Array, noise: float, mean: float, deviation: float) -> Line:
+    """Return a line with a shift by the mean error that weights and another estimate of the mean target show."""
+    count = max(float(weights.sum()), 3 * noise * math.sqrt(len(weights)))
+    error, other = _TARGET - line.slope * _FIRST - line.shift, _TARGET - mean
+    # This share of the other estimate has the least variance.
+    scale = (noise / count) ** 2
+    share = scale * float(error @ other) / max(scale * float(other @ other) + deviation**2, 1e-300)
+    error = error - share * other
+    variance = scale * float(error @ error) + (share * deviation) ** 2
+    return Line(line.slope, line.shift + float(weights @ error) / count * _GAP**2 / (_GAP**2 + variance))
 
 
 # Derivatives that are shorter than this part of the largest one do not make probabilities too extreme if they are

@@ -18,14 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from ..accounting import PrivacyEvent, PureEvent
-from ..mechanisms import (
-    Mechanism,
-    NoNoise,
-    coordinate_variance,
-    is_gaussian,
-    l2_mechanism,
-    within_reach,
-)
+from ..mechanisms import Mechanism, NoNoise, coordinate_variance, is_gaussian, l2_mechanism, within_reach
 from ..release.counts import encoded_parts, warn_of_mismatch
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..release.units import ONE_RECORD, Unit

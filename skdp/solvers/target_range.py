@@ -192,6 +192,7 @@ class Located:
     mean: Array  # In units of the scaled range.
     deviation: Array  # Standard deviation of the noise in the mean.
     count: float  # At least 1, and at least its own noise.
+    clipped_mean: tuple[float, float] = (0.0, 1e100)  # Of the first target, clipped to the range, and its deviation.
 
     def mean_with(self, other: Any = 0.0, deviation: float = 1e100) -> Array:
         """Return the mean of the targets, averaged with another estimate, and shrunk to the middle of the range."""
@@ -275,7 +276,7 @@ class TargetRange:
         noise = math.sqrt(coordinate_variance(mechanism))
         released = session.release(LOCATION, within_reach(mechanism, weights)).reshape(-1, 4)
         estimates = [_postprocess(*numbers, noise) for numbers in zip(released[:, :3], ranges, bounds, strict=True)]
-        lower, upper, mean, deviation, count = np.array(estimates).T
+        lower, upper, mean, deviation, count, *clipped = np.array(estimates).T
         alarm = FALSE_ALARM / len(released), is_gaussian(mechanism)
         warned = any(
             warn_of_beyond((sums[3] / _BEYOND, (noise / _BEYOND) ** 2), (sum(sums), 4 * noise**2), *alarm)
@@ -287,7 +288,8 @@ class TargetRange:
             held = (totals >= FEWEST) & (released[:, 2] + least <= _ELSEWHERE * totals)
             _warn_of_bounds(lower, upper, mean, 3 * deviation, held, targets)
         count = max(1.0, noise * math.sqrt(3 / len(count)), float(count.mean()))
-        return Located(targets.within(lower, upper, centred), mean, deviation, count)
+        first = float(clipped[0][0]), float(clipped[1][0])
+        return Located(targets.within(lower, upper, centred), mean, deviation, count, first)
 
 
 def _warn_of_bounds(lower: Array, upper: Array, mean: Array, error: Array, held: Array, bounds: Scaling) -> None:
@@ -306,8 +308,8 @@ def _warn_of_bounds(lower: Array, upper: Array, mean: Array, error: Array, held:
         )
 
 
-def _postprocess(released: Array, chosen: Pair, bounds: Pair, noise: float) -> tuple[float, float, float, float, float]:
-    """Return a range, the mean in units of the scaled range, its noise, and the number of records, by released sums."""
+def _postprocess(released: Array, chosen: Pair, bounds: Pair, noise: float) -> tuple[float, ...]:
+    """Return a range, the mean in its units, its noise, the number of records, and both for clipped targets."""
     inside, outside = float(released[:2].sum()), float(released[2])
     count = inside + outside
     lower, upper = chosen
@@ -324,4 +326,8 @@ def _postprocess(released: Array, chosen: Pair, bounds: Pair, noise: float) -> t
     if (lower, upper) == bounds != chosen:
         # Nothing else is known of them.
         deviation += max(outside, 0.0)
-    return lower, upper, min(max(total / sure, -1.0), 1.0), deviation / sure, count
+    # If the range has one end of the bounds, other targets are beyond its other end. Else, nothing is known of them.
+    beyond = float(lower == bounds[0]) - float(upper == bounds[1])
+    whole, others = (max(count, noise, 1.0), noise) if beyond else (sure, max(outside, 0.0))
+    clipped = min(max((total + beyond * outside) / whole, -1.0), 1.0), math.hypot(deviation, others) / whole
+    return lower, upper, min(max(total / sure, -1.0), 1.0), deviation / sure, count, *clipped

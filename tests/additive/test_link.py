@@ -7,6 +7,7 @@ from sklearn.metrics import r2_score
 from skdp import DPAdditiveRegressor
 from skdp.additive import _regressor
 from skdp.solvers.calibration import Line
+from tests.difficult import difficult
 
 BOUNDS = (0.0, 1.0)
 
@@ -138,3 +139,16 @@ def test_deviations_of_predictions_have_the_slope_of_the_square():
     by_sums = deviations / (2 * scores)
     model._targets = _regressor.Targets(model._targets.range, False)
     np.testing.assert_allclose(by_sums, model.noise_std(X))
+
+
+def test_targets_without_visible_signal_are_predicted_by_their_mean():
+    """The mean of the scores was -.026: the square of the mean root is less than the mean."""
+    table = difficult("heavy_tailed_target", 4500)
+    X, y, scores = np.clip(table.X, *table.bounds), table.target, []
+    for seed in range(10, 20):
+        model = DPAdditiveRegressor(
+            epsilon=1.0, delta=1e-6, bounds=table.bounds, bounds_y=table.target_bounds, random_state=seed
+        )
+        scores.append(model.fit(X[:3000], y[:3000]).score(X[3000:], y[3000:]))
+        assert model.link_ == "sqrt"
+    assert np.mean(scores) > -0.013

@@ -5,13 +5,15 @@ import math
 import numpy as np
 import pytest
 
+from skdp import DPAdditiveClassifier
 from skdp.additive._cells import bins_of
-from skdp.additive._curves import LIMIT, LIMIT_OF_CLASSES, MEAN_CURVATURE, GradientEngine
+from skdp.additive._curves import LIMIT, LIMIT_OF_CLASSES, MEAN_CURVATURE, SAMPLING_LIMIT, GradientEngine
 from skdp.additive._features import BLOCK, Bundles, Centred, GroupedLayout, spectrum
 from skdp.schema.columns import Columns, code_type
 from skdp.schema.declared import Grid
 from skdp.schema.entries import Categories
 from skdp.solvers.losses import LogLoss, SoftmaxLogLoss
+from tests.made_up import made_up
 
 COUNTS = [np.linspace(0, 400, 16), np.array([900.0, -3.0, 2300.0]), np.full(16, 200.0), np.eye(16)[3] * 3200]
 
@@ -46,6 +48,28 @@ def test_steps_are_the_longest_stable_ones_where_noise_is_small():
     lengths = [engine(loss, epsilon, own).with_rate(own, 3200.0).rate for epsilon in (0.1, 1.0, 100.0, math.inf)]
     assert lengths[0] < lengths[1] < lengths[2]
     assert lengths[2] == lengths[3]
+
+
+@pytest.mark.parametrize("loss", [LogLoss(), SoftmaxLogLoss(5)], ids=["two", "five"])
+def test_sampling_errors_in_scores_are_within_the_limit_without_noise(loss):
+    own = features()
+    bends = spectrum(own)
+    longest = engine(loss, math.inf, own).with_rate(own, 1e9).rate
+    for count in (20.0, 60.0):
+        found = engine(loss, math.inf, own).with_rate(own, count)
+        assert found.rate < 0.9 * longest
+        # The gradient of a record has about the variance of the second derivative.
+        moved = found.response_along(MEAN_CURVATURE * count * bends, count) * math.sqrt(MEAN_CURVATURE * count) * bends
+        assert 0.3 * SAMPLING_LIMIT < np.linalg.norm(moved) <= SAMPLING_LIMIT
+
+
+def test_few_records_are_not_followed_without_noise():
+    """The accuracy was .496, less than the .60 with epsilon 10: curves followed each record."""
+    table = made_up(7)
+    n = len(table.y) * 2 // 3
+    X = np.clip(table.X, *table.bounds)
+    model = DPAdditiveClassifier(epsilon=math.inf, delta=1e-6, bounds=table.bounds, classes=range(5), random_state=0)
+    assert model.fit(X[:n], table.y[:n]).score(X[n:], table.y[n:]) > 0.55
 
 
 def test_counts_that_are_noise_alone_give_steps():

@@ -19,6 +19,7 @@ from skdp.solvers.calibration import (
     Window,
     chosen_line,
     weights_in_cells,
+    with_mean,
 )
 
 
@@ -48,6 +49,31 @@ def test_without_noise_the_line_is_that_of_least_squares():
     t = np.clip(1.7 * f - 0.1 + 0.05 * rng.normal(size=3000), -1, 1)
     line = chosen_line(weights_in_cells(f, t), 0.0)
     np.testing.assert_allclose([line.slope, line.shift], np.polyfit(f, t, 1), rtol=1e-3)
+
+
+def test_a_line_is_shifted_to_the_mean_as_far_as_it_is_known():
+    rng = np.random.default_rng(4)
+    f = rng.uniform(-0.5, 0.5, 3000)
+    weights = weights_in_cells(f, f + 0.04)
+    line = Line(0.7, 0.1)
+    gap = np.mean(f + 0.04 - (0.7 * f + 0.1))
+    # Without noise, the mean of the predictions is that of the targets.
+    assert with_mean(line, weights, 0.0, -0.9, 1e100).shift == pytest.approx(0.1 + gap, abs=1e-5)
+    # With much noise, and no other estimate, the line stays.
+    assert with_mean(line, weights, 1e6, 0.0, 1e100).shift == pytest.approx(0.1, abs=1e-3)
+    # An exact mean of the targets leaves the noise in the predictions, and none if predictions are constant.
+    mean = np.mean(f) + 0.04
+    noisy = [
+        [with_mean(flat, weights + 20 * rng.normal(size=6), 20.0, *known).shift for _ in range(400)]
+        for flat in (Line(0.0, 0.1), line)
+        for known in ((mean, 1e-9), (0.0, 1e100))
+    ]
+    deviations = np.std(noisy, axis=1)
+    assert deviations[0] < 0.1 * deviations[1]
+    assert deviations[2] < 0.9 * deviations[3]
+    for found, expected in zip(np.mean(noisy, axis=1), (mean - 0.1, mean - 0.1, gap, gap), strict=True):
+        # A part of the shift is kept for the noise.
+        assert 0.2 * abs(expected) < (found - 0.1) * np.sign(expected) < 1.2 * abs(expected)
 
 
 def test_noise_that_leaves_the_matter_open_keeps_the_predictions():

@@ -19,7 +19,7 @@ from skdp.neural_network import DPMLPRegressor
 from skdp.preprocessing import BoundsScaler
 from skdp.release.session import PrivacyGuarantee, ReleaseSession
 from skdp.solvers.regularised import Scaling
-from skdp.solvers.target_range import LOCATION, RANGE, Candidates, TargetRange, weights_in_range
+from skdp.solvers.target_range import LOCATION, RANGE, Candidates, TargetRange, _postprocess, weights_in_range
 from skdp.synthetic import HistogramRegressor
 from skdp.tree import DPRandomTreeRegressor
 from tests.difficult import difficult
@@ -40,6 +40,21 @@ def located(y, bounds, epsilon, delta, seed=0, rows=1):
         else Scaling.of(tuple(map(np.array, bounds)), "bounds_y", n_targets, True)
     )
     return plan.located(session, y, scaling)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "mean", "deviation"),
+    [
+        # Fifty targets are above the range, or below it, or anywhere.
+        ((0.0, 25.0), (200 + 50 - 700) / 950, 3**0.5 * 2 / 950),
+        ((75.0, 100.0), (200 - 50 - 700) / 950, 3**0.5 * 2 / 950),
+        ((25.0, 50.0), (200 - 700) / 900, math.hypot(2**0.5 * 2, 50) / 900),
+    ],
+)
+def test_the_mean_of_clipped_targets_counts_those_beyond_the_range(chosen, mean, deviation):
+    *_, found, noise = _postprocess(np.array([700.0, 200.0, 50.0]), chosen, (0.0, 100.0), 2.0)
+    assert found == pytest.approx(mean)
+    assert noise == pytest.approx(deviation)
 
 
 # --- sensitivity ----------------------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ def exact_law(subject, epsilon, delta):
     for k in range(subject.taken(subject.fits)):
         model.set_params(random_state=FIRST_SEED + k)
         # The range of the targets is audited by itself.
-        with patch.object(target_range, "_postprocess", lambda released, ends, bounds, noise: (*bounds, 0.0, 1.0, 1.0)):
+        with patch.object(target_range, "_postprocess", lambda released, ends, bounds, noise: (*bounds, 0, 1, 1, 0, 1)):
             *_, release = transcript(model, pair[k % 2], numbers=note).values()
         points[k % 2].append(release.out)
         if k < 2:
