@@ -272,8 +272,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         if design.last is not None:
             predictions = rowwise(partial(_predictions, targets, model), cells.codes)
             window = Window.of(*targets.in_range(np.array(model.limits)))
-            y, mean = rowwise(targets.range.scaled, records.y), located.clipped_mean if targets.roots else None
-            line = design.last.line(session, predictions, y, window, sure_by=_SURE_BY, mean=mean)
+            y, known = rowwise(targets.range.scaled, records.y), located.clipped_mean if targets.roots else None
+            line = design.last.line(session, predictions, y, window, sure_by=_SURE_BY, mean=known)
             offset = targets.range.centre * (1 - line.slope) + targets.range.half * line.shift
             slope = math.sqrt(line.slope) if targets.roots else line.slope
             model, unit = model.scaled(slope, 0.0 if targets.roots else offset), unit * slope
