@@ -450,7 +450,7 @@ def _flat(value):
         return released(value)
     if dataclasses.is_dataclass(value):
         # The thresholds of cells that are not split are infinite.
-        flat = _flat(vars(value))
+        flat = _flat([getattr(value, field.name) for field in dataclasses.fields(value)])
         return flat[np.isfinite(flat)]
     if hasattr(value, "get_params"):
         # A model that was fitted to released numbers: its own, or what it says.

@@ -97,5 +97,5 @@ SUBJECTS = [
     grouped("HistogramClassifier", HistogramClassifier, **BOX, **LABELS, n_bins=6, fits=20),
     grouped("HistogramRegressor", HistogramRegressor, **BOX, n_bins=6, bounds_y=(-1, 1), fits=10),
     grouped("FunctionalMechLinReg", FunctionalMechLinReg, **BOX, bounds_y=(-1, 1)),
-    grouped("FunctionalMechLogReg", FunctionalMechLogReg, **BOX, **LABELS),
+    grouped("FunctionalMechLogReg", FunctionalMechLogReg, **BOX, **LABELS, fits=400),
 ]

@@ -237,8 +237,8 @@ FORESTS += [
     ),
     Subject(
         "DPRandomTreeRegressor-first",
-        # With so few columns, the number of trees does not depend on the count.
-        partial(regressor, weights="equal", max_depth=2),
+        # By default, the number of trees depends on the released range.
+        partial(regressor, weights="equal", max_depth=2, n_estimators=3),
         partial(surprising_target, n_features=2),
         fits=120,
         runs={},
