@@ -20,13 +20,14 @@ from ..checks.data import known_labels, labelled_data
 from ..checks.params import Checked, check_classes
 from ..parts.arrays import rowwise
 from ..release.estimator import LabelsMixin, Records, Shape
+from ..release.reserve import Reserve
 from ..release.session import ReleaseSession
 from ..schema.columns import Codes, Columns
 from ..solvers.linear_descent import LogOdds
 from ..solvers.losses import GradientLoss, LogLoss, SoftmaxLogLoss
 from ._base import AdditiveModel, features_of, zero_column
 from ._curves import Averaged, GradientEngine, Link, PowerChoice, shrunk
-from ._plans import Design, Reserve, release_cells
+from ._plans import Design, release_cells
 from ._stages import Curves, LabelLoss, StageFit
 
 Array = NDArray[np.float64]

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
+from ..accounting import PrivacyEvent, PureEvent
 from ..checks.params import Checked
 from ..mechanisms import (
-    BestChoices,
-    GaussianMechanism,
-    GroupChoices,
     Mechanism,
     NoNoise,
     coordinate_variance,
@@ -28,7 +24,8 @@ from ..mechanisms import (
 )
 from ..parts.arrays import folded, rowwise
 from ..release.counts import declared_parts, left_out, warn_of_mismatch
-from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Reserved, Theorem
+from ..release.reserve import ReservedPart
+from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..schema.columns import Columns
 from ..solvers.target_range import TargetRange
 from ._cells import smoothed_shares
@@ -49,17 +46,8 @@ WEIGHT_OF_CELLS = 2.0
 #: The same numbers for labels with a small epsilon. They are halfway at the third number.
 LABEL_COUNT_SHARE, WEIGHT_BESIDE_LABELS, HALFWAY = 0.2, 0.5, 0.2
 
-# Parts of the budget are rounded down, so that their sum never exceeds the budget.
-_BELOW = 1 - 2.0**-36
-
-# Events of reserved parts are rounded down, so that the sum of a plan is below its budget.
-_ROUNDED_DOWN = 1 - 2.0**-44
-
 # Number of bits of the weight of a record in cells.
 _BITS = 20
-
-# A smaller rest of the budget is a rounding error.
-_LEAST_SHARE = 2.0**-30
 
 #: A larger rest of the budget after the stages repeats the fit of the curves.
 LEAST_REST = 2.0**-20
@@ -119,33 +107,6 @@ class CountsPlan:
         return cls((event,), (Release(COUNTS, counts, share, _COUNTS_THEOREM),), share, n_labels, weight)
 
 
-@dataclass(frozen=True)
-class ReservedPart:
-    """The part of the budget for curves and tables, whose plans depend on earlier releases."""
-
-    epsilon: float
-    delta: float
-    share: float  # Of the squared GDP parameter, or of epsilon with ``delta=0``.
-
-    def mu(self, share: float) -> float:
-        """Return the GDP parameter of a share of the budget."""
-        return math.inf if self.epsilon == math.inf else gaussian_mu(self.epsilon, self.delta) * math.sqrt(share)
-
-    @property
-    def event(self) -> GaussianEvent | PureEvent:
-        return self.event_of(self.share)
-
-    def event_of(self, share: float) -> GaussianEvent | PureEvent:
-        """Return the event of a share of the budget."""
-        if self.delta == 0:
-            return PureEvent(self.epsilon * share * _ROUNDED_DOWN)
-        return GaussianEvent(self.mu(share) * _ROUNDED_DOWN)
-
-    def plan(self) -> PrivacyGuarantee:
-        release = Release(CURVES_AND_TABLES, Reserved(self.event), self.share, Theorem("Additive models", 4))
-        return PrivacyGuarantee(self.epsilon, self.delta, (self.event,), (release,))
-
-
 @dataclass(frozen=True, eq=False)
 class Design:
     """The public columns of a fit, the plans of its releases, and the part of the budget for curves and tables."""
@@ -167,7 +128,8 @@ class Design:
     ) -> Design:
         counts = CountsPlan.of(parameters.epsilon, parameters.delta, columns, n_labels)
         others = (0.0 if target_range is None else target_range.share) + (0.0 if last is None else last.release.share)
-        reserved = ReservedPart(parameters.epsilon, parameters.delta, 1 - counts.share - others)
+        theorem, share = Theorem("Additive models", 4), 1 - counts.share - others
+        reserved = ReservedPart(CURVES_AND_TABLES, theorem, parameters.epsilon, parameters.delta, share)
         return cls(columns, counts, reserved, last, target_range)
 
     @property
@@ -181,56 +143,6 @@ class Design:
             events = (PureEvent(math.inf),)
         guarantee = PrivacyGuarantee(model.epsilon, model.delta, events, releases)
         return guarantee if self.target_range is None else self.target_range.and_then(guarantee)
-
-
-class Reserve:
-    """What is left of a reserved part. Each share that is spent follows from earlier releases."""
-
-    def __init__(self, session: ReleaseSession, part: ReservedPart) -> None:
-        self.session, self._part = session, part
-
-    @property
-    def share(self) -> float:
-        return self._part.share
-
-    @property
-    def pure(self) -> bool:
-        """Whether shares are parts of epsilon."""
-        return self._part.delta == 0 and self._part.epsilon < math.inf
-
-    @property
-    def evidence(self) -> float:
-        """Epsilon, or the GDP parameter, of the whole budget."""
-        return self._part.epsilon if self.pure else self._part.mu(1.0)
-
-    def choice(self, share: float, sensitivity: float) -> Mechanism:
-        """Return the mechanism of a choice for a share of the budget, slightly rounded down."""
-        share *= _BELOW**2
-        if self._part.epsilon == math.inf:
-            return BestChoices(sensitivity)
-        if self.pure:
-            return GroupChoices(self._part.epsilon * share, sensitivity)
-        return GroupChoices(bounded_range_epsilon(self._part.mu(share)), sensitivity, bounded_range=True)
-
-    def sums(self, share: float, bound: float, size: int) -> Mechanism:
-        """Return the mechanism of sums for a share of the budget, with a bound on the norm of a contribution."""
-        share *= _BELOW**2
-        if self._part.epsilon == math.inf:
-            return NoNoise(bound)
-        if self.pure:
-            return l1_mechanism(self._part.epsilon * share, bound, size)
-        return GaussianMechanism(self._part.mu(share), bound, size)
-
-    def spend(self, share: float, releases: Sequence[Release], events: Sequence[PrivacyEvent] | None = None) -> None:
-        """Plan releases for a share of the budget. Without `events`, there is one release of all of the share."""
-        if events is None:
-            events = [self._part.event_of(share * _BELOW)]
-        left = replace(self._part, share=(self._part.share - share) * _BELOW)
-        if left.share > _LEAST_SHARE:
-            rest = left.plan()
-            releases, events = [*releases, *rest.releases], [*events, *rest.events]
-        self.session.refine(CURVES_AND_TABLES, releases, events)
-        self._part = left
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from ..checks.data import regression_data, single_target
 from ..checks.params import Checked
 from ..parts.arrays import rowwise
 from ..release.estimator import Records, Shape, TargetsMixin
+from ..release.reserve import Reserve
 from ..release.session import ReleaseSession
 from ..schema.columns import Codes, Columns
 from ..solvers.calibration import Calibration, Window
@@ -29,7 +30,7 @@ from ..solvers.regularised import Scaling, noise_multiplier
 from ..solvers.target_range import TargetRange
 from ._base import AdditiveModel, features_of, zero_column
 from ._curves import Averaged, GradientEngine, without_noise
-from ._plans import Design, Reserve, release_cells
+from ._plans import Design, release_cells
 from ._stages import Curves, SquaredLoss, StageFit
 
 Array = NDArray[np.float64]

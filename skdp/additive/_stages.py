@@ -21,6 +21,7 @@ from scipy import special
 from ..checks.params import Checked
 from ..mechanisms import coordinate_variance, within_reach
 from ..parts.arrays import PartedArray, folded, kept, rowwise
+from ..release.reserve import Reserve
 from ..release.session import Release, ReleaseSession, Theorem
 from ..schema.columns import Codes
 from ..sensitivity import truncate
@@ -28,7 +29,7 @@ from ..solvers.linear_descent import GRADIENTS, probabilities
 from ._cells import Candidate, Candidates, Term, joint_cells, of_columns
 from ._curves import AGAIN, Averaged, GradientEngine, Link
 from ._features import Centred
-from ._plans import LEAST_REST, Cells, Reserve
+from ._plans import LEAST_REST, Cells
 
 Array = NDArray[np.float64]
 

@@ -10,6 +10,7 @@ from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.additive import _classifier, _curves, _plans, _regressor, _stages
 from skdp.additive._features import CellGradients
 from skdp.mechanisms import ExponentialMechanism, GroupChoices, PermuteAndFlip
+from skdp.release import reserve
 from skdp.solvers.target_range import RANGE
 from tests.trust.choices import choosing, epsilon_of_laws, log_law
 from tests.trust.gradients import clip_of_the_largest, one_noise_for_all, steps_and_their_noise
@@ -256,14 +257,14 @@ def choice_not_paid():
     def whole(true):
         return lambda mu: true(12 * mu)
 
-    return replaced(_plans, "bounded_range_epsilon", whole)
+    return replaced(reserve, "bounded_range_epsilon", whole)
 
 
 def pure_choice_not_paid():
     def whole(true):
         return lambda epsilon, *rest, **options: true(12 * epsilon, *rest, **options)
 
-    return replaced(_plans, "GroupChoices", whole)
+    return replaced(reserve, "GroupChoices", whole)
 
 
 def quarter_of_the_table(kind="GaussianMechanism"):
@@ -272,7 +273,7 @@ def quarter_of_the_table(kind="GaussianMechanism"):
     def quarter(true):
         return lambda budget, sensitivity, size: true(budget, sensitivity / 4, size)
 
-    return replaced(_plans, kind, quarter)
+    return replaced(reserve, kind, quarter)
 
 
 def long_residuals():
