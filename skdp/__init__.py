@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .schema import Number as Number
     from .schema import Schema as Schema
     from .stats import describe as describe
+    from .synthetic import DPTableGenerator as DPTableGenerator
     from .synthetic import HistogramClassifier as HistogramClassifier
     from .synthetic import HistogramRegressor as HistogramRegressor
     from .synthetic import NoisyHistogram as NoisyHistogram
@@ -75,7 +76,7 @@ _PACKAGES = {
     "preprocessing": ("BoundsScaler DPQuantileBinner DPStandardScaler PublicBinner TableEncoder"),
     "schema": "Category Number Schema",
     "stats": "describe",
-    "synthetic": "HistogramClassifier HistogramRegressor NoisyHistogram",
+    "synthetic": "DPTableGenerator HistogramClassifier HistogramRegressor NoisyHistogram",
     "tree": "DPGreedyTree DPRandomTree DPRandomTreeRegressor",
 }
 _MODULES = {*_PACKAGES, "audit", "datasets", "exceptions", "mechanisms"}

@@ -202,6 +202,7 @@ PAGES = {
     "Regression": "regression",
     "Sample and aggregate": "sample_aggregate",
     "Statistics": "statistics",
+    "Synthetic tables": "synthetic_tables_proof",
     "Trees": "trees",
     "Units": "units",
 }

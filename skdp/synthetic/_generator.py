@@ -1,0 +1,457 @@
+"""Synthetic tables from one release: the estimator."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ..accounting import PrivacyCost, PureEvent
+from ..checks.params import Checked, Integer, OneOf, Rules, check_integer
+from ..mechanisms import NoiseSource, coordinate_variance, is_gaussian, l1_mechanism, l2_mechanism, pure_share
+from ..parts.arrays import PartedArray, count_rows, rowwise
+from ..release.counts import warn_of_mismatch
+from ..release.estimates import Counts, Each, Estimate, combination
+from ..release.estimator import PrivateEstimator, Records, Shape
+from ..release.reserve import Reserve, ReservedPart
+from ..release.session import CallbackSupportMixin, PrivacyGuarantee, Release, ReleaseSession
+from ..release.units import Unit
+from ..schema.encoding import Encoding, store_columns
+from ..schema.entries import table_columns
+from ..schema.schema import Schema, as_schema, field_of
+from ._cells import TableCells, as_container, group_names, kind_of
+from ._graph import Array, Model
+from ._rounds import RECORDS_SHARE, THEOREM_OF_COUNTS, ReleasedTable, Releases
+
+RECORDS, TABLES = "number of records", "tables"
+
+STRUCTURES = ("auto", "independent", "tree", "rounds")
+
+_FORMAT = "skdp.TableGenerator"
+
+
+def whole_table(schema: Schema) -> Schema:
+    """Return a schema in which the target is a column like others, the last one."""
+    if schema.target is None:
+        return schema
+    if schema.target_name is None:
+        raise ValueError(
+            "schema declares a target without a name, but the columns of a table have names. Write Schema(..., "
+            "target={'label': ...}) with the name of the column. The budget was not charged"
+        )
+    columns = {**schema, schema.target_name: schema.target}
+    return Schema(columns, group=schema.group, rows_per_group=schema.rows_per_group)
+
+
+class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
+    r"""Generator of synthetic tables from one differentially private release.
+
+    The counts of all columns are released first, and cells with few records are merged. Then, tables of two or three
+    columns are chosen, released and fitted by a graphical model. Rows are drawn from the model. They can be drawn as
+    often as needed, without further budget.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). If 0, the noise is discrete Laplace noise. A small positive value, such as
+        1e-6, is recommended, because a fit consists of many releases. The noise is then Gaussian, and far smaller.
+    schema : Schema
+        Public facts about all columns of the table. The target, if there is one, must be declared with its name.
+    structure : {"auto", "independent", "tree", "rounds"}, default="auto"
+        Tables that are released. ``"independent"`` releases columns only. ``"tree"`` adds a tree of tables of two
+        columns and the target (or of two columns, without a target). ``"rounds"`` chooses tables one after the other,
+        by what the model does not fit yet. If ``"auto"``, the released number of records and the budget decide.
+    most_cells : int, default=131072
+        Largest number of cells of the graphical model. It limits memory and time.
+    rows_per_group : int, default=None
+        Public limit on the number of rows of one group, such as a person. Further rows are left out at random. The
+        guarantee is then for the whole group, with `rows_per_group` times the noise. If None, it is for one row.
+    max_weight : float, default=None
+        Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+    verbose : int, default=0
+        If positive, the phases of a fit are printed, one for each release.
+
+    Attributes
+    ----------
+    structure_ : str
+        Structure of the fit: "independent", "tree" or "rounds".
+    tables_ : list of tuple of str
+        Names of the columns of each released table, in the order of the releases.
+    n_samples_estimate_ : float
+        Released number of records.
+    privacy_ : PrivacyGuarantee
+        Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
+    n_features_in_ : int
+        Number of columns of the table.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns.
+
+    See Also
+    --------
+    skdp.additive.DPAdditiveClassifier : A private model. It is more accurate than a model of synthetic rows.
+    skdp.inspection.MarginalsDisplay : Pictures of released counts and of the model.
+    NoisyHistogram : A histogram over two or three columns.
+
+    Notes
+    -----
+    **Privacy.** The number of records, the counts of the cells of all columns, and the counts of chosen tables are
+    released with noise (:ref:`theorems 1 and 2 <synthetic_tables_proof-theorem-1>`). Tables are chosen by the
+    exponential mechanism (:ref:`theorem 3 <synthetic_tables_proof-theorem-3>`). Merged cells, the model, its number of
+    steps, synthetic rows and the types of their columns are computed from releases and from the schema. The guarantee
+    covers neither an error for entries that the schema refuses nor the time that `fit` takes.
+
+    Standard errors, intervals and p-values that are computed from synthetic rows as if they were real are too small,
+    because they do not include the noise. `marginal` returns counts with their noise.
+
+    References
+    ----------
+    .. [1] R. McKenna, B. Mullins, D. Sheldon and G. Miklau, "AIM: An Adaptive and Iterative Mechanism for
+       Differentially Private Synthetic Data", PVLDB 15, 2022.
+
+    Examples
+    --------
+    >>> from skdp import Category, DPTableGenerator, Number, Schema
+    >>> schema = Schema({"age": Number(18, 90, step=1), "work": ["private", "state"]}, target={"paid": ["no", "yes"]})
+    >>> table = schema.sample(5000)
+    >>> generator = DPTableGenerator(schema=schema, epsilon=1.0, delta=1e-6, random_state=0).fit(table)
+    >>> generator.sample(1000, random_state=0).shape
+    (1000, 3)
+    """
+
+    _takes_parts = True
+    _released = frozenset(
+        {"structure_", "tables_", "n_samples_estimate_", "_model", "_maps", "_shares", "_released_tables"}
+    )
+    _public = frozenset({"_container", "_schema"})
+    _fixes_cost = True
+
+    _parameter_rules: ClassVar[Rules] = {"structure": OneOf(STRUCTURES), "most_cells": Integer(64, 2**24)}
+
+    _model: Model
+    _maps: list[NDArray[np.intp]]
+    _shares: list[Array]
+    _released_tables: list[ReleasedTable]
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        schema: Any = None,
+        structure: str = "auto",
+        most_cells: int = 2**17,
+        rows_per_group: int | None = None,
+        max_weight: float | None = None,
+        accountant: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.schema = schema
+        self.structure = structure
+        self.most_cells = most_cells
+        self.rows_per_group = rows_per_group
+        self.max_weight = max_weight
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _encoding(self) -> Encoding | None:
+        return None if self.schema is None else Encoding(whole_table(as_schema(self.schema)), "codes")
+
+    def _check_together(self, parameters: Checked) -> None:
+        parameters.schema = whole_table(as_schema(self.schema))
+        parameters.table = TableCells.of(parameters.schema)
+        parameters.has_target = as_schema(self.schema).target is not None
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the generator to a private table, and spend epsilon and delta.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, Table or dict
+            The whole table, with the target. Columns that have names are found by name. In arrays and lists of rows,
+            the columns are in the order of the schema, and the target is the last one.
+        y : None
+            Ignored, because the target is a column of the table.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
+            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
+
+        Returns
+        -------
+        self : object
+            The fitted generator.
+
+        Raises
+        ------
+        BudgetError
+            If the accountant does not admit the fit. Nothing is computed from the data then.
+        """
+        return self._fit(X, None, groups, sample_weight=sample_weight)
+
+    def _read(self, X: Any, y: Any, parameters: Checked) -> Any:
+        like, schema = (X.meta if isinstance(X, PartedArray) else X), parameters.schema
+        cells = rowwise(partial(parameters.table.read, schema), X)
+        store_columns(self, schema)
+        names = table_columns(like)[0]
+        order = list(schema) if names is None else [name for name in names if name in schema]
+        parameters.container = kind_of(like), tuple(order)
+        return cells, None, None, Shape(len(schema))
+
+    def _check_rows(self, X: Any) -> None:
+        parameters = self._check_parameters()
+        parameters.table.read(parameters.schema, X)
+
+    def _plan(self, parameters: Checked, shape: Shape | None) -> tuple[PrivacyGuarantee, ReservedPart]:
+        epsilon, delta, unit = parameters.epsilon, parameters.delta, Unit(parameters.rows_per_group)
+        if delta > 0 or epsilon == math.inf:
+            mechanism, event = l2_mechanism(epsilon, delta, RECORDS_SHARE, float(unit.rows), 1)
+        else:
+            part = pure_share(epsilon, RECORDS_SHARE)
+            mechanism, event = l1_mechanism(part, float(unit.rows), 1), PureEvent(part)
+        design = ReservedPart(TABLES, THEOREM_OF_COUNTS, epsilon, delta, 1 - RECORDS_SHARE)
+        rest = design.plan()
+        events = (PureEvent(math.inf),) if epsilon == math.inf else (event, *rest.events)
+        releases = (Release(RECORDS, mechanism, RECORDS_SHARE, THEOREM_OF_COUNTS), *rest.releases)
+        return unit.stated(PrivacyGuarantee(epsilon, delta, events, releases)), design
+
+    def _cost_of(self, parameters: Checked) -> PrivacyCost | None:
+        return self._plan(parameters, None)[0].cost
+
+    def _measure(
+        self, session: ReleaseSession, records: Records, parameters: Checked, design: ReservedPart
+    ) -> dict[str, Any]:
+        variance = coordinate_variance(session.mechanism(RECORDS))
+        gaussian = is_gaussian(session.mechanism(RECORDS))
+        (n_records,) = session.release(RECORDS, [float(count_rows(records.X))]).tolist()
+        releases = Releases(
+            reserve=Reserve(session, design),
+            table=parameters.table,
+            codes=records.X,
+            n_records=n_records,
+            target=len(parameters.schema) - 1 if parameters.has_target else -1,
+            rows=Unit(parameters.rows_per_group).rows,
+            most_cells=parameters.most_cells,
+        )
+        structure = releases.structure() if parameters.structure == "auto" else parameters.structure
+        counts, noise = releases.columns(structure == "independent")
+        parts = parameters.table.parts(counts, (n_records, variance), noise**2)
+        warn_of_mismatch(parts, labels=None, gaussian=gaussian)
+        releases.finish(structure)
+        names = list(parameters.schema)
+        return {
+            "structure_": structure,
+            "tables_": [tuple(names[j] for j in table.columns) for table in releases.tables],
+            "n_samples_estimate_": releases.model.total,
+            "_model": releases.model,
+            "_maps": releases.maps,
+            "_shares": releases.shares,
+            "_released_tables": releases.tables,
+            "_container": parameters.container,
+            "_schema": parameters.schema,
+        }
+
+    def sample(self, n_samples: int | None = None, random_state: Any = None) -> Any:
+        """Draw synthetic rows. This is post-processing and does not use any budget.
+
+        Parameters
+        ----------
+        n_samples : int, default=None
+            Number of rows. If None, it is the released number of records, rounded.
+        random_state : int, RandomState, Generator or None, default=None
+            Seed of the rows. It need not be secret, because rows are drawn from released numbers.
+
+        Returns
+        -------
+        table : DataFrame, Table, dict or ndarray
+            A table of the kind of container that was passed to `fit`, without the column of groups. Missing entries are
+            None or NaN. Other entries have the name of their cell, or in a column of numbers a number that is in no
+            category. Numbers are uniform in their bins.
+        """
+        check_is_fitted(self, "privacy_")
+        n = round(self._model.total) if n_samples is None else check_integer(n_samples, "n_samples", least=1)
+        rng = NoiseSource(random_state).simulator("synthetic rows")
+        rows, columns = self._model.sample(n, rng), {}
+        for column, own, groups, shares in zip(
+            TableCells.of(self._schema).columns, rows.T, self._maps, self._shares, strict=True
+        ):
+            cells = np.zeros(n, dtype=np.intp)
+            for group in range(int(groups.max()) + 1):
+                having, inside = np.flatnonzero(own == group), np.flatnonzero(groups == group)
+                # The counts of the cells are nearly exact.
+                ends = np.cumsum(shares[inside]) * len(having)
+                ends = np.append(np.rint(ends[:-1]), len(having)).astype(np.intp)
+                cells[rng.permutation(having)] = np.repeat(inside, np.diff(ends, prepend=0))
+            columns[column.name] = column.values(cells, rng.random(n))
+        kind, order = self._container
+        return as_container(kind, {name: columns[name] for name in order})
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the logarithm of the probability of the cells of each row.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, Table or dict
+            A table with the columns of the schema.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples,)
+            Logarithms of probabilities. One record is spread evenly over the cells, so that all of them are finite.
+        """
+        check_is_fitted(self, "privacy_")
+        table = TableCells.of(self._schema)
+        cells = table.within(table.read(self._schema, X))
+        groups = np.stack([to[own] for to, own in zip(self._maps, cells, strict=True)], axis=1)
+        out = self._model.log_probabilities(groups)
+        for own, to, shares in zip(cells, self._maps, self._shares, strict=True):
+            even = 1 / np.bincount(to)[to]
+            weight = 1 / (1 + self._model.total)
+            out += np.log((1 - weight) * shares + weight * even)[own]
+        return out
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the sum of the logarithms of the probabilities of rows.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, Table or dict
+            A table with the columns of the schema. The result is not private: its rows must be public.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+            Sum of what `score_samples` returns.
+        """
+        return float(self.score_samples(X).sum())
+
+    def marginal(self, columns: Any) -> Estimate:
+        """Return the numbers of records in the cells of some columns. This does not use any budget.
+
+        Parameters
+        ----------
+        columns : str or list of str
+            Names of columns.
+
+        Returns
+        -------
+        counts : Estimate
+            If a released table has these columns, its counts with their noise, which may be negative. Otherwise, the
+            counts of the model, whose error is not known (the standard error is NaN). The axes are in the order of
+            `columns`. ``details`` has ``"released"``, the names of the ``"cells"`` of each axis, and the counts of
+            the ``"model"``.
+        """
+        check_is_fitted(self, "privacy_")
+        names = list(self._schema)
+        wanted = [columns] if isinstance(columns, str) else list(columns)
+        if not wanted or len(set(wanted)) < len(wanted) or not set(wanted) <= set(names):
+            raise ValueError(f"columns must be different names among {', '.join(map(repr, names))}")
+        at = tuple(names.index(name) for name in wanted)
+        size = math.prod(self._model.sizes[j] for j in at)
+        if size > self.most_cells:
+            raise ValueError(f"a table of these columns has {size} cells, and most_cells={self.most_cells}")
+        cells = TableCells.of(self._schema).columns
+        details: dict[str, Any] = {
+            "released": False,
+            "cells": [group_names(cells[j], self._maps[j]) for j in at],
+            "model": self._model.table(at),
+        }
+        best = self._most_precise(at)
+        if best is None:
+            model = details["model"]
+            return Estimate(model, np.full(model.shape, np.nan), self.privacy_, details=details)
+        counts, terms, mechanism = best
+        laws = {k: combination(mechanism, np.ones(round(k))) for k in set(terms.ravel().tolist())}
+        errors = np.vectorize(lambda k: math.sqrt(laws[k].variance), otypes=[float])(terms)
+        pairs = zip(counts.ravel().tolist(), terms.ravel().tolist(), strict=True)
+        spread = Each(tuple(Counts(count, laws[k]) for count, k in pairs), counts.shape)
+        labels = tuple(details["cells"][0]) if len(at) == 1 else ()
+        return Estimate(counts, errors, self.privacy_, labels, details | {"released": True}, spread)
+
+    def _most_precise(self, columns: tuple[int, ...]) -> Any:
+        """Return released counts of columns with the least noise, the numbers of noisy terms, and their mechanism."""
+        best, least = None, math.inf
+        for table in self._released_tables:
+            if set(columns) <= set(table.columns):
+                shape = [self._model.sizes[j] for j in table.columns]
+                others = tuple(axis for axis, j in enumerate(table.columns) if j not in columns)
+                left = [j for j in table.columns if j in columns]
+                order = [left.index(j) for j in columns]
+                counts, terms = (
+                    values.reshape(shape).sum(axis=others).transpose(order) for values in (table.counts, table.terms)
+                )
+                variance = float(terms.mean()) * coordinate_variance(table.mechanism)
+                if variance < least:
+                    best, least = (counts, terms, table.mechanism), variance
+        return best
+
+    def to_json(self, path: Any = None) -> str:
+        """Return the model as JSON, for other programs and for archives.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path, default=None
+            File to write the text to. If None, nothing is written.
+
+        Returns
+        -------
+        text : str
+            An object with the keys ``format``, ``version``, ``n_samples``, ``structure``, ``columns``, ``cliques`` and
+            ``privacy``. A column has the keys of a field of a schema file, the names of its ``cells``, their
+            ``groups``, and the ``shares`` of the cells in their group. A clique has the names of its ``columns``, and
+            the ``probabilities`` of the groups of its columns given those of the first columns, of which it shares
+            ``n_shared`` with an earlier clique.
+        """
+        check_is_fitted(self, "privacy_")
+        names, tree = list(self._schema), self._model.tree
+        content = {
+            "format": _FORMAT,
+            "version": 1,
+            "n_samples": self._model.total,
+            "structure": self.structure_,
+            "columns": [
+                {
+                    **field_of(column.name, column.column),
+                    "cells": column.names,
+                    "groups": groups.tolist(),
+                    "shares": shares.tolist(),
+                }
+                for column, groups, shares in zip(
+                    TableCells.of(self._schema).columns, self._maps, self._shares, strict=True
+                )
+            ],
+            "cliques": [
+                {
+                    "columns": [names[j] for j in clique],
+                    "n_shared": n_shared,
+                    "probabilities": conditional.reshape(tree.shape(clique)).tolist(),
+                }
+                for clique, n_shared, conditional in zip(
+                    tree.cliques, tree.separators, self._model.conditionals, strict=True
+                )
+            ],
+            "privacy": str(self.privacy_),
+        }
+        text = json.dumps(content)
+        if path is not None:
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        return text
