@@ -108,8 +108,8 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     Notes
     -----
     **Privacy.** The number of records, the counts of the cells of all columns, and the counts of chosen tables are
-    released with noise (:ref:`theorems 1 and 2 <synthetic_tables_proof-theorem-1>`). Tables are chosen by the
-    exponential mechanism (:ref:`theorem 3 <synthetic_tables_proof-theorem-3>`). Merged cells, the model, its number of
+    released with noise (:ref:`theorems 1 and 2 <synthetic-tables-proof-theorem-1>`). Tables are chosen by the
+    exponential mechanism (:ref:`theorem 3 <synthetic-tables-proof-theorem-3>`). Merged cells, the model, its number of
     steps, synthetic rows and the types of their columns are computed from releases and from the schema. The guarantee
     covers neither an error for entries that the schema refuses nor the time that `fit` takes.
 

@@ -38,6 +38,9 @@ GROUPS, FEWEST_GROUPS, MOST_GROUPS = 0.12, 3, 32
 #: Categories may have more groups.
 MOST_CATEGORIES = 64
 
+#: x
+SHRINK, OTHERS_WEIGHT = 0.0, 1.0
+
 #: Share of a choice in the budget of its round.
 CHOICE_SHARE = 0.1
 
@@ -265,6 +268,10 @@ class Releases:
 
     def add(self, table: Clique, expected: Array, counts: Array, noise: float) -> None:
         shape = tuple(self.sizes[j] for j in table)
+        if SHRINK:
+            difference = counts - expected
+            keep = max(0.0, 1 - SHRINK * len(counts) * noise**2 / max(float(difference @ difference), 1e-300))
+            counts = expected + keep * difference
         self.model.add(table, counts.reshape(shape), noise)
 
     def run(self) -> None:
@@ -288,7 +295,7 @@ class Releases:
                 known |= zip(new, self.exact(new), strict=True)
             rows, unit = self.model.sample(MODEL_ROWS, rng), self.model.total / MODEL_ROWS
             modelled = [table_counts(rows, table, self.sizes) * unit for table in able]
-            scores = np.array([self.score(known[t], own, noise) for t, own in zip(able, modelled, strict=True)])
+            scores = np.array([self.score(known[t], own, noise) * (1.0 if self.target in t else OTHERS_WEIGHT) for t, own in zip(able, modelled, strict=True)])
             at = self.choose(CHOICE_SHARE * each, scores)
             share = self.reserve.share if each == left else (1 - CHOICE_SHARE) * each
             counts, noise = self.measure(share, able[at])
