@@ -45,7 +45,7 @@ from skdp.preprocessing import (
 from skdp.schema import Category, Number, Schema
 from skdp.schema.entries import table_columns
 from skdp.solvers.losses import LogLoss, LossSum
-from skdp.synthetic import HistogramClassifier, HistogramRegressor, NoisyHistogram
+from skdp.synthetic import DPTableGenerator, HistogramClassifier, HistogramRegressor, NoisyHistogram
 from skdp.tree import DPGreedyTree, DPRandomTree, DPRandomTreeRegressor
 from tests.ensemble.data import public_rows
 from tests.linear_model.data import blobs
@@ -279,6 +279,14 @@ SYNTHETIC = [
     *[HistogramRegressor(**_BINNED, bounds_y=(-8.0, 8.0), n_bins_y=16, delta=delta) for delta in (1e-5, 0.0)],
 ]
 
+# A model of few cells, so that fits are quick.
+GENERATORS = [
+    DPTableGenerator(
+        schema={name: Number(-3, 3, missing="error") for name in "abcde"}, epsilon=1e6, delta=delta, most_cells=256
+    )
+    for delta in (1e-5, 0.0)
+]
+
 ENSEMBLES = [
     PATEClassifier(GaussianNB(), public_X=public_rows, epsilon=500.0, n_teachers=4, **variant)
     for variant in (
@@ -316,12 +324,13 @@ ESTIMATORS = [
     *PREPROCESSING,
     *LOCAL_NAIVE_BAYES,
     *SYNTHETIC,
+    *GENERATORS,
     *ENSEMBLES,
     *SEARCHES,
 ]
 
 #: Columns of the data for tests, where an estimator does not take five.
-FEATURES = {"ExpMechERM": 3}
+FEATURES = {"ExpMechERM": 3, "DPTableGenerator": 5}
 
 #: Estimators for two classes only.
 BINARY = {"ExpMechERM"}
@@ -489,13 +498,17 @@ def of_many_columns(estimator, **parameters):
 def output(model, X):
     """What a fitted model makes of rows. A histogram makes as many."""
     method = next((name for name in ("predict", "transform") if hasattr(model, name)), None)
-    return model.sample(len(X), random_state=0)[0] if method is None else getattr(model, method)(X)
+    if method is not None:
+        return getattr(model, method)(X)
+    rows = model.sample(len(X), random_state=0)
+    return np.asarray(rows[0] if isinstance(rows, tuple) else rows)
 
 
 def every_output(model, X, y):
     """All that a fitted model says, by method."""
     out = {}
     rows = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "apply")
+    rows += ("score_samples",)
     for name in rows:
         if hasattr(model, name):
             out[name] = getattr(model, name)(X)

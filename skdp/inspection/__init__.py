@@ -3,11 +3,13 @@
 from ._additive import AdditiveTermsDisplay
 from ._card import model_card
 from ._displays import CoefficientUncertaintyDisplay
+from ._marginals import MarginalsDisplay
 from ._trusted import TRUSTED_TYPES
 
 __all__ = [
     "TRUSTED_TYPES",
     "AdditiveTermsDisplay",
     "CoefficientUncertaintyDisplay",
+    "MarginalsDisplay",
     "model_card",
 ]

@@ -32,6 +32,9 @@ from ._rounds import RECORDS_SHARE, THEOREM_OF_COUNTS, ReleasedTable, Releases
 
 RECORDS, TABLES = "number of records", "tables"
 
+#: Largest number of cells of a table of counts.
+MOST_CELLS_OF_TABLE = 2**20
+
 STRUCTURES = ("auto", "independent", "tree", "rounds")
 
 _FORMAT = "skdp.TableGenerator"
@@ -367,8 +370,10 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             raise ValueError(f"columns must be different names among {', '.join(map(repr, names))}")
         at = tuple(names.index(name) for name in wanted)
         size = math.prod(self._model.sizes[j] for j in at)
-        if size > self.most_cells:
-            raise ValueError(f"a table of these columns has {size} cells, and most_cells={self.most_cells}")
+        if size > MOST_CELLS_OF_TABLE:
+            raise ValueError(
+                f"columns are so many that their table has {size} cells, and may have {MOST_CELLS_OF_TABLE}"
+            )
         cells = TableCells.of(self._schema).columns
         details: dict[str, Any] = {
             "released": False,

@@ -204,6 +204,10 @@ class Model:
                 break
         self._step, (_, _, self.probabilities, self.conditionals) = step / 4, state
 
+    def forget(self) -> None:
+        """Remove everything that only further fits need."""
+        self.counts, self.precisions, self._logits = {}, {}, {}
+
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
         """Draw rows, of shape (n, n_columns).
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..mechanisms import Mechanism, NoiseSource, coordinate_variance, within_reach
-from ..parts.arrays import folded, rowwise
+from ..parts.arrays import PartedArray, folded, kept, rowwise
 from ..release.reserve import Reserve
 from ..release.session import Release, Theorem
 from ..sensitivity import class_sums_l1, class_sums_l2, group_sensitivity
@@ -39,7 +39,7 @@ GROUPS, FEWEST_GROUPS, MOST_GROUPS = 0.12, 3, 32
 MOST_CATEGORIES = 64
 
 #: x
-SHRINK, OTHERS_WEIGHT = 0.0, 1.0
+SHRINK, OTHERS_WEIGHT, FIRST = 0.0, 1.0, 0.0
 
 #: Share of a choice in the budget of its round.
 CHOICE_SHARE = 0.1
@@ -157,6 +157,7 @@ class Releases:
         if structure == "rounds":
             self.run()
         self.model.fit(LAST_STEPS)
+        self.model.forget()
 
     def columns(self, alone: bool) -> tuple[Array, float]:
         """Release the counts of the cells of all columns, and merge cells."""
@@ -209,7 +210,7 @@ class Releases:
         of_records = [
             groups[column.within(np.arange(column.counted))] for column, groups in zip(cells, self.maps, strict=True)
         ]
-        self.groups_of_records = rowwise(partial(grouped, of_records), self.codes)
+        self.groups_of_records = in_place(rowwise(partial(grouped, of_records), self.codes))
         self.model.fit(10)
 
     # --- tables -------------------------------------------------------------------------------------------------------
@@ -280,6 +281,12 @@ class Releases:
         if not candidates or start <= 0:
             return
         rng = self.source.simulator("rows of the model")
+        if FIRST and self.target >= 0 and self.sizes[self.target] > 1:
+            pairs = [(j, self.target) for j, size in enumerate(self.sizes[:-1]) if size > 1]
+            for pair in pairs:
+                self.add(pair, self.model.table(pair).ravel(), *self.measure(FIRST * start / len(pairs), pair))
+            self.model.fit(STEPS)
+            start = self.reserve.share
         known: dict[Clique, Array] = {}
         each = start / (ROUNDS * len(self.sizes))
         while self.reserve.share > 1e-9:
@@ -295,7 +302,12 @@ class Releases:
                 known |= zip(new, self.exact(new), strict=True)
             rows, unit = self.model.sample(MODEL_ROWS, rng), self.model.total / MODEL_ROWS
             modelled = [table_counts(rows, table, self.sizes) * unit for table in able]
-            scores = np.array([self.score(known[t], own, noise) * (1.0 if self.target in t else OTHERS_WEIGHT) for t, own in zip(able, modelled, strict=True)])
+            scores = np.array(
+                [
+                    self.score(known[t], own, noise) * (1.0 if self.target in t else OTHERS_WEIGHT)
+                    for t, own in zip(able, modelled, strict=True)
+                ]
+            )
             at = self.choose(CHOICE_SHARE * each, scores)
             share = self.reserve.share if each == left else (1 - CHOICE_SHARE) * each
             counts, noise = self.measure(share, able[at])
@@ -317,6 +329,11 @@ class Releases:
             if self.model.tree.home(table) >= 0 or n_cells([*measured, table], self.sizes) <= limit:
                 able.append(table)
         return able
+
+
+def in_place(array: Any) -> Any:
+    """Return an array that is computed once: parts are kept on their machines."""
+    return kept([array])[0] if isinstance(array, PartedArray) else array
 
 
 def _counts_of_tables(tables: Sequence[Clique], sizes: Sequence[int], rows: NDArray) -> NDArray[np.intp]:
