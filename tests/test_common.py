@@ -22,6 +22,7 @@ from skdp.ensemble import SampleAggregate
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
 from skdp.mechanisms import NoiseSource
 from skdp.release.session import ReleaseSession
+from skdp.synthetic import DPTableGenerator
 from tests.estimators import (
     CLASSIFIERS,
     HISTOGRAMS,
@@ -140,6 +141,10 @@ def test_a_fit_that_fails_leaves_the_estimator_as_it_was(estimator, how, monkeyp
     frame = pd.DataFrame(X, columns=names_of(X))
     accountant = BudgetAccountant(1e-3) if how == "refused" else wide_accountant()
     other, target = others(X, y)
+    if isinstance(estimator, DPTableGenerator):
+        if how == "bad data":
+            pytest.skip("missing values have a cell")
+        other = 1 + frame
     error = {"refused": BudgetError, "interrupted": KeyboardInterrupt, "bad data": ValueError}[how]
     if how == "bad data":
         other.iloc[2, 1] = NAN
@@ -260,6 +265,8 @@ def test_only_declared_attributes(estimator):
 
 @every_estimator
 def test_pickle_predicts_tells_its_guarantee_and_does_not_grow(estimator):
+    if isinstance(estimator, DPTableGenerator):
+        pytest.skip("how large a model is follows from the released number of records: see its own tests")
     sizes = set()
     # How large a forest is follows from released counts, unless their number is given.
     given = {"expected_n": 1000} if type(estimator).__name__.startswith("DPRandomTree") else {}
@@ -400,6 +407,8 @@ def test_structure_has_bits_of_its_own(estimator, monkeypatch):
         "SampleAggKMeans": 3,
         "DPRandomTree": 1,
         "DPRandomTreeRegressor": 1,
+        # Rows of the model, from a public seed.
+        "DPTableGenerator": 1,
         "DPMLPClassifier": 1,
         "DPMLPRegressor": 1,
         "PATEClassifier": 3 + (getattr(model, "student", None) is not None),
@@ -503,6 +512,8 @@ LATER = {
     "max_grad_norm": ("auto", 0.1),
     "max_iter": (5,),
     "mean_runs": (None, 2.0),
+    "most_cells": (64,),
+    "structure": ("tree",),
     "max_queries": (None, 3),
     "max_score": (None, 1.0),
     "max_weight": (None, 2.0),

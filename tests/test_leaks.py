@@ -370,6 +370,9 @@ def failed(estimator, how, monkeypatch, act=fit):
     def stream(self, label):
         raise RuntimeError
 
+    if how == "missing" and isinstance(estimator, skdp.DPTableGenerator):
+        pytest.skip("missing values have a cell")
+
     def fit_and_fail(X, y):
         model = copy_of(estimator, epsilon=0.5)
         if how == "refused":

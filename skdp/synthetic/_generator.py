@@ -254,10 +254,9 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             most_cells=parameters.most_cells,
         )
         structure = releases.structure() if parameters.structure == "auto" else parameters.structure
-        counts, noise = releases.columns(structure == "independent")
+        counts, noise = releases.fit(structure)
         parts = parameters.table.parts(counts, (n_records, variance), noise**2)
         warn_of_mismatch(parts, labels=None, gaussian=gaussian)
-        releases.finish(structure)
         names = list(parameters.schema)
         return {
             "structure_": structure,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +32,8 @@ _LEAST_GAIN = 1e-5
 # Number of rows for tables of columns that are in no clique together.
 _ROWS_OF_TABLES = 2**20
 
-# Numbers of records up to this one are allowed, so that arithmetic cannot overflow.
-_MOST_RECORDS = 2.0**40
+#: Numbers of records up to this one are allowed, so that arithmetic cannot overflow.
+MOST_RECORDS = 2.0**40
 
 
 def cliques_of(tables: Iterable[Clique], sizes: Sequence[int]) -> list[frozenset[int]]:
@@ -173,7 +174,7 @@ class Model:
         # The sum of each table is an estimate of the number of records.
         weights = np.array([self.precisions[table] / self.counts[table].size for table in tables])
         sums = np.array([self.counts[table].sum() for table in tables])
-        self.total = n = min(max(1.0, float(weights @ sums / weights.sum())), _MOST_RECORDS)
+        self.total = n = min(max(1.0, float(weights @ sums / weights.sum())), MOST_RECORDS)
 
         def evaluated(logits: dict[Clique, Array]) -> tuple[float, dict[Clique, Array], list[Array], list[Array]]:
             of_cliques = [np.zeros(tree.shape(clique)) for clique in tree.cliques]
@@ -208,7 +209,7 @@ class Model:
         """Remove everything that only further fits need."""
         self.counts, self.precisions, self._logits = {}, {}, {}
 
-    def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    def sample(self, n: int, rng: Any) -> NDArray[np.intp]:
         """Draw rows, of shape (n, n_columns).
 
         The counts in a clique are nearly exact: rows with the same cells of the separator are in random order, and
@@ -239,6 +240,14 @@ class Model:
         for clique, conditional in zip(self.tree.cliques, self.conditionals, strict=True):
             cells = np.ravel_multi_index(tuple(rows[:, j] for j in clique), self.tree.shape(clique))
             out += np.log((1 - weight) * conditional.ravel()[cells] + weight / conditional.shape[1])
+        return out
+
+    def product(self, columns: Clique) -> Array:
+        """Return the expected number of records in the cells of columns, as a vector, if they were independent."""
+        out = np.full(1, self.total)
+        for j in columns:
+            home = self.tree.home((j,))
+            out = np.multiply.outer(out, self.tree.summed(self.probabilities[home], home, (j,))).ravel()
         return out
 
     def table(self, columns: Clique) -> Array:

@@ -21,7 +21,7 @@ from ..release.reserve import Reserve
 from ..release.session import Release, Theorem
 from ..sensitivity import class_sums_l1, class_sums_l2, group_sensitivity
 from ._cells import TableCells, grouped, merged_cells
-from ._graph import Array, Clique, Model, n_cells, nearest_counts, table_counts
+from ._graph import MOST_RECORDS, Array, Clique, Model, n_cells, nearest_counts, table_counts
 
 #: Share of the number of records in the budget.
 RECORDS_SHARE = 0.01
@@ -38,9 +38,6 @@ GROUPS, FEWEST_GROUPS, MOST_GROUPS = 0.12, 3, 32
 #: Categories may have more groups.
 MOST_CATEGORIES = 64
 
-#: x
-SHRINK, OTHERS_WEIGHT, FIRST = 0.0, 1.0, 0.0
-
 #: Share of a choice in the budget of its round.
 CHOICE_SHARE = 0.1
 
@@ -56,8 +53,17 @@ TREE_CHOICES = 0.2
 #: Rows of the model to which the counts of candidates are compared, and the largest number of candidates of a round.
 MODEL_ROWS, MOST_CANDIDATES = 2**16, 512
 
+#: Largest number of cells of a chosen table.
+MOST_IN_TABLE = 2**13
+
+# Number of tables of a tree that are counted at once, and the largest number of counts of candidates that are kept.
+_EDGES_AT_ONCE, _MOST_KNOWN = 256, 2**24
+
 #: Steps of the fit of the model after a round, and at the end.
-STEPS, LAST_STEPS = 60, 600
+_FIRST_STEPS, STEPS, LAST_STEPS = 10, 60, 600
+
+# A smaller rest of the budget is a rounding error.
+LEAST_REST = 1e-6
 
 # Smaller standard deviations of noise count as this one.
 _LEAST_NOISE = 0.5
@@ -99,7 +105,6 @@ class Releases:
     target: int  # Position of the target, or -1.
     rows: int  # Largest number of records of a group.
     most_cells: int
-    source: NoiseSource = field(default_factory=lambda: NoiseSource(0))
     tables: list[ReleasedTable] = field(default_factory=list)
     maps: list[NDArray[np.intp]] = field(default_factory=list)  # Groups of the cells of each column.
     shares: list[Array] = field(default_factory=list)  # Shares of cells in their groups.
@@ -107,6 +112,7 @@ class Releases:
     groups_of_records: Any = None  # Private.
     model: Model = field(init=False)
     n_choices: int = 0
+    n_tables: int = 0
 
     # --- releases -----------------------------------------------------------------------------------------------------
 
@@ -133,7 +139,8 @@ class Releases:
 
     def measure(self, share: float, columns: Clique) -> tuple[Array, float]:
         """Release the counts of a table, and return them with the standard deviation of their noise."""
-        label = f"table {len(self.tables) - len(self.table.columns) + 1}"
+        label = f"table {self.n_tables + 1}"
+        self.n_tables += 1
         counts, mechanism = self.release(share, label, self.exact([columns])[0], float(self.rows), _TABLES)
         self.tables.append(ReleasedTable(columns, counts, np.ones(len(counts)), mechanism))
         return counts, max(math.sqrt(coordinate_variance(mechanism)), _LEAST_NOISE)
@@ -150,45 +157,53 @@ class Releases:
         """Return the structure that suits the released number of records and the budget."""
         return "rounds"
 
-    def finish(self, structure: str) -> None:
-        """Release tables, and fit the model."""
+    def fit(self, structure: str) -> tuple[Array, float]:
+        """Release everything, and fit the model. Return the counts of columns and their noise."""
+        counts, noise = self.columns(structure == "independent")
         if structure == "tree":
-            self.tree(1.0)
+            self.tree()
         if structure == "rounds":
             self.run()
+        self.columns_again(counts, noise)
         self.model.fit(LAST_STEPS)
         self.model.forget()
-
-    def columns(self, alone: bool) -> tuple[Array, float]:
-        """Release the counts of the cells of all columns, and merge cells."""
-        d, pure = len(self.table.columns), self.reserve.pure
-        bound = columns_sensitivity(d, pure, self.rows)
-        counts = folded(self.table.counts, [self.codes])
-        whole = math.sqrt(coordinate_variance(self.reserve.sums(1.0, bound, 1)))
-        typical = float(np.mean([min(column.size, _TYPICAL_CELLS) for column in self.table.columns]))
-        needed = 0.4 * typical * whole / (COLUMN_ERROR * max(self.n_records, 1.0))
-        share = min(max(needed if pure else needed**2, COLUMNS_SHARE), MOST_COLUMNS_SHARE)
-        share = self.reserve.share if alone else share
-        counts, mechanism = self.release(share, "counts of columns", counts, bound, THEOREM_OF_COUNTS)
-        noise = math.sqrt(coordinate_variance(mechanism))
-        self.merge(np.split(counts, self.table.splits), max(noise, _LEAST_NOISE), mechanism)
         return counts, noise
 
-    def merge(self, counts: list[Array], noise: float, mechanism: Mechanism) -> None:
+    def columns(self, alone: bool) -> tuple[Array, float]:
+        """Release the counts of the cells of all columns, and merge cells. Return the counts and their noise."""
+        whole = math.sqrt(coordinate_variance(self.reserve.sums(1.0, self.bound_of_columns, 1)))
+        typical = float(np.mean([min(column.size, _TYPICAL_CELLS) for column in self.table.columns]))
+        needed = 0.4 * typical * whole / (COLUMN_ERROR * max(self.n_records, 1.0))
+        share = min(max(needed if self.reserve.pure else needed**2, COLUMNS_SHARE), MOST_COLUMNS_SHARE)
+        counts, noise, mechanism = self.measured_columns(self.reserve.share if alone else share, "counts of columns")
+        self.merge(self.within_bounds(counts), noise)
+        self.add_columns(self.within_bounds(counts), noise, mechanism)
+        self.model.fit(_FIRST_STEPS)
+        return counts, noise
+
+    @property
+    def bound_of_columns(self) -> float:
+        return columns_sensitivity(len(self.table.columns), self.reserve.pure, self.rows)
+
+    def measured_columns(self, share: float, label: str) -> tuple[Array, float, Mechanism]:
+        exact = folded(self.table.counts, [self.codes])
+        counts, mechanism = self.release(share, label, exact, self.bound_of_columns, THEOREM_OF_COUNTS)
+        return counts, max(math.sqrt(coordinate_variance(mechanism)), _LEAST_NOISE), mechanism
+
+    def within_bounds(self, counts: Array) -> list[Array]:
+        """Return the counts of each column, with numbers beyond the bounds in the outermost bins."""
+        by_column = zip(self.table.columns, np.split(counts, self.table.splits), strict=True)
+        return [np.bincount(column.within(np.arange(column.counted)), own) for column, own in by_column]
+
+    def merge(self, counts: list[Array], noise: float) -> None:
         """Merge cells by their released counts, and begin the model."""
-        cells = self.table.columns
-        counts = [
-            np.bincount(column.within(np.arange(column.counted)), own)
-            for column, own in zip(cells, counts, strict=True)
-        ]
-        precisions = np.array([1 / len(own) for own in counts])
-        total = max(1.0, float(precisions @ [own.sum() for own in counts] / precisions.sum()))
+        columns = self.table.columns
+        total = self.total_of(counts)
         # The noise of a typical table, for as many groups as are worth it.
-        share = (1 - CHOICE_SHARE) * (1 - COLUMNS_SHARE) / (ROUNDS * len(cells))
+        share = (1 - CHOICE_SHARE) * (1 - COLUMNS_SHARE) / (ROUNDS * len(columns))
         of_table = self.noise_of(share)
         wanted = min(max(math.sqrt(GROUPS * total / of_table), FEWEST_GROUPS), MOST_GROUPS)
-        sizes, merged = [], []
-        for column, own in zip(cells, counts, strict=True):
+        for column, own in zip(columns, counts, strict=True):
             positive = nearest_counts(own, total)
             most = wanted + min(column.size - column.n_ordered, MOST_CATEGORIES)
             least = max(3 * noise, of_table * wanted)
@@ -197,138 +212,134 @@ class Releases:
                 least *= 1.25
                 groups = merged_cells(positive, column.n_ordered, least, noise)
             self.maps.append(groups)
-            self.shares.append(_shares_within(positive, groups))
-            sizes.append(int(groups.max()) + 1)
-            merged.append(np.bincount(groups, own))
-        self.sizes = tuple(sizes)
+        self.sizes = tuple(int(groups.max()) + 1 for groups in self.maps)
         self.model = Model(self.sizes)
-        for j, (own, groups) in enumerate(zip(merged, self.maps, strict=True)):
-            terms = np.bincount(groups).astype(np.float64)
-            # One number is close enough to the precisions of the groups.
-            self.model.add((j,), own, noise * math.sqrt(len(groups) / len(own)))
-            self.tables.append(ReleasedTable((j,), own, terms, mechanism))
-        of_records = [
-            groups[column.within(np.arange(column.counted))] for column, groups in zip(cells, self.maps, strict=True)
+        to_groups = [
+            groups[column.within(np.arange(column.counted))] for column, groups in zip(columns, self.maps, strict=True)
         ]
-        self.groups_of_records = in_place(rowwise(partial(grouped, of_records), self.codes))
-        self.model.fit(10)
+        self.groups_of_records = in_place(rowwise(partial(grouped, to_groups), self.codes))
+
+    @staticmethod
+    def total_of(counts: list[Array]) -> float:
+        """Return the number of records by the released counts of columns, of which the sum of each is an estimate."""
+        weights = np.array([1 / len(own) for own in counts])
+        return min(max(1.0, float(weights @ [own.sum() for own in counts] / weights.sum())), MOST_RECORDS)
+
+    def add_columns(self, counts: list[Array], noise: float, mechanism: Mechanism) -> None:
+        """Add released counts of columns to the model."""
+        total = self.total_of(counts)
+        self.shares = []
+        for j, (own, groups) in enumerate(zip(counts, self.maps, strict=True)):
+            terms = np.bincount(groups).astype(np.float64)
+            merged = np.bincount(groups, own)
+            # One number is close enough to the precisions of the groups.
+            self.model.add((j,), merged, noise * math.sqrt(len(groups) / len(merged)))
+            self.tables.append(ReleasedTable((j,), merged, terms, mechanism))
+            self.shares.append(_shares_within(nearest_counts(own, total), groups))
+
+    def columns_again(self, before: Array, noise: float) -> None:
+        """Spend the rest of the budget on the counts of columns, if no table can be released."""
+        if self.reserve.share > LEAST_REST:
+            counts, again, mechanism = self.measured_columns(self.reserve.share, "counts of columns again")
+            mean = (before / noise**2 + counts / again**2) / (noise**-2 + again**-2)
+            self.add_columns(self.within_bounds(counts), again, mechanism)
+            own = self.within_bounds(mean)
+            total = self.total_of(own)
+            self.shares = [
+                _shares_within(nearest_counts(c, total), groups) for c, groups in zip(own, self.maps, strict=True)
+            ]
 
     # --- tables -------------------------------------------------------------------------------------------------------
 
     def candidates(self) -> list[Clique]:
         """Return pairs of columns, and triples with the target."""
         several = [j for j, size in enumerate(self.sizes) if size > 1]
-        pairs: list[Clique] = list(combinations(several, 2))
-        if self.target not in several:
-            return pairs
-        others = [j for j in several if j != self.target]
-        return pairs + [tuple(sorted((a, b, self.target))) for a, b in combinations(others, 2)]
+        tables: list[Clique] = list(combinations(several, 2))
+        if self.target in several:
+            tables += [tuple(sorted((*pair, self.target))) for pair in tables if self.target not in pair]
+        return [table for table in tables if self.size_of(table) <= MOST_IN_TABLE]
 
-    def tree(self, share: float) -> None:
-        """Release a tree of pairs, or with a target of triples with the target, that independent columns fit worst."""
-        several = [j for j, size in enumerate(self.sizes) if size > 1]
-        with_target = self.target in several
-        nodes = [j for j in several if j != self.target]
-        n_edges = len(nodes) - 1
-        if n_edges < 1:
-            return
-        edges = list(combinations(nodes, 2))
-        tables = [tuple(sorted((*edge, self.target))) if with_target else edge for edge in edges]
-        # The rest of the budget is for rounds.
-        rest = (1 - share) * self.reserve.share
-        spent = (self.reserve.share - rest) / n_edges
-        noise = self.noise_of((1 - TREE_CHOICES) * spent)
-        exact = self.exact(tables)
-        of_columns = [self.model.probabilities[self.model.tree.home((j,))].ravel() for j in range(len(self.sizes))]
-        scores = np.empty(len(tables))
-        for i, table in enumerate(tables):
-            product = np.ones(1)
-            for j in table:
-                product = np.multiply.outer(product, of_columns[j]).ravel()
-            scores[i] = self.score(exact[i], self.model.total * product, noise)
-        component = {j: j for j in nodes}
-        for edge in range(n_edges):
-            spent = (self.reserve.share - rest) / (n_edges - edge)
-            able = [i for i, (a, b) in enumerate(edges) if component[a] != component[b]]
-            chosen = able[self.choose(TREE_CHOICES * spent, scores[able])]
-            a, b = (component[j] for j in edges[chosen])
-            component = {j: b if own == a else own for j, own in component.items()}
-            left = self.reserve.share - rest if edge == n_edges - 1 else (1 - TREE_CHOICES) * spent
-            self.add(tables[chosen], self.product(tables[chosen], of_columns), *self.measure(left, tables[chosen]))
-
-    def product(self, table, of_columns):
-        product = np.ones(1)
-        for j in table:
-            product = np.multiply.outer(product, of_columns[j]).ravel()
-        return self.model.total * product
+    def size_of(self, table: Clique) -> int:
+        return math.prod(self.sizes[j] for j in table)
 
     def score(self, exact: Array, modelled: Array, noise: float) -> float:
-        """Return the L1 distance of counts from the model less that of noise, as an exact multiple of a power of two."""
-        modelled = np.rint(np.minimum(modelled, 2.0**36) / _STEP) * _STEP
-        return float(np.abs(exact - modelled).sum()) - round(_MEAN_SIZE * noise * len(exact) / _STEP) * _STEP
+        """Return the distance of counts from the model, less that of noise, as an exact multiple of a power of two."""
+        # The sums of both counts are below 2**41.
+        distance = float(np.abs(exact - np.rint(modelled / _STEP) * _STEP).sum())
+        of_noise = round(min(_MEAN_SIZE * noise * len(exact), MOST_RECORDS) / _STEP) * _STEP
+        return distance - of_noise
 
-    def add(self, table: Clique, expected: Array, counts: Array, noise: float) -> None:
-        shape = tuple(self.sizes[j] for j in table)
-        if SHRINK:
-            difference = counts - expected
-            keep = max(0.0, 1 - SHRINK * len(counts) * noise**2 / max(float(difference @ difference), 1e-300))
-            counts = expected + keep * difference
-        self.model.add(table, counts.reshape(shape), noise)
+    def add(self, table: Clique, counts: Array, noise: float) -> None:
+        """Add the counts of a table to the model."""
+        self.model.add(table, counts.reshape([self.sizes[j] for j in table]), noise)
+
+    def tree(self) -> None:
+        """Release a tree of pairs, or with a target of triples with the target, that independent columns fit worst."""
+        nodes = [j for j, size in enumerate(self.sizes) if size > 1 and j != self.target]
+        n_edges = max(len(nodes) - 1, 1)
+        with_target = (self.target,) if self.target >= 0 and self.sizes[self.target] > 1 else ()
+        tables = {edge: tuple(sorted(edge + with_target)) for edge in combinations(nodes, 2)}
+        most = min(MOST_IN_TABLE, self.most_cells // n_edges)
+        edges = [edge for edge, table in tables.items() if self.size_of(table) <= most]
+        noise = self.noise_of((1 - TREE_CHOICES) * self.reserve.share / n_edges)
+        scores = np.empty(len(edges))
+        for start in range(0, len(edges), _EDGES_AT_ONCE):
+            of_edges = [tables[edge] for edge in edges[start : start + _EDGES_AT_ONCE]]
+            for i, (table, exact) in enumerate(zip(of_edges, self.exact(of_edges), strict=True), start):
+                scores[i] = self.score(exact, self.model.product(table), noise)
+        component = {j: j for j in nodes}
+        for left in range(n_edges, 0, -1):
+            able = [i for i, (a, b) in enumerate(edges) if component[a] != component[b]]
+            if not able:
+                break
+            share = self.reserve.share / left
+            edge = edges[able[self.choose(TREE_CHOICES * share, scores[able])]]
+            a, b = (component[j] for j in edge)
+            component = {j: b if of_node == a else of_node for j, of_node in component.items()}
+            share = self.reserve.share if left == 1 else (1 - TREE_CHOICES) * share
+            self.add(tables[edge], *self.measure(share, tables[edge]))
 
     def run(self) -> None:
         """Choose, release and fit tables in rounds."""
         candidates, start = self.candidates(), self.reserve.share
-        if not candidates or start <= 0:
-            return
-        rng = self.source.simulator("rows of the model")
-        if FIRST and self.target >= 0 and self.sizes[self.target] > 1:
-            pairs = [(j, self.target) for j, size in enumerate(self.sizes[:-1]) if size > 1]
-            for pair in pairs:
-                self.add(pair, self.model.table(pair).ravel(), *self.measure(FIRST * start / len(pairs), pair))
-            self.model.fit(STEPS)
-            start = self.reserve.share
+        rng = NoiseSource(0).simulator("rows of the model")
         known: dict[Clique, Array] = {}
         each = start / (ROUNDS * len(self.sizes))
-        while self.reserve.share > 1e-9:
+        while self.reserve.share > LEAST_REST:
             left = self.reserve.share
             each = left if left < 2 * each else each
             noise = self.noise_of((1 - CHOICE_SHARE) * each)
-            limit = self.most_cells * (1 - (left - each) / start)
-            able = self.able(candidates, limit, rng)
+            # The model grows with the budget that is spent, so that its first tables do not use all cells.
+            growing = self.most_cells * (1 - (left - each) / start)
+            able = self.able(candidates, growing, rng) or self.able(candidates, self.most_cells, rng)
             if not able:
                 break
+            if sum(map(len, known.values())) > _MOST_KNOWN:
+                known = {}
             new = [table for table in able if table not in known]
-            if new:
-                known |= zip(new, self.exact(new), strict=True)
+            known |= zip(new, self.exact(new), strict=True) if new else ()
             rows, unit = self.model.sample(MODEL_ROWS, rng), self.model.total / MODEL_ROWS
             modelled = [table_counts(rows, table, self.sizes) * unit for table in able]
-            scores = np.array(
-                [
-                    self.score(known[t], own, noise) * (1.0 if self.target in t else OTHERS_WEIGHT)
-                    for t, own in zip(able, modelled, strict=True)
-                ]
-            )
-            at = self.choose(CHOICE_SHARE * each, scores)
-            share = self.reserve.share if each == left else (1 - CHOICE_SHARE) * each
-            counts, noise = self.measure(share, able[at])
-            self.add(able[at], modelled[at], counts, noise)
+            scores = [self.score(known[t], counts, noise) for t, counts in zip(able, modelled, strict=True)]
+            at = self.choose(CHOICE_SHARE * each, np.array(scores))
+            counts, noise = self.measure(self.reserve.share if each == left else (1 - CHOICE_SHARE) * each, able[at])
+            self.add(able[at], counts, noise)
             self.model.fit(STEPS)
-            home = self.model.tree.home(able[at])
-            after = self.model.total * self.model.tree.summed(self.model.probabilities[home], home, able[at]).ravel()
-            if np.abs(after - modelled[at]).sum() <= _MEAN_SIZE * noise * len(counts):
+            # The table has shown less than its noise.
+            if np.abs(self.model.table(able[at]).ravel() - modelled[at]).sum() <= _MEAN_SIZE * noise * len(counts):
                 each *= _LARGER
 
     def able(self, candidates: list[Clique], limit: float, rng: Any) -> list[Clique]:
-        """Return candidates that the model has enough cells for, at most `MOST_CANDIDATES`."""
+        """Return candidates for which the model has enough cells, at most `MOST_CANDIDATES`."""
         if len(candidates) > MOST_CANDIDATES:
-            picked = rng.choice(len(candidates), MOST_CANDIDATES, replace=False)
-            candidates = [candidates[i] for i in np.sort(picked)]
-        measured = list(self.model.counts)
-        able = []
-        for table in candidates:
-            if self.model.tree.home(table) >= 0 or n_cells([*measured, table], self.sizes) <= limit:
-                able.append(table)
-        return able
+            drawn = np.sort(rng.choice(len(candidates), MOST_CANDIDATES, replace=False))
+            candidates = [candidates[i] for i in drawn.tolist()]
+        before = list(self.model.counts)
+        return [
+            table
+            for table in candidates
+            if self.model.tree.home(table) >= 0 or n_cells([*before, table], self.sizes) <= limit
+        ]
 
 
 def in_place(array: Any) -> Any:
