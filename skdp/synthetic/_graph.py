@@ -30,7 +30,7 @@ _LONGER, _SHORTER, _TRIALS = 1.5, 0.5, 30
 _LEAST_GAIN = 1e-5
 
 # Number of rows for tables of columns that are in no clique together.
-_ROWS_OF_TABLES = 2**20
+_ROWS_OF_TABLES = 2**18
 
 #: Numbers of records up to this one are allowed, so that arithmetic cannot overflow.
 MOST_RECORDS = 2.0**40

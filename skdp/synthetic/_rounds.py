@@ -38,11 +38,18 @@ GROUPS, FEWEST_GROUPS, MOST_GROUPS = 0.12, 3, 32
 #: Categories may have more groups.
 MOST_CATEGORIES = 64
 
+#: Columns are independent below this evidence (see `Releases.evidence`).
+FEWEST = 100.0
+
+#: With more columns, there is a tree, because rounds would take long.
+MOST_COLUMNS_OF_ROUNDS = 60
+
 #: Share of a choice in the budget of its round.
 CHOICE_SHARE = 0.1
 
-#: Number of rounds for each column, if no round has a larger part of the budget than the first.
-ROUNDS = 2.0
+#: Number of rounds for each column, if no round has a larger part of the budget than the first: 1 at the first number as
+#: evidence, growing with this power, and at most the last number.
+ONE_ROUND, ROUNDS_POWER, MOST_ROUNDS = 800.0, 0.315, 3.0
 
 # After a table that shows less than its noise, rounds have so many times the budget.
 _LARGER = 4
@@ -153,9 +160,24 @@ class Releases:
 
     # --- columns ------------------------------------------------------------------------------------------------------
 
+    @property
+    def evidence(self) -> float:
+        """The released number of records times the GDP parameter. With ``delta=0``, a number of similar meaning."""
+        evidence = self.n_records * self.reserve.evidence
+        return evidence / (2 * math.sqrt(len(self.table.columns))) if self.reserve.pure else evidence
+
+    @property
+    def n_rounds(self) -> float:
+        """Number of rounds, if none has a larger part of the budget than the first."""
+        of_column = (max(self.evidence, ONE_ROUND) / ONE_ROUND) ** ROUNDS_POWER
+        return min(of_column, MOST_ROUNDS) * len(self.table.columns)
+
     def structure(self) -> str:
-        """Return the structure that suits the released number of records and the budget."""
-        return "rounds"
+        """Return the structure that suits the number of columns, the released number of records and the budget."""
+        evidence, d = self.evidence, len(self.table.columns)
+        if evidence < FEWEST or d < 2:
+            return "independent"
+        return "tree" if d > MOST_COLUMNS_OF_ROUNDS else "rounds"
 
     def fit(self, structure: str) -> tuple[Array, float]:
         """Release everything, and fit the model. Return the counts of columns and their noise."""
@@ -200,7 +222,7 @@ class Releases:
         columns = self.table.columns
         total = self.total_of(counts)
         # The noise of a typical table, for as many groups as are worth it.
-        share = (1 - CHOICE_SHARE) * (1 - COLUMNS_SHARE) / (ROUNDS * len(columns))
+        share = (1 - CHOICE_SHARE) * (1 - COLUMNS_SHARE) / self.n_rounds
         of_table = self.noise_of(share)
         wanted = min(max(math.sqrt(GROUPS * total / of_table), FEWEST_GROUPS), MOST_GROUPS)
         for column, own in zip(columns, counts, strict=True):
@@ -304,7 +326,7 @@ class Releases:
         candidates, start = self.candidates(), self.reserve.share
         rng = NoiseSource(0).simulator("rows of the model")
         known: dict[Clique, Array] = {}
-        each = start / (ROUNDS * len(self.sizes))
+        each = start / self.n_rounds
         while self.reserve.share > LEAST_REST:
             left = self.reserve.share
             each = left if left < 2 * each else each

@@ -14,6 +14,7 @@ from tests.trust import (
     preprocessing,
     searches,
     statistics,
+    synthetic,
     tables,
     targets,
     trees,
@@ -35,5 +36,6 @@ SUBJECTS = [
     *local.SUBJECTS,
     *searches.SUBJECTS,
     *statistics.SUBJECTS,
+    *synthetic.SUBJECTS,
     *targets.SUBJECTS,
 ]
