@@ -399,7 +399,10 @@ def test_structure_has_bits_of_its_own(estimator, monkeypatch):
         # A reserved part of the budget is divided during the fit.
         others = drawn - stated
         assert others
-        assert all(label.startswith(("gradients", "choice", "table", "counts of columns")) for label in others)
+        assert all(
+            label.startswith(("gradients", "choice", "table", "counts of columns", "number of records"))
+            for label in others
+        )
         stated = stated - reserved | others
     assert stated == drawn
     expected = {

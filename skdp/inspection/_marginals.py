@@ -6,29 +6,22 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..checks.params import check_positive
+from ..release.estimates import Estimate, check_level
 from ._displays import axes_of
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MarginalsDisplay:
-    """Display of the counts of some columns: those that were released, with intervals of the noise, and the model's.
+    """Display of the counts of some columns: those of the model, and those that were released, with their noise.
 
-    Use `from_estimator` to make one. The distribution of the noise is public. An interval contains the number of
-    records in a cell, and says nothing about sampling.
+    Use `from_estimator` to make one. An interval contains the number of records in a cell, and says nothing about
+    sampling.
 
     Parameters
     ----------
-    released : ndarray of shape (n_cells,) or None
-        Released counts. None if no released table has the columns.
-    lower, upper : ndarray of shape (n_cells,) or None
-        Ends of the intervals of the released counts.
-    model : ndarray of shape (n_cells,)
-        Counts of the model, from which synthetic rows are drawn.
-    cells : list of str
-        Names of the cells.
+    estimate : Estimate
+        Result of ``DPTableGenerator.marginal``.
     columns : list of str
         Names of the columns.
     level : float
@@ -51,28 +44,17 @@ class MarginalsDisplay:
     >>> from skdp.inspection import MarginalsDisplay
     >>> schema = Schema({"age": (18, 90), "work": ["private", "state"]})
     >>> generator = DPTableGenerator(schema=schema, delta=1e-6, random_state=0).fit(schema.sample(1000))
-    >>> display = MarginalsDisplay.from_estimator(generator, "work", plot=False)
-    >>> bool((display.lower < display.upper).all())
-    True
+    >>> MarginalsDisplay.from_estimator(generator, "work", plot=False).estimate.value.shape
+    (4,)
     """
 
-    released: NDArray[np.float64] | None
-    lower: NDArray[np.float64] | None
-    upper: NDArray[np.float64] | None
-    model: NDArray[np.float64]
-    cells: list[str]
+    estimate: Estimate
     columns: list[str]
     level: float
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        columns: Any,
-        *,
-        level: float = 0.95,
-        plot: bool = True,
-        ax: Any = None,
+        cls, estimator: Any, columns: Any, *, level: float = 0.95, plot: bool = True, ax: Any = None
     ) -> Self:
         """Compare the released counts of some columns with those of the model.
 
@@ -93,24 +75,8 @@ class MarginalsDisplay:
         -------
         display : MarginalsDisplay
         """
-        level = check_positive(level, "level", most=1.0)
-        estimate = estimator.marginal(columns)
-        cells = [""]
-        for names in estimate.details["cells"]:
-            cells = [f"{before} / {name}" if before else name for before in cells for name in names]
-        released = lower = upper = None
-        if estimate.details["released"]:
-            released = np.ravel(estimate.value)
-            lower, upper = (np.ravel(end) for end in estimate.confidence_interval(level, of="noise"))
-        display = cls(
-            released=released,
-            lower=lower,
-            upper=upper,
-            model=np.ravel(estimate.details["model"]),
-            cells=cells,
-            columns=[columns] if isinstance(columns, str) else list(columns),
-            level=level,
-        )
+        names = [columns] if isinstance(columns, str) else list(columns)
+        display = cls(estimate=estimator.marginal(names), columns=names, level=check_level(level))
         return display.plot(ax=ax) if plot else display
 
     def plot(self, ax: Any = None) -> Self:
@@ -126,14 +92,17 @@ class MarginalsDisplay:
         self : MarginalsDisplay
             The display, with ``ax_`` and ``figure_``.
         """
-        ax = axes_of(ax)
-        rows = np.arange(len(self.cells))[::-1]
-        ax.barh(rows, self.model, color="0.8", label="model")
-        if self.released is not None and self.lower is not None and self.upper is not None:
-            middle, half = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
-            ax.errorbar(middle, rows, xerr=half, fmt="none", capsize=3, label=f"released, {self.level:.0%} interval")
-            ax.plot(np.maximum(self.released, 0.0), rows, "o", color="C0", markersize=4)
-        ax.set_yticks(rows, self.cells)
+        ax, details = axes_of(ax), self.estimate.details
+        cells = [""]
+        for names in details["cells"]:
+            cells = [f"{before} / {name}" if before else name for before in cells for name in names]
+        rows = np.arange(len(cells))[::-1]
+        ax.barh(rows, np.ravel(details["model"]), color="0.8", label="model")
+        if details["released"]:
+            low, high = map(np.ravel, self.estimate.confidence_interval(self.level, of="noise"))
+            label = f"released, {self.level:.0%} interval"
+            ax.errorbar((low + high) / 2, rows, xerr=(high - low) / 2, fmt="o", capsize=3, markersize=4, label=label)
+        ax.set_yticks(rows, cells)
         ax.set(xlabel="number of records", title=", ".join(self.columns))
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure

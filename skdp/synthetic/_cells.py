@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,10 @@ Array = NDArray[np.float64]
 #: Largest number of bins of a column of numbers.
 MOST_BINS = 128
 
+# Types of columns.
+_POLARS = {"text": "String", "boolean": "Boolean", "integer": "Int64", "number": "Float64"}
+_ARROW = {"text": "string", "boolean": "bool_", "integer": "int64", "number": "float64"}
+
 # A group of cells that is next to a cell with many records needs this part of the least number of records.
 _PART = 1 / 3
 
@@ -58,6 +63,9 @@ class Synthetic:
         if self.kind in ("text", "boolean"):
             return np.where(self.missing, None, self.values.astype(object))
         return np.where(self.missing, np.nan, self.values.astype(np.float64))
+
+    def entries(self) -> list[Any]:
+        return [None if absent else v for v, absent in zip(self.values.tolist(), self.missing.tolist(), strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,12 +264,12 @@ def group_names(column: ColumnCells, groups: NDArray[np.intp]) -> list[str]:
     names = []
     for group in range(int(groups.max()) + 1):
         inside = np.flatnonzero(groups == group)
-        parts = [column.names[cell] for cell in inside]
-        bins = inside[inside < column.n_declared]
+        bins, others = inside[inside < column.n_declared], inside[inside >= column.n_declared]
         if isinstance(column.column, Number) and len(bins):
-            (name,) = bin_names(column.edges[[bins[0], bins[-1] + 1]])
-            parts = [name, *(column.names[cell] for cell in inside if cell >= column.n_declared)]
-        names.append(", ".join(parts))
+            parts = bin_names(column.edges[[bins[0], bins[-1] + 1]])
+        else:
+            parts = [column.names[cell] for cell in bins]
+        names.append(", ".join([*parts, *(column.names[cell] for cell in others)]))
     return names
 
 
@@ -273,31 +281,18 @@ def grouped(maps: Sequence[NDArray], codes: NDArray) -> NDArray:
 
 def as_container(kind: str, table: dict[str, Synthetic]) -> Any:
     """Return synthetic columns as a table of this kind: of pandas, polars, pyarrow, a dict or an array."""
-    if kind == "polars":
-        import polars as pl
-
-        types = {"text": pl.String, "boolean": pl.Boolean, "integer": pl.Int64, "number": pl.Float64}
-        series = {
-            name: pl.Series(name, c.values.tolist() if c.values.dtype == object else c.values, strict=False)
-            for name, c in table.items()
-        }
-        return pl.DataFrame(
-            {n: s.cast(types[table[n].kind]).set(pl.Series(table[n].missing), None) for n, s in series.items()}
-        )
-    if kind == "pyarrow":
-        import pyarrow as pa
-
-        arrow = {"text": pa.string(), "boolean": pa.bool_(), "integer": pa.int64(), "number": pa.float64()}
-        return pa.table({n: pa.array(c.values, type=arrow[c.kind], mask=c.missing) for n, c in table.items()})
+    if kind in ("polars", "pyarrow"):
+        library = import_module(kind)
+        names = _POLARS if kind == "polars" else _ARROW
+        types = {name: getattr(library, names[own.kind]) for name, own in table.items()}
+        if kind == "polars":
+            return library.DataFrame({name: own.entries() for name, own in table.items()}, schema=types)
+        return library.table({name: library.array(own.entries(), types[name]()) for name, own in table.items()})
     arrays = {name: column.array() for name, column in table.items()}
-    if kind == "pandas":
-        import pandas as pd
-
-        return pd.DataFrame(arrays)
-    if kind == "dict":
-        return arrays
-    dtype = object if any(array.dtype == object for array in arrays.values()) else np.float64
-    return np.stack([array.astype(dtype) for array in arrays.values()], axis=1)
+    if kind == "array":
+        dtype = object if any(array.dtype == object for array in arrays.values()) else np.float64
+        return np.stack([array.astype(dtype) for array in arrays.values()], axis=1)
+    return arrays if kind == "dict" else import_module(kind).DataFrame(arrays)
 
 
 def kind_of(X: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,22 +16,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PureEvent
 from ..checks.params import Checked, Integer, OneOf, Rules, check_integer
-from ..mechanisms import NoiseSource, coordinate_variance, is_gaussian, l1_mechanism, l2_mechanism, pure_share
-from ..parts.arrays import PartedArray, count_rows, rowwise
-from ..release.counts import warn_of_mismatch
+from ..mechanisms import NoiseSource, coordinate_variance
+from ..parts.arrays import PartedArray, rowwise
 from ..release.estimates import Counts, Each, Estimate, combination
 from ..release.estimator import PrivateEstimator, Records, Shape
 from ..release.reserve import Reserve, ReservedPart
-from ..release.session import CallbackSupportMixin, PrivacyGuarantee, Release, ReleaseSession
+from ..release.session import CallbackSupportMixin, PrivacyGuarantee, ReleaseSession
 from ..release.units import Unit
 from ..schema.encoding import Encoding, store_columns
 from ..schema.entries import table_columns
 from ..schema.schema import Schema, as_schema, field_of
 from ._cells import TableCells, as_container, group_names, kind_of
 from ._graph import Array, Model
-from ._rounds import RECORDS_SHARE, THEOREM_OF_COUNTS, ReleasedTable, Releases
+from ._rounds import THEOREM_OF_FITS, ReleasedTable, Releases
 
-RECORDS, TABLES = "number of records", "tables"
+TABLES = "tables"
 
 #: Largest number of cells of a table of counts.
 MOST_CELLS_OF_TABLE = 2**20
@@ -223,17 +223,11 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         parameters.table.read(parameters.schema, X)
 
     def _plan(self, parameters: Checked, shape: Shape | None) -> tuple[PrivacyGuarantee, ReservedPart]:
-        epsilon, delta, unit = parameters.epsilon, parameters.delta, Unit(parameters.rows_per_group)
-        if delta > 0 or epsilon == math.inf:
-            mechanism, event = l2_mechanism(epsilon, delta, RECORDS_SHARE, float(unit.rows), 1)
-        else:
-            part = pure_share(epsilon, RECORDS_SHARE)
-            mechanism, event = l1_mechanism(part, float(unit.rows), 1), PureEvent(part)
-        design = ReservedPart(TABLES, THEOREM_OF_COUNTS, epsilon, delta, 1 - RECORDS_SHARE)
-        rest = design.plan()
-        events = (PureEvent(math.inf),) if epsilon == math.inf else (event, *rest.events)
-        releases = (Release(RECORDS, mechanism, RECORDS_SHARE, THEOREM_OF_COUNTS), *rest.releases)
-        return unit.stated(PrivacyGuarantee(epsilon, delta, events, releases)), design
+        part = ReservedPart(TABLES, THEOREM_OF_FITS, parameters.epsilon, parameters.delta, 1.0)
+        plan = part.plan()
+        if parameters.epsilon == math.inf:
+            plan = replace(plan, events=(PureEvent(math.inf),))
+        return Unit(parameters.rows_per_group).stated(plan), part
 
     def _cost_of(self, parameters: Checked) -> PrivacyCost | None:
         return self._plan(parameters, None)[0].cost
@@ -241,22 +235,15 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Checked, design: ReservedPart
     ) -> dict[str, Any]:
-        variance = coordinate_variance(session.mechanism(RECORDS))
-        gaussian = is_gaussian(session.mechanism(RECORDS))
-        (n_records,) = session.release(RECORDS, [float(count_rows(records.X))]).tolist()
         releases = Releases(
-            reserve=Reserve(session, design),
-            table=parameters.table,
+            Reserve(session, design),
+            parameters.table,
             codes=records.X,
-            n_records=n_records,
             target=len(parameters.schema) - 1 if parameters.has_target else -1,
             rows=Unit(parameters.rows_per_group).rows,
             most_cells=parameters.most_cells,
         )
-        structure = releases.structure() if parameters.structure == "auto" else parameters.structure
-        counts, noise = releases.fit(structure)
-        parts = parameters.table.parts(counts, (n_records, variance), noise**2)
-        warn_of_mismatch(parts, labels=None, gaussian=gaussian)
+        structure = releases.fit(parameters.structure)
         names = list(parameters.schema)
         return {
             "structure_": structure,

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mechanisms import Mechanism, NoiseSource, coordinate_variance, within_reach
-from ..parts.arrays import PartedArray, folded, kept, rowwise
+from ..mechanisms import Mechanism, NoiseSource, coordinate_variance, is_gaussian, within_reach
+from ..parts.arrays import PartedArray, count_rows, folded, kept, rowwise
+from ..release.counts import warn_of_mismatch
 from ..release.reserve import Reserve
 from ..release.session import Release, Theorem
 from ..sensitivity import class_sums_l1, class_sums_l2, group_sensitivity
@@ -47,9 +48,9 @@ MOST_COLUMNS_OF_ROUNDS = 60
 #: Share of a choice in the budget of its round.
 CHOICE_SHARE = 0.1
 
-#: Number of rounds for each column, if no round has a larger part of the budget than the first: 1 at the first number as
-#: evidence, growing with this power, and at most the last number.
-ONE_ROUND, ROUNDS_POWER, MOST_ROUNDS = 800.0, 0.315, 3.0
+#: Number of rounds for each column, if no round has a larger part of the budget than the first: 1 up to this evidence,
+#: then growing with this power, and at most the last number.
+ONE_ROUND, ROUNDS_POWER, MOST_ROUNDS = 2000.0, 0.55, 3.0
 
 # After a table that shows less than its noise, rounds have so many times the budget.
 _LARGER = 4
@@ -81,8 +82,7 @@ _STEP = 2.0**-10
 # The mean absolute value of standard normal noise.
 _MEAN_SIZE = math.sqrt(2 / math.pi)
 
-THEOREM_OF_COUNTS = Theorem("Synthetic tables", 1)
-_TABLES, _CHOICES = Theorem("Synthetic tables", 2), Theorem("Synthetic tables", 3)
+_COUNTS, _TABLES, _CHOICES, THEOREM_OF_FITS = (Theorem("Synthetic tables", number) for number in (1, 2, 3, 4))
 
 
 def columns_sensitivity(n_columns: int, pure: bool, rows: int = 1) -> float:
@@ -108,10 +108,10 @@ class Releases:
     reserve: Reserve
     table: TableCells
     codes: Any  # Private, of shape (n_rows, n_columns), in one place or in parts.
-    n_records: float  # Released.
     target: int  # Position of the target, or -1.
     rows: int  # Largest number of records of a group.
     most_cells: int
+    n_records: float = 0.0  # Released.
     tables: list[ReleasedTable] = field(default_factory=list)
     maps: list[NDArray[np.intp]] = field(default_factory=list)  # Groups of the cells of each column.
     shares: list[Array] = field(default_factory=list)  # Shares of cells in their groups.
@@ -123,11 +123,9 @@ class Releases:
 
     # --- releases -----------------------------------------------------------------------------------------------------
 
-    def release(
-        self, share: float, label: str, values: Array, bound: float, theorem: Theorem
-    ) -> tuple[Array, Mechanism]:
+    def release(self, share: float, label: str, values: Any, bound: float, theorem: Theorem) -> tuple[Array, Mechanism]:
         """Release exact counts for a share of the budget."""
-        mechanism = self.reserve.sums(share, bound, values.size)
+        mechanism = self.reserve.sums(share, bound, len(values))
         self.reserve.spend(share, [Release(label, mechanism, share, theorem)])
         return self.reserve.session.release(label, within_reach(mechanism, values)), mechanism
 
@@ -179,9 +177,15 @@ class Releases:
             return "independent"
         return "tree" if d > MOST_COLUMNS_OF_ROUNDS else "rounds"
 
-    def fit(self, structure: str) -> tuple[Array, float]:
-        """Release everything, and fit the model. Return the counts of columns and their noise."""
+    def fit(self, structure: str) -> str:
+        """Release everything, fit the model, and return the structure. Warn of entries that are not as declared."""
+        number = [float(count_rows(self.codes))]
+        number, mechanism = self.release(RECORDS_SHARE, "number of records", number, float(self.rows), _COUNTS)
+        self.n_records = float(number[0])
+        structure = self.structure() if structure == "auto" else structure
         counts, noise = self.columns(structure == "independent")
+        parts = self.table.parts(counts, (self.n_records, coordinate_variance(mechanism)), noise**2)
+        warn_of_mismatch(parts, labels=None, gaussian=is_gaussian(mechanism))
         if structure == "tree":
             self.tree()
         if structure == "rounds":
@@ -189,7 +193,7 @@ class Releases:
         self.columns_again(counts, noise)
         self.model.fit(LAST_STEPS)
         self.model.forget()
-        return counts, noise
+        return structure
 
     def columns(self, alone: bool) -> tuple[Array, float]:
         """Release the counts of the cells of all columns, and merge cells. Return the counts and their noise."""
@@ -209,7 +213,7 @@ class Releases:
 
     def measured_columns(self, share: float, label: str) -> tuple[Array, float, Mechanism]:
         exact = folded(self.table.counts, [self.codes])
-        counts, mechanism = self.release(share, label, exact, self.bound_of_columns, THEOREM_OF_COUNTS)
+        counts, mechanism = self.release(share, label, exact, self.bound_of_columns, _COUNTS)
         return counts, max(math.sqrt(coordinate_variance(mechanism)), _LEAST_NOISE), mechanism
 
     def within_bounds(self, counts: Array) -> list[Array]:
