@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -72,9 +72,8 @@ class Synthetic:
 class ColumnCells:
     """The public cells of a column.
 
-    The first `size` cells are bins of numbers or categories, in which synthetic entries lie, and those for other and
-    for missing entries. Numbers below and above their bounds are counted in two further cells, and then belong to the
-    outermost bins.
+    First come bins of numbers or categories, in which synthetic entries lie, and cells for other and missing entries.
+    Numbers below and above their bounds are counted in two further cells, and then belong to the outermost bins.
     """
 
     name: str
@@ -82,43 +81,31 @@ class ColumnCells:
 
     @cached_property
     def edges(self) -> Array:
-        """Edges of the bins of a column of numbers."""
-        assert isinstance(self.column, Number)
-        return edges_of(self.column, MOST_BINS)
-
-    @property
-    def n_declared(self) -> int:
-        """Number of cells of declared values."""
-        return len(self.edges) - 1 if isinstance(self.column, Number) else len(self.column.values)
-
-    @property
-    def n_ordered(self) -> int:
-        """Number of cells, the first ones, whose neighbours are similar."""
-        return 0 if isinstance(self.column, Category) and not self.column.ordered else self.n_declared
-
-    @property
-    def missing(self) -> int:
-        """Position of the cell of missing entries, or -1."""
+        """Edges of the bins. Empty for categories."""
         if isinstance(self.column, Category):
-            return missing_cell(self.column)
-        return self.n_declared if self.column.missing == "cell" else -1
-
-    @property
-    def size(self) -> int:
-        """Number of cells, without those beyond the bounds."""
-        return len(self.names)
-
-    @property
-    def counted(self) -> int:
-        """Number of cells that are counted."""
-        return self.size + 2 * isinstance(self.column, Number)
+            return np.empty(0)
+        return edges_of(self.column, 1 if n_values(self.column) == 1 else MOST_BINS)
 
     @cached_property
     def names(self) -> list[str]:
-        """Names of the cells."""
+        """Names of the cells, without those beyond the bounds."""
         if isinstance(self.column, Category):
             return cells_of(self.column)
         return bin_names(self.edges) + ["missing"] * (self.column.missing == "cell")
+
+    def __post_init__(self) -> None:
+        number, size = isinstance(self.column, Number), len(self.names)
+        n_declared = len(self.edges) - 1 if number else len(self.column.values)  # type: ignore[union-attr]
+        ordered = number or self.column.ordered  # type: ignore[union-attr]
+        missing = (n_declared if size > n_declared else -1) if number else missing_cell(self.column)  # type: ignore[arg-type]
+        vars(self).update(size=size, counted=size + 2 * number, n_declared=n_declared, missing=missing)
+        vars(self).update(n_ordered=n_declared * ordered)
+
+    size: int = field(init=False)  # Number of cells, and with those beyond the bounds.
+    counted: int = field(init=False)
+    n_declared: int = field(init=False)  # Number of cells of declared values, and of those with similar neighbours.
+    n_ordered: int = field(init=False)
+    missing: int = field(init=False)  # Position of the cell of missing entries, or -1.
 
     def within(self, cells: Any) -> Any:
         """Return the cells in which numbers beyond the bounds belong, and other cells as they are."""

@@ -218,10 +218,6 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         parameters.container = kind_of(like), tuple(order)
         return cells, None, None, Shape(len(schema))
 
-    def _check_rows(self, X: Any) -> None:
-        parameters = self._check_parameters()
-        parameters.table.read(parameters.schema, X)
-
     def _plan(self, parameters: Checked, shape: Shape | None) -> tuple[PrivacyGuarantee, ReservedPart]:
         part = ReservedPart(TABLES, THEOREM_OF_FITS, parameters.epsilon, parameters.delta, 1.0)
         plan = part.plan()

@@ -162,6 +162,7 @@ class Model:
     def add(self, table: Clique, counts: Array, noise: float) -> None:
         """Add counts with noise of this standard deviation, which are averaged with earlier counts of the table."""
         precision, before = noise**-2, self.precisions.get(table, 0.0)
+        counts = counts.reshape([self.sizes[j] for j in table])
         mean = (self.counts.get(table, 0.0) * before + counts * precision) / (before + precision)
         self.counts[table], self.precisions[table] = mean, before + precision
         self._logits.setdefault(table, np.zeros(counts.shape))

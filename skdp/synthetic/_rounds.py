@@ -118,8 +118,6 @@ class Releases:
     sizes: tuple[int, ...] = ()  # Numbers of groups.
     groups_of_records: Any = None  # Private.
     model: Model = field(init=False)
-    n_choices: int = 0
-    n_tables: int = 0
 
     # --- releases -----------------------------------------------------------------------------------------------------
 
@@ -129,26 +127,27 @@ class Releases:
         self.reserve.spend(share, [Release(label, mechanism, share, theorem)])
         return self.reserve.session.release(label, within_reach(mechanism, values)), mechanism
 
-    def noise_of(self, share: float, size: int = 1) -> float:
+    def noise_of(self, share: float) -> float:
         """Return the standard deviation of the noise of a table for a share of the budget."""
-        mechanism = self.reserve.sums(share, float(self.rows), size)
+        mechanism = self.reserve.sums(share, float(self.rows), 1)
         return max(math.sqrt(coordinate_variance(mechanism)), _LEAST_NOISE)
 
     def choose(self, share: float, scores: Array) -> int:
         """Choose the position of a large score. One record moves each of the exact scores by at most 1."""
-        self.n_choices += 1
-        label = f"choice {self.n_choices}"
-        mechanism = self.reserve.choice(share, float(self.rows))
+        label, mechanism = f"choice {self.n_tables + 1}", self.reserve.choice(share, float(self.rows))
         self.reserve.spend(share, [Release(label, mechanism, share, _CHOICES)])
         return int(self.reserve.session.release(label, scores[None])[0])
 
     def measure(self, share: float, columns: Clique) -> tuple[Array, float]:
         """Release the counts of a table, and return them with the standard deviation of their noise."""
         label = f"table {self.n_tables + 1}"
-        self.n_tables += 1
         counts, mechanism = self.release(share, label, self.exact([columns])[0], float(self.rows), _TABLES)
         self.tables.append(ReleasedTable(columns, counts, np.ones(len(counts)), mechanism))
         return counts, max(math.sqrt(coordinate_variance(mechanism)), _LEAST_NOISE)
+
+    @property
+    def n_tables(self) -> int:
+        return len(self.tables) - len(self.sizes)
 
     def exact(self, tables: Sequence[Clique]) -> list[Array]:
         """Return the private counts of tables."""
@@ -202,8 +201,9 @@ class Releases:
         needed = 0.4 * typical * whole / (COLUMN_ERROR * max(self.n_records, 1.0))
         share = min(max(needed if self.reserve.pure else needed**2, COLUMNS_SHARE), MOST_COLUMNS_SHARE)
         counts, noise, mechanism = self.measured_columns(self.reserve.share if alone else share, "counts of columns")
-        self.merge(self.within_bounds(counts), noise)
-        self.add_columns(self.within_bounds(counts), noise, mechanism)
+        by_column = self.within_bounds(counts)
+        self.merge(by_column, noise)
+        self.add_columns(by_column, by_column, noise, mechanism)
         self.model.fit(_FIRST_STEPS)
         return counts, noise
 
@@ -251,29 +251,23 @@ class Releases:
         weights = np.array([1 / len(own) for own in counts])
         return min(max(1.0, float(weights @ [own.sum() for own in counts] / weights.sum())), MOST_RECORDS)
 
-    def add_columns(self, counts: list[Array], noise: float, mechanism: Mechanism) -> None:
-        """Add released counts of columns to the model."""
-        total = self.total_of(counts)
+    def add_columns(self, counts: list[Array], best: list[Array], noise: float, mechanism: Mechanism) -> None:
+        """Add released counts of columns to the model. The shares of cells in their groups are those of `best`."""
+        total = self.total_of(best)
         self.shares = []
-        for j, (own, groups) in enumerate(zip(counts, self.maps, strict=True)):
-            terms = np.bincount(groups).astype(np.float64)
-            merged = np.bincount(groups, own)
+        for j, (own, likely, groups) in enumerate(zip(counts, best, self.maps, strict=True)):
+            terms, merged = np.bincount(groups).astype(np.float64), np.bincount(groups, own)
             # One number is close enough to the precisions of the groups.
             self.model.add((j,), merged, noise * math.sqrt(len(groups) / len(merged)))
             self.tables.append(ReleasedTable((j,), merged, terms, mechanism))
-            self.shares.append(_shares_within(nearest_counts(own, total), groups))
+            self.shares.append(_shares_within(nearest_counts(likely, total), groups))
 
     def columns_again(self, before: Array, noise: float) -> None:
         """Spend the rest of the budget on the counts of columns, if no table can be released."""
         if self.reserve.share > LEAST_REST:
             counts, again, mechanism = self.measured_columns(self.reserve.share, "counts of columns again")
             mean = (before / noise**2 + counts / again**2) / (noise**-2 + again**-2)
-            self.add_columns(self.within_bounds(counts), again, mechanism)
-            own = self.within_bounds(mean)
-            total = self.total_of(own)
-            self.shares = [
-                _shares_within(nearest_counts(c, total), groups) for c, groups in zip(own, self.maps, strict=True)
-            ]
+            self.add_columns(self.within_bounds(counts), self.within_bounds(mean), again, mechanism)
 
     # --- tables -------------------------------------------------------------------------------------------------------
 
@@ -294,10 +288,6 @@ class Releases:
         distance = float(np.abs(exact - np.rint(modelled / _STEP) * _STEP).sum())
         of_noise = round(min(_MEAN_SIZE * noise * len(exact), MOST_RECORDS) / _STEP) * _STEP
         return distance - of_noise
-
-    def add(self, table: Clique, counts: Array, noise: float) -> None:
-        """Add the counts of a table to the model."""
-        self.model.add(table, counts.reshape([self.sizes[j] for j in table]), noise)
 
     def tree(self) -> None:
         """Release a tree of pairs, or with a target of triples with the target, that independent columns fit worst."""
@@ -323,7 +313,7 @@ class Releases:
             a, b = (component[j] for j in edge)
             component = {j: b if of_node == a else of_node for j, of_node in component.items()}
             share = self.reserve.share if left == 1 else (1 - TREE_CHOICES) * share
-            self.add(tables[edge], *self.measure(share, tables[edge]))
+            self.model.add(tables[edge], *self.measure(share, tables[edge]))
 
     def run(self) -> None:
         """Choose, release and fit tables in rounds."""
@@ -349,7 +339,7 @@ class Releases:
             scores = [self.score(known[t], counts, noise) for t, counts in zip(able, modelled, strict=True)]
             at = self.choose(CHOICE_SHARE * each, np.array(scores))
             counts, noise = self.measure(self.reserve.share if each == left else (1 - CHOICE_SHARE) * each, able[at])
-            self.add(able[at], counts, noise)
+            self.model.add(able[at], counts, noise)
             self.model.fit(STEPS)
             # The table has shown less than its noise.
             if np.abs(self.model.table(able[at]).ravel() - modelled[at]).sum() <= _MEAN_SIZE * noise * len(counts):
