@@ -40,11 +40,9 @@ MOST_BINS = 128
 _POLARS = {"text": "String", "boolean": "Boolean", "integer": "Int64", "number": "Float64"}
 _ARROW = {"text": "string", "boolean": "bool_", "integer": "int64", "number": "float64"}
 
-# A group of cells that is next to a cell with many records needs this part of the least number of records.
-_PART = 1 / 3
-
-# Rare categories have a group of their own if their number exceeds so many standard deviations of the noise.
-_DEVIATIONS = 2.5
+# A group of cells that is next to a cell with many records needs this part of the least number of records. Rare
+# categories have a group of their own if their number exceeds so many standard deviations of the noise.
+_PART, _DEVIATIONS = 1 / 3, 2.5
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import PrivacyCost, PureEvent
 from ..checks.params import Checked, Integer, OneOf, Rules, check_integer
-from ..mechanisms import NoiseSource, coordinate_variance
+from ..mechanisms import NoiseSource
 from ..parts.arrays import PartedArray, rowwise
 from ..release.estimates import Counts, Each, Estimate, combination
 from ..release.estimator import PrivateEstimator, Records, Shape
@@ -27,7 +27,7 @@ from ..schema.encoding import Encoding, store_columns
 from ..schema.entries import table_columns
 from ..schema.schema import Schema, as_schema, field_of
 from ._cells import TableCells, as_container, group_names, kind_of
-from ._graph import Array, Model
+from ._graph import Array, Model, summed
 from ._rounds import THEOREM_OF_FITS, ReleasedTable, Releases
 
 TABLES = "tables"
@@ -57,8 +57,7 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     r"""Generator of synthetic tables from one differentially private release.
 
     The counts of all columns are released first, and cells with few records are merged. Then, tables of two or three
-    columns are chosen, released and fitted by a graphical model. Rows are drawn from the model. They can be drawn as
-    often as needed, without further budget.
+    columns are chosen, released and fitted by a graphical model. Drawing rows from it does not use any budget.
 
     Parameters
     ----------
@@ -116,13 +115,8 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     steps, synthetic rows and the types of their columns are computed from releases and from the schema. The guarantee
     covers neither an error for entries that the schema refuses nor the time that `fit` takes.
 
-    Standard errors, intervals and p-values that are computed from synthetic rows as if they were real are too small,
-    because they do not include the noise. `marginal` returns counts with their noise.
-
-    References
-    ----------
-    .. [1] R. McKenna, B. Mullins, D. Sheldon and G. Miklau, "AIM: An Adaptive and Iterative Mechanism for
-       Differentially Private Synthetic Data", PVLDB 15, 2022.
+    Standard errors that are computed from synthetic rows as if they were real are too small, because they do not
+    include the noise. `marginal` returns counts with their noise.
 
     Examples
     --------
@@ -201,11 +195,6 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         -------
         self : object
             The fitted generator.
-
-        Raises
-        ------
-        BudgetError
-            If the accountant does not admit the fit. Nothing is computed from the data then.
         """
         return self._fit(X, None, groups, sample_weight=sample_weight)
 
@@ -274,9 +263,8 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         n = round(self._model.total) if n_samples is None else check_integer(n_samples, "n_samples", least=1)
         rng = NoiseSource(random_state).simulator("synthetic rows")
         rows, columns = self._model.sample(n, rng), {}
-        for column, own, groups, shares in zip(
-            TableCells.of(self._schema).columns, rows.T, self._maps, self._shares, strict=True
-        ):
+        cells_of_columns = TableCells.of(self._schema).columns
+        for column, own, groups, shares in zip(cells_of_columns, rows.T, self._maps, self._shares, strict=True):
             cells = np.zeros(n, dtype=np.intp)
             for group in range(int(groups.max()) + 1):
                 having, inside = np.flatnonzero(own == group), np.flatnonzero(groups == group)
@@ -305,11 +293,9 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         table = TableCells.of(self._schema)
         cells = table.within(table.read(self._schema, X))
         groups = np.stack([to[own] for to, own in zip(self._maps, cells, strict=True)], axis=1)
-        out = self._model.log_probabilities(groups)
+        out, weight = self._model.log_probabilities(groups), 1 / (1 + self._model.total)
         for own, to, shares in zip(cells, self._maps, self._shares, strict=True):
-            even = 1 / np.bincount(to)[to]
-            weight = 1 / (1 + self._model.total)
-            out += np.log((1 - weight) * shares + weight * even)[own]
+            out += np.log((1 - weight) * shares + weight / np.bincount(to)[to])[own]
         return out
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -353,43 +339,24 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         at = tuple(names.index(name) for name in wanted)
         size = math.prod(self._model.sizes[j] for j in at)
         if size > MOST_CELLS_OF_TABLE:
-            raise ValueError(
-                f"columns are so many that their table has {size} cells, and may have {MOST_CELLS_OF_TABLE}"
-            )
+            raise ValueError(f"a table of these columns has {size} cells, and may have {MOST_CELLS_OF_TABLE}")
         cells = TableCells.of(self._schema).columns
-        details: dict[str, Any] = {
-            "released": False,
-            "cells": [group_names(cells[j], self._maps[j]) for j in at],
-            "model": self._model.table(at),
-        }
-        best = self._most_precise(at)
-        if best is None:
-            model = details["model"]
-            return Estimate(model, np.full(model.shape, np.nan), self.privacy_, details=details)
-        counts, terms, mechanism = best
-        laws = {k: combination(mechanism, np.ones(round(k))) for k in set(terms.ravel().tolist())}
-        errors = np.vectorize(lambda k: math.sqrt(laws[k].variance), otypes=[float])(terms)
-        pairs = zip(counts.ravel().tolist(), terms.ravel().tolist(), strict=True)
-        spread = Each(tuple(Counts(count, laws[k]) for count, k in pairs), counts.shape)
-        labels = tuple(details["cells"][0]) if len(at) == 1 else ()
-        return Estimate(counts, errors, self.privacy_, labels, details | {"released": True}, spread)
-
-    def _most_precise(self, columns: tuple[int, ...]) -> Any:
-        """Return released counts of columns with the least noise, the numbers of noisy terms, and their mechanism."""
-        best, least = None, math.inf
+        value = model = self._model.table(at)
+        details = {"released": False, "cells": [group_names(cells[j], self._maps[j]) for j in at], "model": model}
+        errors, spread, least = np.full(model.shape, np.nan), None, math.inf
         for table in self._released_tables:
-            if set(columns) <= set(table.columns):
-                shape = [self._model.sizes[j] for j in table.columns]
-                others = tuple(axis for axis, j in enumerate(table.columns) if j not in columns)
-                left = [j for j in table.columns if j in columns]
-                order = [left.index(j) for j in columns]
-                counts, terms = (
-                    values.reshape(shape).sum(axis=others).transpose(order) for values in (table.counts, table.terms)
-                )
-                variance = float(terms.mean()) * coordinate_variance(table.mechanism)
-                if variance < least:
-                    best, least = (counts, terms, table.mechanism), variance
-        return best
+            if not set(at) <= set(table.columns):
+                continue
+            shape = self._model.tree.shape(table.columns)
+            counts, terms = (summed(own.reshape(shape), table.columns, at) for own in (table.counts, table.terms))
+            laws = {k: combination(table.mechanism, np.ones(round(k))) for k in set(terms.ravel().tolist())}
+            deviations = np.array([math.sqrt(laws[k].variance) for k in terms.ravel().tolist()]).reshape(terms.shape)
+            if deviations.mean() < least:
+                least, value, errors, details["released"] = deviations.mean(), counts, deviations, True
+                pairs = zip(counts.ravel().tolist(), terms.ravel().tolist(), strict=True)
+                spread = Each(tuple(Counts(count, laws[k]) for count, k in pairs), counts.shape)
+        labels = tuple(details["cells"][0]) if len(at) == 1 else ()
+        return Estimate(value, errors, self.privacy_, labels, details, spread)
 
     def to_json(self, path: Any = None) -> str:
         """Return the model as JSON, for other programs and for archives.
@@ -409,32 +376,23 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             ``n_shared`` with an earlier clique.
         """
         check_is_fitted(self, "privacy_")
-        names, tree = list(self._schema), self._model.tree
+        names, tree, columns = list(self._schema), self._model.tree, TableCells.of(self._schema).columns
         content = {
             "format": _FORMAT,
             "version": 1,
             "n_samples": self._model.total,
             "structure": self.structure_,
             "columns": [
-                {
-                    **field_of(column.name, column.column),
-                    "cells": column.names,
-                    "groups": groups.tolist(),
-                    "shares": shares.tolist(),
-                }
-                for column, groups, shares in zip(
-                    TableCells.of(self._schema).columns, self._maps, self._shares, strict=True
-                )
+                {**field_of(own.name, own.column), "cells": own.names, "groups": g.tolist(), "shares": s.tolist()}
+                for own, g, s in zip(columns, self._maps, self._shares, strict=True)
             ],
             "cliques": [
                 {
                     "columns": [names[j] for j in clique],
                     "n_shared": n_shared,
-                    "probabilities": conditional.reshape(tree.shape(clique)).tolist(),
+                    "probabilities": own.reshape(tree.shape(clique)).tolist(),
                 }
-                for clique, n_shared, conditional in zip(
-                    tree.cliques, tree.separators, self._model.conditionals, strict=True
-                )
+                for clique, n_shared, own in zip(tree.cliques, tree.separators, self._model.conditionals, strict=True)
             ],
             "privacy": str(self.privacy_),
         }

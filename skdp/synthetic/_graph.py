@@ -23,11 +23,9 @@ Clique = tuple[int, ...]
 # The loss must decrease by this part of the decrease of its linear approximation.
 _DESCENT = 0.5
 
-# Factors of the step size after a step and after a trial that failed, and the largest number of trials.
-_LONGER, _SHORTER, _TRIALS = 1.5, 0.5, 30
-
-# A fit ends if a step decreases the loss by less than this part.
-_LEAST_GAIN = 1e-5
+# Factors of the step size after a step and after a trial that failed, the largest number of trials, and the part of the
+# loss by which each step must decrease it.
+_LONGER, _SHORTER, _TRIALS, _LEAST_GAIN = 1.5, 0.5, 30, 1e-5
 
 # Number of rows for tables of columns that are in no clique together.
 _ROWS_OF_TABLES = 2**18
@@ -105,18 +103,8 @@ class JunctionTree:
         ordered = values.transpose(np.argsort([clique.index(j) for j in table]))
         return ordered.reshape([self.sizes[j] if j in table else 1 for j in clique])
 
-    def summed(self, values: Array, k: int, table: Clique) -> Array:
-        """Return the sums of an array over a clique in the cells of a table."""
-        clique = self.cliques[k]
-        sums = values.sum(axis=tuple(axis for axis, j in enumerate(clique) if j not in table))
-        left = [j for j in clique if j in table]
-        return sums.transpose([left.index(j) for j in table])
-
     def calibrated(self, logits: list[Array]) -> tuple[list[Array], list[Array]]:
-        """Return the probabilities of the cells of cliques, and those given the separator.
-
-        `logits` are added up over the cliques, and overwritten.
-        """
+        """Return the probabilities of the cells of cliques, and those given the separator. Overwrite `logits`."""
         conditionals = [np.empty(0)] * len(logits)
         for k in range(len(logits) - 1, -1, -1):
             shape = self.shape(self.cliques[k])[: self.separators[k]]
@@ -124,8 +112,7 @@ class JunctionTree:
             largest = rows.max(axis=1, keepdims=True)
             rows = np.exp(rows - largest)
             sums = rows.sum(axis=1, keepdims=True)
-            rows /= sums
-            conditionals[k] = rows
+            conditionals[k] = rows / sums
             if shape:
                 message = (largest + np.log(sums)).reshape(shape)
                 parent = self.parents[k]
@@ -134,10 +121,18 @@ class JunctionTree:
         for k, rows in enumerate(conditionals):
             shared = self.cliques[k][: self.separators[k]]
             if shared:
-                above = self.summed(probabilities[self.parents[k]], self.parents[k], shared).reshape(-1, 1)
+                parent = self.parents[k]
+                above = summed(probabilities[parent], self.cliques[parent], shared).reshape(-1, 1)
                 rows = rows * above
             probabilities.append(rows.reshape(self.shape(self.cliques[k])))
         return probabilities, conditionals
+
+
+def summed(values: Array, columns: Clique, wanted: Clique) -> Array:
+    """Return the sums of an array over some columns in the cells of some of them, in their order."""
+    sums: Array = values.sum(axis=tuple(axis for axis, j in enumerate(columns) if j not in wanted))
+    left = [j for j in columns if j in wanted]
+    return sums.transpose([left.index(j) for j in wanted])
 
 
 def _log_cells(columns: frozenset[int], sizes: Sequence[int]) -> float:
@@ -182,7 +177,8 @@ class Model:
             for table, values in logits.items():
                 of_cliques[homes[table]] += tree.spread(values, table, homes[table])
             probabilities, conditionals = tree.calibrated(of_cliques)
-            residuals = {t: n * tree.summed(probabilities[homes[t]], homes[t], t) - self.counts[t] for t in tables}
+            fitted = {t: summed(probabilities[homes[t]], tree.cliques[homes[t]], t) for t in tables}
+            residuals = {t: n * fitted[t] - self.counts[t] for t in tables}
             loss = sum(0.5 * self.precisions[t] * float(np.vdot(r, r)) for t, r in residuals.items())
             return loss, residuals, probabilities, conditionals
 
@@ -247,8 +243,7 @@ class Model:
         """Return the expected number of records in the cells of columns, as a vector, if they were independent."""
         out = np.full(1, self.total)
         for j in columns:
-            home = self.tree.home((j,))
-            out = np.multiply.outer(out, self.tree.summed(self.probabilities[home], home, (j,))).ravel()
+            out = np.multiply.outer(out, self.table((j,)) / self.total).ravel()
         return out
 
     def table(self, columns: Clique) -> Array:
@@ -258,7 +253,7 @@ class Model:
         """
         home = self.tree.home(columns)
         if home >= 0:
-            return self.total * self.tree.summed(self.probabilities[home], home, columns)
+            return self.total * summed(self.probabilities[home], self.tree.cliques[home], columns)
         rows = self.sample(_ROWS_OF_TABLES, NoiseSource(0).simulator("rows of tables"))
         counts = table_counts(rows, columns, self.sizes) * (self.total / _ROWS_OF_TABLES)
         return counts.reshape(self.tree.shape(columns))

@@ -24,57 +24,42 @@ from ..sensitivity import class_sums_l1, class_sums_l2, group_sensitivity
 from ._cells import TableCells, grouped, merged_cells
 from ._graph import MOST_RECORDS, Array, Clique, Model, n_cells, nearest_counts, table_counts
 
-#: Share of the number of records in the budget.
-RECORDS_SHARE = 0.01
+#: Share of the number of records in the budget, the least and the largest share of the counts of columns, and the error
+#: of a column's distribution that these should have.
+RECORDS_SHARE, COLUMNS_SHARE, MOST_COLUMNS_SHARE, COLUMN_ERROR = 0.01, 0.1, 0.5, 0.02
 
-#: Least and largest share of the counts of columns, and the error of a column's distribution that they should have.
-COLUMNS_SHARE, MOST_COLUMNS_SHARE, COLUMN_ERROR = 0.1, 0.5, 0.02
-
-# Numbers of cells of a column beyond this one have few records.
+# Cells of a column beyond this number have few records.
 _TYPICAL_CELLS = 16
 
-#: Number of groups of a column: the square root of this number times the records in units of the noise of a table.
-GROUPS, FEWEST_GROUPS, MOST_GROUPS = 0.12, 3, 32
+#: Number of groups of a column: the square root of this number times the records in units of the noise of a table,
+#: within limits. Categories may have more groups.
+GROUPS, FEWEST_GROUPS, MOST_GROUPS, MOST_CATEGORIES = 0.12, 3, 32, 64
 
-#: Categories may have more groups.
-MOST_CATEGORIES = 64
-
-#: Columns are independent below this evidence (see `Releases.evidence`).
-FEWEST = 100.0
-
-#: With more columns, there is a tree, because rounds would take long.
-MOST_COLUMNS_OF_ROUNDS = 60
-
-#: Share of a choice in the budget of its round.
-CHOICE_SHARE = 0.1
+#: Columns are independent below this evidence (see `Releases.evidence`). With more columns than the second number,
+#: there is a tree, because rounds would take long.
+FEWEST, MOST_COLUMNS_OF_ROUNDS = 100.0, 60
 
 #: Number of rounds for each column, if no round has a larger part of the budget than the first: 1 up to this evidence,
 #: then growing with this power, and at most the last number.
 ONE_ROUND, ROUNDS_POWER, MOST_ROUNDS = 2000.0, 0.55, 3.0
 
+#: Share of a choice in the budget of its round, and of all choices in that of a tree.
+CHOICE_SHARE, TREE_CHOICES = 0.1, 0.2
+
 # After a table that shows less than its noise, rounds have so many times the budget.
 _LARGER = 4
-
-#: Share of the choices in the budget of a tree.
-TREE_CHOICES = 0.2
 
 #: Rows of the model to which the counts of candidates are compared, and the largest number of candidates of a round.
 MODEL_ROWS, MOST_CANDIDATES = 2**16, 512
 
-#: Largest number of cells of a chosen table.
-MOST_IN_TABLE = 2**13
+# Largest number of cells of a chosen table, of tables of a tree that are counted at once, and of counts that are kept.
+_MOST_IN_TABLE, _EDGES_AT_ONCE, _MOST_KNOWN = 2**13, 256, 2**24
 
-# Number of tables of a tree that are counted at once, and the largest number of counts of candidates that are kept.
-_EDGES_AT_ONCE, _MOST_KNOWN = 256, 2**24
+#: Steps of the fit of the model to columns, after a round, and at the end.
+FIRST_STEPS, STEPS, LAST_STEPS = 10, 60, 600
 
-#: Steps of the fit of the model after a round, and at the end.
-_FIRST_STEPS, STEPS, LAST_STEPS = 10, 60, 600
-
-# A smaller rest of the budget is a rounding error.
-LEAST_REST = 1e-6
-
-# Smaller standard deviations of noise count as this one.
-_LEAST_NOISE = 0.5
+# A smaller rest of the budget is a rounding error. Smaller standard deviations of noise count as the second number.
+_LEAST_REST, _LEAST_NOISE = 1e-6, 0.5
 
 # Counts of the model are rounded to multiples of this number, so that scores are exact.
 _STEP = 2.0**-10
@@ -89,6 +74,10 @@ def columns_sensitivity(n_columns: int, pure: bool, rows: int = 1) -> float:
     """Bound the change of the counts of all columns together, in L1 norm if `pure` and otherwise in L2 norm."""
     of_record = class_sums_l1(n_columns, 0, 1.0) if pure else class_sums_l2(n_columns, 0, 1.0)
     return group_sensitivity(of_record, rows)
+
+
+def noise_in(mechanism: Mechanism) -> float:
+    return max(math.sqrt(coordinate_variance(mechanism)), _LEAST_NOISE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +108,6 @@ class Releases:
     groups_of_records: Any = None  # Private.
     model: Model = field(init=False)
 
-    # --- releases -----------------------------------------------------------------------------------------------------
-
     def release(self, share: float, label: str, values: Any, bound: float, theorem: Theorem) -> tuple[Array, Mechanism]:
         """Release exact counts for a share of the budget."""
         mechanism = self.reserve.sums(share, bound, len(values))
@@ -129,8 +116,7 @@ class Releases:
 
     def noise_of(self, share: float) -> float:
         """Return the standard deviation of the noise of a table for a share of the budget."""
-        mechanism = self.reserve.sums(share, float(self.rows), 1)
-        return max(math.sqrt(coordinate_variance(mechanism)), _LEAST_NOISE)
+        return noise_in(self.reserve.sums(share, float(self.rows), 1))
 
     def choose(self, share: float, scores: Array) -> int:
         """Choose the position of a large score. One record moves each of the exact scores by at most 1."""
@@ -143,7 +129,7 @@ class Releases:
         label = f"table {self.n_tables + 1}"
         counts, mechanism = self.release(share, label, self.exact([columns])[0], float(self.rows), _TABLES)
         self.tables.append(ReleasedTable(columns, counts, np.ones(len(counts)), mechanism))
-        return counts, max(math.sqrt(coordinate_variance(mechanism)), _LEAST_NOISE)
+        return counts, noise_in(mechanism)
 
     @property
     def n_tables(self) -> int:
@@ -154,8 +140,6 @@ class Releases:
         counts = folded(partial(_counts_of_tables, tables, self.sizes), [self.groups_of_records])
         ends = np.cumsum([math.prod(self.sizes[j] for j in table) for table in tables])
         return np.split(counts.astype(np.float64), ends[:-1])
-
-    # --- columns ------------------------------------------------------------------------------------------------------
 
     @property
     def evidence(self) -> float:
@@ -171,10 +155,9 @@ class Releases:
 
     def structure(self) -> str:
         """Return the structure that suits the number of columns, the released number of records and the budget."""
-        evidence, d = self.evidence, len(self.table.columns)
-        if evidence < FEWEST or d < 2:
+        if self.evidence < FEWEST:
             return "independent"
-        return "tree" if d > MOST_COLUMNS_OF_ROUNDS else "rounds"
+        return "tree" if len(self.table.columns) > MOST_COLUMNS_OF_ROUNDS else "rounds"
 
     def fit(self, structure: str) -> str:
         """Release everything, fit the model, and return the structure. Warn of entries that are not as declared."""
@@ -196,7 +179,7 @@ class Releases:
 
     def columns(self, alone: bool) -> tuple[Array, float]:
         """Release the counts of the cells of all columns, and merge cells. Return the counts and their noise."""
-        whole = math.sqrt(coordinate_variance(self.reserve.sums(1.0, self.bound_of_columns, 1)))
+        whole = noise_in(self.reserve.sums(1.0, self.bound_of_columns, 1))
         typical = float(np.mean([min(column.size, _TYPICAL_CELLS) for column in self.table.columns]))
         needed = 0.4 * typical * whole / (COLUMN_ERROR * max(self.n_records, 1.0))
         share = min(max(needed if self.reserve.pure else needed**2, COLUMNS_SHARE), MOST_COLUMNS_SHARE)
@@ -204,7 +187,7 @@ class Releases:
         by_column = self.within_bounds(counts)
         self.merge(by_column, noise)
         self.add_columns(by_column, by_column, noise, mechanism)
-        self.model.fit(_FIRST_STEPS)
+        self.model.fit(FIRST_STEPS)
         return counts, noise
 
     @property
@@ -214,7 +197,7 @@ class Releases:
     def measured_columns(self, share: float, label: str) -> tuple[Array, float, Mechanism]:
         exact = folded(self.table.counts, [self.codes])
         counts, mechanism = self.release(share, label, exact, self.bound_of_columns, _COUNTS)
-        return counts, max(math.sqrt(coordinate_variance(mechanism)), _LEAST_NOISE), mechanism
+        return counts, noise_in(mechanism), mechanism
 
     def within_bounds(self, counts: Array) -> list[Array]:
         """Return the counts of each column, with numbers beyond the bounds in the outermost bins."""
@@ -223,20 +206,15 @@ class Releases:
 
     def merge(self, counts: list[Array], noise: float) -> None:
         """Merge cells by their released counts, and begin the model."""
-        columns = self.table.columns
-        total = self.total_of(counts)
-        # The noise of a typical table, for as many groups as are worth it.
-        share = (1 - CHOICE_SHARE) * (1 - COLUMNS_SHARE) / self.n_rounds
-        of_table = self.noise_of(share)
+        columns, total = self.table.columns, self.total_of(counts)
+        # The noise of a typical table determines how many groups are worth it.
+        of_table = self.noise_of((1 - CHOICE_SHARE) * (1 - COLUMNS_SHARE) / self.n_rounds)
         wanted = min(max(math.sqrt(GROUPS * total / of_table), FEWEST_GROUPS), MOST_GROUPS)
         for column, own in zip(columns, counts, strict=True):
-            positive = nearest_counts(own, total)
+            positive, least = nearest_counts(own, total), max(3 * noise, of_table * wanted)
             most = wanted + min(column.size - column.n_ordered, MOST_CATEGORIES)
-            least = max(3 * noise, of_table * wanted)
-            groups = merged_cells(positive, column.n_ordered, least, noise)
-            while groups.max() + 1 > most:
+            while (groups := merged_cells(positive, column.n_ordered, least, noise)).max() + 1 > most:
                 least *= 1.25
-                groups = merged_cells(positive, column.n_ordered, least, noise)
             self.maps.append(groups)
         self.sizes = tuple(int(groups.max()) + 1 for groups in self.maps)
         self.model = Model(self.sizes)
@@ -264,12 +242,10 @@ class Releases:
 
     def columns_again(self, before: Array, noise: float) -> None:
         """Spend the rest of the budget on the counts of columns, if no table can be released."""
-        if self.reserve.share > LEAST_REST:
+        if self.reserve.share > _LEAST_REST:
             counts, again, mechanism = self.measured_columns(self.reserve.share, "counts of columns again")
             mean = (before / noise**2 + counts / again**2) / (noise**-2 + again**-2)
             self.add_columns(self.within_bounds(counts), self.within_bounds(mean), again, mechanism)
-
-    # --- tables -------------------------------------------------------------------------------------------------------
 
     def candidates(self) -> list[Clique]:
         """Return pairs of columns, and triples with the target."""
@@ -277,7 +253,7 @@ class Releases:
         tables: list[Clique] = list(combinations(several, 2))
         if self.target in several:
             tables += [tuple(sorted((*pair, self.target))) for pair in tables if self.target not in pair]
-        return [table for table in tables if self.size_of(table) <= MOST_IN_TABLE]
+        return [table for table in tables if self.size_of(table) <= _MOST_IN_TABLE]
 
     def size_of(self, table: Clique) -> int:
         return math.prod(self.sizes[j] for j in table)
@@ -295,7 +271,7 @@ class Releases:
         n_edges = max(len(nodes) - 1, 1)
         with_target = (self.target,) if self.target >= 0 and self.sizes[self.target] > 1 else ()
         tables = {edge: tuple(sorted(edge + with_target)) for edge in combinations(nodes, 2)}
-        most = min(MOST_IN_TABLE, self.most_cells // n_edges)
+        most = min(_MOST_IN_TABLE, self.most_cells // n_edges)
         edges = [edge for edge, table in tables.items() if self.size_of(table) <= most]
         noise = self.noise_of((1 - TREE_CHOICES) * self.reserve.share / n_edges)
         scores = np.empty(len(edges))
@@ -321,7 +297,7 @@ class Releases:
         rng = NoiseSource(0).simulator("rows of the model")
         known: dict[Clique, Array] = {}
         each = start / self.n_rounds
-        while self.reserve.share > LEAST_REST:
+        while self.reserve.share > _LEAST_REST:
             left = self.reserve.share
             each = left if left < 2 * each else each
             noise = self.noise_of((1 - CHOICE_SHARE) * each)
