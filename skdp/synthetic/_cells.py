@@ -31,7 +31,7 @@ from ..schema.declared import (
 from ..schema.entries import read_column
 from ..schema.schema import Schema, columns_in_order
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]
 
 #: Largest number of bins of a column of numbers.
 MOST_BINS = 128
@@ -59,7 +59,7 @@ class Synthetic:
         if not self.may_miss:
             return self.values
         if self.kind in ("text", "boolean"):
-            return np.where(self.missing, None, self.values.astype(object))
+            return np.where(self.missing, np.array(None), self.values.astype(object))
         return np.where(self.missing, np.nan, self.values.astype(np.float64))
 
     def entries(self) -> list[Any]:
@@ -155,7 +155,7 @@ class ColumnCells:
             if self.column.other == "cell":
                 entries.append(self.names[len(entries)] if self.kind == "text" else int(min(entries)) - 1)
             dtype = {"text": object, "boolean": np.bool_, "integer": np.int64}.get(self.kind, np.float64)
-            listed = np.empty(len(entries), dtype=dtype)
+            listed: Array = np.empty(len(entries), dtype=dtype)
             listed[:] = entries
             return Synthetic(self.kind, listed[np.where(missing, 0, cells)], missing, self.missing >= 0)
         bins = np.minimum(cells, self.n_declared - 1)

@@ -271,7 +271,7 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
                 # The counts of the cells are nearly exact.
                 ends = np.cumsum(shares[inside]) * len(having)
                 ends = np.append(np.rint(ends[:-1]), len(having)).astype(np.intp)
-                cells[rng.permutation(having)] = np.repeat(inside, np.diff(ends, prepend=0))
+                cells[rng.permutation(having)] = np.repeat(inside, np.diff(np.append(0, ends)))
             columns[column.name] = column.values(cells, rng.random(n))
         kind, order = self._container
         return as_container(kind, {name: columns[name] for name in order})
@@ -342,7 +342,11 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             raise ValueError(f"a table of these columns has {size} cells, and may have {MOST_CELLS_OF_TABLE}")
         cells = TableCells.of(self._schema).columns
         value = model = self._model.table(at)
-        details = {"released": False, "cells": [group_names(cells[j], self._maps[j]) for j in at], "model": model}
+        details: dict[str, Any] = {
+            "released": False,
+            "cells": [group_names(cells[j], self._maps[j]) for j in at],
+            "model": model,
+        }
         errors, spread, least = np.full(model.shape, np.nan), None, math.inf
         for table in self._released_tables:
             if not set(at) <= set(table.columns):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..mechanisms import NoiseSource
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]
 
 #: Positions of columns, in increasing order.
 Clique = tuple[int, ...]
@@ -71,7 +71,8 @@ class JunctionTree:
     @classmethod
     def of(cls, tables: Iterable[Clique], sizes: Sequence[int]) -> JunctionTree:
         waiting = sorted(cliques_of(tables, sizes), key=sorted)
-        done, cliques, parents, separators = [], [], [], []
+        done: list[frozenset[int]] = []
+        cliques, parents, separators = [], [], []
         # Among the edges to a clique that is done, the one with the largest separator is next.
         best = [(-1.0, -1)] * len(waiting)
         while waiting:
@@ -108,7 +109,7 @@ class JunctionTree:
         conditionals = [np.empty(0)] * len(logits)
         for k in range(len(logits) - 1, -1, -1):
             shape = self.shape(self.cliques[k])[: self.separators[k]]
-            rows = logits[k].reshape(math.prod(shape), -1)
+            rows: Array = logits[k].reshape(math.prod(shape), -1)
             largest = rows.max(axis=1, keepdims=True)
             rows = np.exp(rows - largest)
             sums = rows.sum(axis=1, keepdims=True)
@@ -186,6 +187,7 @@ class Model:
         step = self._step or 2.0 / (n * n * max(self.precisions.values()))
         for _ in range(n_steps):
             gradients = {t: n * self.precisions[t] * residuals for t, residuals in state[1].items()}
+            logits, trial = self._logits, state
             for _ in range(_TRIALS):
                 logits = {t: self._logits[t] - step * gradient for t, gradient in gradients.items()}
                 trial = evaluated(logits)

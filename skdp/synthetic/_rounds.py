@@ -161,8 +161,8 @@ class Releases:
 
     def fit(self, structure: str) -> str:
         """Release everything, fit the model, and return the structure. Warn of entries that are not as declared."""
-        number = [float(count_rows(self.codes))]
-        number, mechanism = self.release(RECORDS_SHARE, "number of records", number, float(self.rows), _COUNTS)
+        exact = [float(count_rows(self.codes))]
+        number, mechanism = self.release(RECORDS_SHARE, "number of records", exact, float(self.rows), _COUNTS)
         self.n_records = float(number[0])
         structure = self.structure() if structure == "auto" else structure
         counts, noise = self.columns(structure == "independent")
