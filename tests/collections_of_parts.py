@@ -27,7 +27,14 @@ FEW_PASSES = {
 }
 
 #: Rows are prepared once and kept on the workers: the same bits as in memory.
-MANY_PASSES = {"DPAdditiveRegressor", "DPMLPClassifier", "DPMLPRegressor", "DPSGDClassifier", "DPSGDRegressor"}
+MANY_PASSES = {
+    "DPAdditiveRegressor",
+    "DPMLPClassifier",
+    "DPMLPRegressor",
+    "DPSGDClassifier",
+    "DPSGDRegressor",
+    "DPTableGenerator",
+}
 
 #: Sums of doubles, and a certificate for the result: equal to within this.
 CERTIFIED = {"DPAdditiveClassifier", "ObjPertLogReg", "OutputPertLogReg"}
@@ -66,6 +73,11 @@ IN_PARTS = [
     for estimator in VARIANTS
     if type(estimator).__name__ in FITTED
 ]
+
+# Frames below have these names.
+for generator in IN_PARTS:
+    if type(generator).__name__ == "DPTableGenerator":
+        generator.set_params(schema={f"x{j}": (-3, 3) for j in range(5)})
 
 #: Numbers of rows of partitions, for 400 rows: one row, none, and many.
 LENGTHS = (1, 0, 137, 262)
