@@ -431,6 +431,8 @@ def test_bad_data(subject):
 
 @one_of_each
 def test_values_are_checked_whatever_scikit_learn_assumes(estimator):
+    if getattr(estimator, "schema", None) is not None:
+        pytest.skip("entries are read by the schema")
     X, y = data_of(estimator)
     for value in (NAN, INF):
         accountant = wide_accountant()
@@ -578,6 +580,8 @@ def test_nothing_is_said_before_a_fit(subject):
 
 @pytest.mark.parametrize("estimator", [e for e in ONE_EACH if not isinstance(e, NoisyHistogram)], ids=label)
 def test_predicting_with_other_columns(estimator):
+    if getattr(estimator, "schema", None) is not None:
+        pytest.skip("entries are read by the schema")
     X, y = data_of(estimator)
     names = list("abcde"[: X.shape[1]])
     frame = pd.DataFrame(X, columns=names)
@@ -594,6 +598,8 @@ def test_predicting_with_other_columns(estimator):
 
 @one_of_each
 def test_names_that_occur_twice(estimator):
+    if getattr(estimator, "schema", None) is not None:
+        pytest.skip("entries are read by the schema")
     X, y = data_of(estimator)
     accountant = wide_accountant()
     frame = pd.DataFrame(X, columns=["a"] * X.shape[1])

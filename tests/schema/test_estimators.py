@@ -146,6 +146,8 @@ def fitted(model, X, y):
 def said(model, X):
     """Return all that a model says of rows."""
     methods = [name for name in ("predict", "predict_proba", "transform", "decision_function") if hasattr(model, name)]
+    if isinstance(model, skdp.DPTableGenerator):
+        return [model.score_samples(X)]
     if not methods:
         return [model.counts_]
     return [np.asarray(getattr(model, name)(X)) for name in methods]
