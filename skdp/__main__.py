@@ -1,14 +1,15 @@
-"""Command line, ``python -m skdp``: show a ledger, check a table against its schema, describe a private table."""
+"""Command line, ``python -m skdp``: ledgers, schemas, descriptions of private tables, and synthetic tables."""
 
 from __future__ import annotations
 
 import argparse
 import csv
 import gzip
+import math
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,36 +61,77 @@ def _parser() -> argparse.ArgumentParser:
         description="Print private statistics of all columns of a table. The ledger is charged beforehand.",
     )
     describe.set_defaults(run=_describe)
-    describe.add_argument("table", help="a CSV file with names of columns in its first line, or a Parquet file")
-    describe.add_argument("--schema", required=True, help="the file that Schema.save wrote")
-    describe.add_argument("--ledger", required=True, help="the file that BudgetAccountant(..., ledger=path) keeps")
-    describe.add_argument("--epsilon", type=float, required=True, help="privacy budget of the description")
-    describe.add_argument("--delta", type=float, default=0.0, help="privacy budget of the description, default 0")
-    describe.add_argument("--anyway", action="store_true", help="charge, even if much more of the budget is used")
     describe.add_argument("--html", metavar="FILE", help="write the description to a file as HTML as well")
+    text = "write a synthetic table with the columns of a private table, from one release"
+    synthesize = commands.add_parser("synthesize", help=text, description=f"{text.capitalize()}.")
+    synthesize.set_defaults(run=_synthesize)
+    synthesize.add_argument("--out", required=True, help="a new file for the table: .csv, .csv.gz or .parquet")
+    synthesize.add_argument("--rows", type=_count, help="number of synthetic rows, by default the released number")
+    for command, ledger_required in ((describe, True), (synthesize, False)):
+        command.add_argument("table", help="a CSV file with names of columns in its first line, or a Parquet file")
+        command.add_argument("--schema", required=True, help="the file that Schema.save wrote")
+        command.add_argument(
+            "--ledger", required=ledger_required, help="the file that BudgetAccountant(..., ledger=path) keeps"
+        )
+        command.add_argument("--epsilon", type=float, required=True, help="privacy budget of the release")
+        command.add_argument("--delta", type=float, default=0.0, help="privacy budget of the release, default 0")
+        command.add_argument("--anyway", action="store_true", help="charge, even if much more of the budget is used")
     return parser
 
 
 def _describe(options: Any) -> int:
-    from .accounting import BudgetAccountant
-    from .exceptions import BudgetError, BudgetWarning, LedgerError
     from .schema import Schema
     from .stats import describe
 
-    try:
-        accountant = BudgetAccountant.from_ledger(options.ledger)
-        given = {"epsilon": options.epsilon, "delta": options.delta, "accountant": accountant}
-        table, schema = _table(Path(options.table)), Schema.load(options.schema)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore" if options.anyway else "error", BudgetWarning)
-            description = describe(table, schema=schema, **given)
+    def release(budget: dict[str, Any]) -> None:
+        description = describe(_table(Path(options.table)), schema=Schema.load(options.schema), **budget)
         if options.html:
             Path(options.html).write_text(description._repr_html_(), encoding="utf-8")
+        _show(repr(description))
+
+    return _charged(options, release)
+
+
+def _synthesize(options: Any) -> int:
+    from .schema import Schema
+    from .synthetic import DPTableGenerator
+
+    def release(budget: dict[str, Any]) -> None:
+        if options.rows == 0:
+            raise ValueError("--rows must be at least 1. Nothing was charged")
+        generator = DPTableGenerator(schema=Schema.load(options.schema), **budget)
+        table, out = _table(Path(options.table)), Path(options.out)
+        if _is_parquet(out):
+            import pyarrow  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: F401
+        if out.exists():
+            raise ValueError(f"{out} exists. Pass another --out. Nothing was charged")
+        # The file is made before the charge, because what was charged must be written.
+        out.open("xb").close()
+        try:
+            generator.fit(table)
+        except BaseException:
+            out.unlink()
+            raise
+        _write(out, generator.sample(options.rows))
+        _show(f"{generator.privacy_}\n{out} was written")
+
+    return _charged(options, release)
+
+
+def _charged(options: Any, release: Callable[[dict[str, Any]], None]) -> int:
+    """Run a release that charges the ledger, if there is one."""
+    from .accounting import BudgetAccountant
+    from .exceptions import BudgetError, BudgetWarning, LedgerError
+
+    try:
+        accountant = BudgetAccountant.from_ledger(options.ledger) if options.ledger else None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore" if options.anyway else "error", BudgetWarning)
+            release({"epsilon": options.epsilon, "delta": options.delta, "accountant": accountant})
     except BudgetWarning as warning:
         return _failed(f"{warning}. Nothing was charged. Pass --delta, or --anyway to charge it all the same")
     except (BudgetError, LedgerError, ImportError, OSError, TypeError, ValueError) as error:
         return _failed(error)
-    _show(repr(description))
     return 0
 
 
@@ -126,16 +168,44 @@ def _show_schema(options: Any) -> int:
 
 def _table(path: Path) -> Any:
     """Read a table. The entries of a CSV file stay text, which a schema reads by value."""
-    if path.suffix.lower() in (".parquet", ".pq"):
+    if _is_parquet(path):
         from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
         return parquet.read_table(path)
-    opened = gzip.open if path.suffix.lower() == ".gz" else open
-    with opened(path, "rt", newline="", encoding="utf-8-sig") as lines:
+    with _opened(path, "rt", "utf-8-sig") as lines:
         names, *rows = list(csv.reader(lines)) or [[]]
     if not names or any(len(row) != len(names) for row in rows):
         raise ValueError(f"{path} must have names of columns in its first line, and as many entries in each line")
     return {name: [row[j] for row in rows] for j, name in enumerate(names)}
+
+
+def _write(path: Path, table: Any) -> None:
+    columns = table if isinstance(table, dict) else table.to_pydict()
+    if _is_parquet(path):
+        import pyarrow
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.table(columns), path)
+        return
+
+    with _opened(path, "wt", "utf-8") as lines:
+        writer = csv.writer(lines)
+        writer.writerow(columns)
+        writer.writerows(map(_text, row) for row in zip(*columns.values(), strict=True))
+
+
+def _text(entry: Any) -> Any:
+    """Return an entry of a CSV file. Missing entries are empty, and whole numbers have no fraction."""
+    return entry if not isinstance(entry, float) else "" if math.isnan(entry) else f"{entry:.15g}"
+
+
+def _opened(path: Path, mode: str, encoding: str) -> Any:
+    opened: Any = gzip.open if path.suffix.lower() == ".gz" else open
+    return opened(path, mode, newline="", encoding=encoding)
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in (".parquet", ".pq")
 
 
 def _show(text: str) -> None:
