@@ -40,8 +40,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from tasks import find, split
+from worker import version_of
 
-import skdp
 from skdp import Category, DPAdditiveClassifier, DPAdditiveRegressor, DPTableGenerator, Number, Schema
 from skdp.datasets._adult import _CATEGORIES
 from skdp.schema.declared import cells_of, edges_of, read_cells
@@ -61,6 +61,9 @@ TRIPLES = 60
 FEWEST = 20
 
 TARGET = "target"
+
+#: The commit of mbi whose mechanisms were measured.
+VERSIONS = {"mbi": "1.0.0+4d2b3c5"}
 
 
 @dataclass(frozen=True)
@@ -375,8 +378,11 @@ def main():
                         continue
                     done.add(cell)
                     metrics, seconds, status = measure(method, name, epsilon, seed, options)
-                    version = skdp.__version__ if method.library == "skdp" else ""
-                    answer = {"version": version, "metrics": metrics, "seconds": seconds}
+                    answer = {
+                        "version": VERSIONS.get(method.library) or version_of(method.library),
+                        "metrics": metrics,
+                        "seconds": seconds,
+                    }
                     answer |= {"spent": epsilon if method.is_private else None, "status": status}
                     results.write(options.results, results.rows_of(cell, answer), append=True)
                     shown = " ".join(f"{key} {value:.4f}" for key, value in metrics.items())

@@ -160,11 +160,13 @@ def wins_and_losses(found, dark):
     return drawing
 
 
-def write(table, families, titles, output, static=None):
-    """Write the figures and the pictures of wins and losses; the committed picture too, if its folder is given."""
+def write(table, families, titles, output, static=None, more=()):
+    """Write the figures, with `more` of them, and the pictures of wins and losses; the committed picture too, if its
+    folder is given.
+    """
     output.mkdir(parents=True, exist_ok=True)
     by_peer, of_tables = scores(table, families), many_tables.cells()
-    quoted = figures(table, by_peer, of_tables)
+    quoted = figures(table, by_peer, of_tables) | dict(more)
     (output / "figures.json").write_text(json.dumps(quoted, indent=0, ensure_ascii=False))
     (output / "tables.inc").write_text(many_tables.for_page(of_tables))
     for name in {method.split(" (")[0] for of in table.values() for library, method, _ in of if library == "skdp"}:

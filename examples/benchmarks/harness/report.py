@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import headline
 import history
+import report_synthetic
 import results
 import speed_summary
 import summary
@@ -328,7 +329,7 @@ def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS, static=
     epsilons = epsilons_of(table)
     found = summary.contests(table, families)
     known = summary.read_reasons(reasons)
-    headline.write(table, families, NAMES, output, static)
+    headline.write(table, families, NAMES, output, static, report_synthetic.write(folder, output))
     (output / "lost.inc").write_text(short_list(found, known))
     for kind, title in KINDS.items():
         if any(TASKS[task].kind == kind for task, _ in table):
