@@ -22,12 +22,14 @@ HARNESS = ROOT / "examples" / "benchmarks" / "harness"
 MODULES = (
     *(
         "bench",
+        "bench_synthetic",
         "bench_tables",
         "headline",
         "history",
         "many_tables",
         "methods",
         "report",
+        "report_synthetic",
         "report_tables",
         "results",
         "scores",
@@ -563,3 +565,79 @@ def test_history_reports_grown_ratios(harness, tmp_path):
     lines = harness.history.table(releases).splitlines()
     assert '"0.1", "1 of 2, 1.250", "–", "–"' in lines[-3]
     assert '"0.2", "2 of 3, 2.100", "–", "–"' in lines[-2]
+
+
+# --- synthetic tables -------------------------------------------------------------------------------------------------
+
+
+def stays():
+    pandas = pytest.importorskip("pandas")
+    from skdp import Category, Number, Schema
+
+    labels = Category(["no", "yes"], other="error", missing="error")
+    schema = Schema({"age": Number(18, 90, step=1), "size": (0.0, 2.0), "ward": ["a", "b"]}, target={"target": labels})
+    rng = np.random.default_rng(0)
+    age = np.where(rng.random(400) < 0.1, np.nan, rng.integers(18, 91, 400))
+    yes = np.where(rng.random(400) < 0.9, age > 50, age <= 50)
+    columns = {"age": age, "size": rng.uniform(0, 2, 400), "ward": rng.choice(["a", "b", "c", None], 400)}
+    return pandas.DataFrame({**columns, "target": np.where(yes, "yes", "no")}), schema
+
+
+def test_rows_of_cells_are_in_these_cells(harness):
+    rows, schema = stays()
+    codes = harness.bench_synthetic.codes_of(schema, rows)
+    again = harness.bench_synthetic.rows_of(schema, codes, np.random.default_rng(1))
+    # Other categories and missing ones become missing. All else comes back to its cell.
+    found = harness.bench_synthetic.codes_of(schema, again)
+    given = rows["ward"].isin(["a", "b"]).to_numpy()
+    np.testing.assert_array_equal(found[:, given], codes[:, given])
+    assert (again["age"].dropna() % 1 == 0).all()
+    assert again["ward"].isna().sum() == 400 - given.sum()
+
+
+def test_errors_of_marginals_and_scores_of_models(harness):
+    rows, schema = stays()
+    bench = harness.bench_synthetic
+    assert bench.marginal_errors(schema, rows, rows) == {"tv1": 0, "tv2": 0, "tv3": 0}
+    half = rows.iloc[:200]
+    moved = half.assign(ward="a")
+    errors = bench.marginal_errors(schema, half, moved)
+    # One of four columns has a distance, and three of six pairs have at least this distance.
+    distance = (half["ward"] != "a").mean()
+    assert errors["tv1"] == pytest.approx(distance / 4)
+    assert errors["tv2"] == pytest.approx(distance / 2)
+    scores = bench.model_scores(schema, rows.iloc[:300], rows.iloc[300:])
+    assert scores["boosting"] > 0.8
+    assert bench.model_scores(schema, rows.assign(target="no"), rows) == {"boosting": 0.5, "linear": 0.5}
+
+
+def test_ties_are_called_ties(harness, tmp_path):
+    report, cell = harness.report_synthetic, harness.methods.Cell
+    given = {
+        ("skdp", "DPTableGenerator"): [{"tv2": 0.05, "boosting": 0.8}, {"tv2": 0.05, "boosting": 0.8}],
+        ("skdp", "DPTableGenerator(independent)"): [{"tv2": 0.08}, {"tv2": 0.01}],
+        ("skdp", "DPAdditive"): [{"direct": 0.9}, {"direct": 0.804}],
+        # The second split of the peer has no counterpart.
+        ("mbi", "MST"): [{"tv2": 0.054, "boosting": 0.9}, {"tv2": 0.04}],
+    }
+    for (library, method), by_epsilon in given.items():
+        for epsilon, metrics in zip((1.0, 3.0), by_epsilon, strict=True):
+            for split in range(3 if library == "skdp" else 1):
+                rows = harness.results.rows_of(
+                    cell("compas", library, method, epsilon, 1e-9, split, 0), answer(**metrics)
+                )
+                harness.results.write(tmp_path / "synthetic.csv", rows, append=True)
+    timeout = harness.results.rows_of(cell("compas", "mbi", "AIM", 1.0, 1e-9, 0, 0), answer("timeout: no table in 9 s"))
+    harness.results.write(tmp_path / "synthetic.csv", timeout, append=True)
+    figures = report.write(tmp_path, tmp_path)
+    assert figures["synthetic/compas/DPTableGenerator/tv2/1"] == ".050"
+    assert [figures[f"synthetic/direct/{key}"] for key in ("cells", "ahead", "ties", "behind")] == ["2", "1", "1", "0"]
+    assert figures["synthetic/direct/mean"] == ".052"
+    assert [figures[f"synthetic/independent/{key}"] for key in ("ahead", "ties", "behind")] == ["1", "0", "1"]
+    errors = (tmp_path / "synthetic_errors.inc").read_text()
+    assert '"", "MST of mbi", "–", ".054 (1)", ".040 (1)"' in errors
+    assert '"", "AIM of mbi", "–", "no table in time", "–"' in errors
+    assert "real rows" not in errors
+    peers = (tmp_path / "synthetic_peers.inc").read_text()
+    assert '"MST of mbi", "tables of two columns", "0", "1", "1"' in peers
+    assert '"MST of mbi", "boosting", "0", "0", "1"' in peers
