@@ -102,7 +102,7 @@ def comparisons(values, ours, other, metric, ours_metric=None):
     for task in (task for task in TITLES if task in values):
         for epsilon in EPSILONS:
             first = values[task][ours][epsilon].get(ours_metric or metric, {})
-            second = values[task][other][epsilon].get(metric, {})
+            second = values[task][other][math.inf if other == REAL else epsilon].get(metric, {})
             common = sorted(set(first) & set(second))
             if common:
                 yield task, epsilon, float(np.mean([first[split] - second[split] for split in common]))
@@ -170,8 +170,9 @@ def figures(values):
     independent = list(comparisons(values, OURS, ("skdp", "DPTableGenerator(independent)"), "tv2"))
     for name, count in counts(independent, -1).items():
         quoted[f"synthetic/independent/{name}"] = str(count)
-    splits = {len(by) for of in values.values() for by in [of[OURS][1.0].get("tv2", {})] if by}
-    quoted["synthetic/splits"] = " to ".join(str(n) for n in sorted({min(splits), max(splits)})) if splits else "0"
+    real = list(comparisons(values, OURS, REAL, "boosting"))
+    for name, count in counts(real, 1).items():
+        quoted[f"synthetic/real/{name}"] = str(count)
     return quoted
 
 
