@@ -125,7 +125,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     r"""Classifier that is fitted to a differentially private histogram of the data.
 
     Records are counted in the cells of a public grid over all columns and labels, and the counts are released once,
-    with noise. Any classifier that accepts weights of rows is then fitted to the cells. Use it for few columns.
+    with noise. A classifier is then fitted to the cells. This class is for few columns, for teaching and comparison.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
 
     See Also
     --------
-    NoisyHistogram : The histogram without a model, for several models.
+    skdp.additive.DPAdditiveClassifier : Use this class instead. It is more accurate in most cases.
 
     Notes
     -----
@@ -270,7 +270,7 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     r"""Regressor that is fitted to a differentially private histogram of the data.
 
     Records are counted in the cells of a public grid over all columns and the target, and the counts are released once,
-    with noise. Any regressor that accepts weights of rows is then fitted to the cells. Use it for few columns.
+    with noise. A regressor is then fitted to the cells. This class is for few columns, for teaching and comparison.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
 
     See Also
     --------
-    NoisyHistogram : The histogram without a model, for several models.
+    skdp.additive.DPAdditiveRegressor : Use this class instead. It is more accurate in most cases.
 
     Notes
     -----

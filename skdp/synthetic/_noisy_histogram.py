@@ -11,8 +11,8 @@ class NoisyHistogram(HistogramBase):
     r"""Differentially private joint histogram, and synthetic data from it.
 
     Records are counted in the cells of a public grid over all columns, and the counts are released once, with noise.
-    The weighted cells, or rows drawn from them, can replace the data. All computations with them are post-processing
-    and do not use any budget. Use it for few columns, because the number of cells is the product over all columns.
+    The weighted cells, or rows drawn from them, can replace the data without further budget. The number of cells is the
+    product over all columns. This class is for teaching and comparison: use :class:`DPTableGenerator` instead.
 
     Parameters
     ----------
@@ -74,8 +74,8 @@ class NoisyHistogram(HistogramBase):
 
     See Also
     --------
+    DPTableGenerator : Use this class instead. It is for tables with many columns.
     HistogramClassifier : A classifier fitted to the cells.
-    HistogramRegressor : A regressor fitted to the cells.
 
     Notes
     -----
