@@ -153,6 +153,17 @@ def times(values):
     )
 
 
+def coverage(values, failures):
+    """Return a table: in how many cases each method was run, and how often it did not finish."""
+    rows = []
+    for key, shown in METHODS.items():
+        cases = [(task, at) for task in values for e, at in values[task][key].items() if at]
+        splits = [len(next(iter(at.values()))) for _, at in cases]
+        failed = sum(one == key for _, one, _ in failures)
+        rows.append([shown, len(cases), f"{min(splits)} to {max(splits)}" if splits else "–", failed])
+    return csv_table("What was run", ["method", "cases", "splits", "not finished"], rows)
+
+
 def figures(values):
     """Figures that the documentation may quote."""
     quoted = {}
@@ -191,5 +202,6 @@ def write(folder, output):
     title = "Score on real rows: boosting / linear model"
     (output / "synthetic_scores.inc").write_text(block(title, values, failures, SCORES, trains))
     (output / "synthetic_peers.inc").write_text(against_peers(values))
+    (output / "synthetic_run.inc").write_text(coverage(values, failures))
     (output / "synthetic_times.inc").write_text(times(values))
     return figures(values)
