@@ -131,6 +131,7 @@ def test_all_that_take_long_report():
         "DPRandomizedSearchCV",
         "DPSGDClassifier",
         "DPSGDRegressor",
+        "DPTableGenerator",
         "ExpMechERM",
         "PATEClassifier",
         "SampleAggKMeans",
