@@ -48,7 +48,7 @@ MISSING = -2
 
 #: Texts that readers of CSV files take for missing entries, though some keep them where a column holds other text.
 #: Spellings of NaN belong to them too, and are found by reading them.
-_MISSING_TEXTS = frozenset(
+MISSING_TEXTS = frozenset(
     ["", "NA", "N/A", "n/a", "#NA", "#N/A", "#N/A N/A", "NULL", "null", "<NA>", "NaT", "missing"]
 ).union(f"{sign}1.#{kind}" for sign in ("", "-") for kind in ("IND", "QNAN"))
 
@@ -347,7 +347,7 @@ def meaning_of(entry: Any) -> Any:
 
 def _meaning_of_text(text: str) -> Any:
     # An array of numbers becomes one of text if one more entry is text, and so does a column of a file.
-    if text in _MISSING_TEXTS:
+    if text in MISSING_TEXTS:
         return None
     if "_" in text:
         return text
