@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 from sklearn.cluster import KMeans
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
@@ -59,8 +59,7 @@ def _clip(lower: Any, upper: Any) -> FunctionTransformer:
     return _call(np.clip, a_min=lower, a_max=upper)
 
 
-def _numbers() -> FunctionTransformer:
-    return _call(np.asarray, dtype="float64")
+_NUMBERS, _NORM = _call(np.asarray, dtype="float64"), _call(np.linalg.norm, axis=1, keepdims=True)
 
 
 def _shift(mean: Any, scale: Any, size: int) -> StandardScaler:
@@ -110,7 +109,7 @@ def _ordinal(categories: NDArray, unknown: int) -> OrdinalEncoder:
 def _category(column: Category) -> tuple[Steps, int]:
     """Return steps that map the entries of a column to the numbers of their cells, and the number of cells."""
     # Entries that the column refuses are in the cell of missing ones, or in none.
-    read = replace(column, missing="cell", **{"other": "missing"} if column.other == "error" else {})
+    other = "missing" if column.other == "error" else column.other
     values = list(column.values)
     if text := isinstance(values[0], str):
         # A number is spelled as a double, or as an integer.
@@ -121,32 +120,28 @@ def _category(column: Category) -> tuple[Steps, int]:
     else:
         known = sorted(map(float, values))
         categories, unknown = np.array([*known, np.nan]), known[-1] + 1.0
-    cells = read_cells(read, read_column([None, unknown, *known], "")).astype(np.float64)
+    entries = read_column([None, unknown, *known], "")
+    cells = read_cells(replace(column, missing="cell", other=other), entries).astype(np.float64)
+    first = _call(np.asarray, dtype="str") if text else _NUMBERS
     as_cells = _call(np.interp, xp=np.arange(-2.0, len(known)), fp=cells)
-    first = _call(np.asarray, dtype="str") if text else _numbers()
     return [first, _ordinal(categories, -1), as_cells], len(cells_of(column))
 
 
 def _number(encoding: Encoding, name: str, column: Number, upper: float) -> Steps:
     """Return steps that map the entries of a column to numbers on the scale of an encoding."""
-    grid, form = grid_of(column), encoding.form
-    steps: Steps = [_numbers(), _clip(float(column.low), float(column.high))]
-    low, high = (float(column.low), float(column.high)) if form in ("values", "cells") else limits(column)
-    if form in ("values", "cells") or grid.scale == "linear":
-        pass
-    else:
-        # The sine of numbers over a unit needs their product with a matrix.
-        steps += [_call(np.dot, b=np.array([[1 / grid.unit]]))] if grid.scale == "symlog" else []
-        steps += [_call(np.log if grid.scale == "log" else np.arcsinh), _clip(low, high)]
-    missing = low / 2 + high / 2
-    if form == "linear":
-        steps, missing = [*steps, _call(np.interp, xp=np.array([low, high]), fp=np.array([-1.0, 1.0]))], 0.0
-    elif form == "ends":
-        missing = upper
-    elif form == "cells":
+    grid, form, (low, high) = grid_of(column), encoding.form, (float(column.low), float(column.high))
+    steps: Steps = [_NUMBERS, _clip(low, high)]
+    if form == "cells":
         edges = encoding.edges[name]
         steps.append(_clip(float(edges[0]), float(np.nextafter(edges[-1], -np.inf))))
-        missing = float(encoding.bins()[name][-1])
+        upper = float(encoding.bins()[name][-1])
+    elif form != "values" and grid.scale != "linear":
+        steps += [_call(np.dot, b=np.array([[1 / grid.unit]]))] if grid.scale == "symlog" else []
+        low, high = limits(column)
+        steps += [_call(np.log if grid.scale == "log" else np.arcsinh), _clip(low, high)]
+    missing = upper if form in ("ends", "cells") else low / 2 + high / 2
+    if form == "linear":
+        steps, missing = [*steps, _call(np.interp, xp=np.array([low, high]), fp=np.array([-1.0, 1.0]))], 0.0
     return [*steps, _call(np.nan_to_num, nan=missing)]
 
 
@@ -158,24 +153,17 @@ def _table(encoding: Encoding) -> ColumnTransformer:
     for name, column in encoding.schema.items():
         if isinstance(column, Number):
             every, example[name] = [_number(encoding, name, column, next(tops, 0.0))], [float(column.low)]
-            every += [[_numbers(), _call(np.isnan)]] * (column.missing == "cell" and form in ("linear", "codes"))
+            every += [[_NUMBERS, _call(np.isnan)]] * (column.missing == "cell" and form in ("linear", "codes"))
         else:
             steps, size = _category(column)
-            every, example[name] = [[*steps, *([_one_hot([size], False)] * (form == "linear"))]], [column.values[0]]
-        # Names of parts must be different, and without two underscores.
-        parts += [
-            (f"{len(parts) + k} {name}".replace("__", "_"), make_pipeline(*s), [name]) for k, s in enumerate(every)
-        ]
+            every, example[name] = [steps + [_one_hot([size], False)] * (form == "linear")], [column.values[0]]
+        # Names of parts are different, and without two underscores.
+        named = enumerate(every, start=len(parts))
+        parts += [(f"{k} {name}".replace("__", "_"), make_pipeline(*part), [name]) for k, part in named]
     rows = as_frame(example)
     if not hasattr(rows, "columns"):
         raise ImportError("the columns of a schema are found by name, which needs pandas or polars: pip install pandas")
     return _by_column(parts, rows)
-
-
-def _rows(model: Any) -> Steps:
-    """Return the step that makes the rows that a model computes with."""
-    encoding = model._used()
-    return [_numbers() if encoding is None else _table(encoding)]
 
 
 def _looked_up(axes: Sequence[Axis], terms: Sequence[Term], n_columns: int) -> tuple[Steps, Array]:
@@ -224,7 +212,7 @@ def _additive(model: Any) -> tuple[Steps, Array]:
     axes = [_axis(columns, j) for j in range(columns.n_features)]
     pairs = zip(model._all_terms, model._tables(), strict=True)
     steps, values = _looked_up(axes, [(t.columns, t.maps, values[:-1]) for t, values in pairs], len(axes))
-    return [*_rows(model), *steps], values
+    return steps, values
 
 
 def _additive_classifier(model: Any) -> Steps:
@@ -271,7 +259,7 @@ def _naive_bayes(model: Any) -> Steps:
             parts.append(make_pipeline(*clipped, _shift(mean, np.sqrt(var), len(g)), _call(np.square)))
             weights.append(-power / 2 * np.eye(len(bias))[k] * np.ones((len(g), 1)))
             bias[k] -= power / 2 * np.log(2 * np.pi * var).sum()
-    return [*_rows(model), make_union(*parts), _labels(np.vstack(weights), bias, model.classes_)]
+    return [make_union(*parts), _labels(np.vstack(weights), bias, model.classes_)]
 
 
 def _trees(
@@ -299,87 +287,72 @@ def _trees(
         positions = range(len(axes) - len(columns), len(axes))
         terms.append((positions, [np.arange(len(numbers) + 1) for numbers in ends], score(trees, rows)))
     steps, values = _looked_up(axes, terms, model._n_columns)
-    return [*_rows(model), *steps], values
+    return steps, values
 
 
 def _forest(model: Any) -> Steps:
     forest, regresses = model.structure_, hasattr(model, "_shares")
     shares = model._shares if regresses else (model.leaf_proba_, model.inner_proba_, model.class_prior_)
 
-    def scores(trees: list[int], rows: Array, weight: float = 1.0) -> Array:
-        arrays = {name: getattr(forest, name)[trees] for name in ("features", "n_seen", "slots", "thresholds")}
+    def scores(trees: list[int], rows: Array) -> Array:
         some = copy(model)
-        some.structure_ = replace(forest, **arrays, places={f: places[trees] for f, places in forest.places.items()})
-        some.tree_weights_ = weight * model.tree_weights_[trees]
-        inner = (shares[0][trees], shares[1][trees], shares[2], np.atleast_1d(model.intercept_))
-        logs = np.log(some._probabilities(rows, *inner)).T
+        some.tree_weights_ = np.where(np.isin(np.arange(forest.n_trees), trees), model.tree_weights_, 0.0)
+        logs = np.log(some._probabilities(rows, *shares, np.atleast_1d(model.intercept_))).T
         return logs[:, 1:] - logs[:, :1] if logs.shape[1] == 2 else logs - logs.mean(axis=1, keepdims=True)
 
-    level = scores([0], np.zeros((1, model._n_columns)), 0.0)
+    level = scores([], np.zeros((1, model._n_columns)))
     split = np.take_along_axis(forest.features, forest.slots, axis=1)
     sizes = {f: places.shape[1] - 1 for f, places in forest.places.items()}
-    of_rows = _trees(model, split, forest.thresholds, sizes, lambda trees, rows: scores(trees, rows) - level)
+    steps, values = _trees(model, split, forest.thresholds, sizes, lambda trees, rows: scores(trees, rows) - level)
     if not regresses:
-        return [*of_rows[0], _labels(of_rows[1], level[0], model.classes_)]
-    lower, upper = model._targets.scaling.lower, model._targets.scaling.upper
-    return [
-        *of_rows[0],
-        *_linear(of_rows[1], level[0]),
-        _call(special.expit),
-        _targets(width=upper - lower, start=lower),
-    ]
+        return [*steps, _labels(values, level[0], model.classes_)]
+    ends = model._targets.scaling
+    last = _targets(width=ends.upper - ends.lower, start=ends.lower)
+    return [*steps, *_linear(values, level[0]), _call(special.expit), last]
 
 
 def _greedy_tree(model: Any) -> Steps:
-    nodes, tiny = model.structure_, np.finfo(np.float64).tiny
-    coded = nodes.categories >= 0
+    nodes, coded = model.structure_, model.structure_.categories >= 0
     sizes = {f: int(nodes.categories[nodes.features == f].max()) + 1 for f in nodes.features[coded].tolist()}
-    thresholds = np.where(coded, 0.0, nodes.thresholds)
-    leaves = _trees(
-        model,
-        nodes.features[None],
-        thresholds[None],
-        sizes,
-        lambda _, rows: np.log(np.maximum(model._proba(rows), tiny)),
-    )
-    return [*leaves[0], _labels(leaves[1], 0.0, model.classes_)]
+
+    def scores(trees: list[int], rows: Array) -> Array:
+        return np.log(np.maximum(model._proba(rows), np.finfo(np.float64).tiny))
+
+    steps, values = _trees(model, nodes.features[None], np.where(coded, 0.0, nodes.thresholds)[None], sizes, scores)
+    return [*steps, _labels(values, 0.0, model.classes_)]
 
 
-def _products(size: int) -> Steps:
-    """Return steps that multiply columns by one more, the last one."""
+def _times(rows: Steps, factor: Any, size: int) -> Steps:
+    """Return steps that multiply the columns of `rows` by a factor, which is computed from the same numbers."""
     every = PolynomialFeatures(2, interaction_only=True, include_bias=False).fit(np.zeros((1, size + 1)))
     chosen = np.flatnonzero((every.powers_[:, -1] == 1) & (every.powers_.sum(axis=1) == 2))
-    return [every, _call(np.take, indices=chosen, axis=1)]
+    return [make_union(make_pipeline(*rows), factor), every, _call(np.take, indices=chosen, axis=1)]
 
 
 def _linear_classifier(model: Any) -> Steps:
     weights, bias, powers = np.atleast_2d(model.coef_).T, model.intercept_, getattr(model, "_powers", None)
     if powers is None or not hasattr(model, "predict_proba"):
-        return [*_rows(model), _labels(weights, bias, model.classes_, hasattr(model, "predict_proba"))]
+        return [_labels(weights, bias, model.classes_, hasattr(model, "predict_proba"))]
     # The power of the probabilities of a row is linear in one over the length of the row, up to a largest value.
     low, middle, high = powers_of_probabilities(np.array([0.0, 0.125, 8.0]), powers.n_classes, powers.evidence)
-    end = 0.125 * (high - low) / (middle - low) / powers.clip
-    squares = [_call(np.linalg.norm, axis=1, keepdims=True), _clip(None, powers.data_norm), _call(np.square)]
-    lengths = [_shift(-(powers.constant**2), 1.0, 1), _call(np.sqrt), _call(np.reciprocal)]
-    power = make_pipeline(*squares, *lengths, _call(np.interp, xp=np.array([0.0, end]), fp=np.array([low, high])))
-    scores, outputs = make_union(make_pipeline(*_linear(weights, bias)), power), weights.shape[1]
-    return [*_rows(model), scores, *_products(outputs), _labels(np.eye(outputs), 0.0, model.classes_)]
+    ends = np.array([0.0, 0.125 * (high - low) / (middle - low) / powers.clip])
+    squares = [_NORM, _clip(None, powers.data_norm), _call(np.square), _shift(-(powers.constant**2), 1.0, 1)]
+    power = [_call(np.sqrt), _call(np.reciprocal), _call(np.interp, xp=ends, fp=np.array([low, high]))]
+    scores = _times(_linear(weights, bias), make_pipeline(*squares, *power), weights.shape[1])
+    return [*scores, _labels(np.eye(weights.shape[1]), 0.0, model.classes_)]
 
 
 def _linear_regressor(model: Any) -> Steps:
-    steps, weights = _rows(model), np.atleast_2d(model.coef_).T
-    if hasattr(model, "_units"):
-        steps.append(_clip(model._units.features.lower, model._units.features.upper))
+    weights = np.atleast_2d(model.coef_).T
+    features = [model._units.features] if hasattr(model, "_units") else []
     targets = model._range if hasattr(model, "_range") else model._targets
-    ends = _targets(weights.shape[1], np.ndim(model.coef_) == 1)
-    return [*steps, *_linear(weights, model.intercept_), _clip(targets.lower, targets.upper), ends]
+    steps = [*(_clip(bounds.lower, bounds.upper) for bounds in features), *_linear(weights, model.intercept_)]
+    return [*steps, _clip(targets.lower, targets.upper), _targets(weights.shape[1], np.ndim(model.coef_) == 1)]
 
 
 def _network(model: Any) -> Steps:
-    steps, layers = _rows(model), list(zip(model.coefs_, model.intercepts_, strict=True))
-    for weights, bias in layers[:-1]:
-        steps += [*_linear(weights, bias), _call(np.tanh)]
-    weights, bias = layers[-1]
+    *hidden, (weights, bias) = zip(model.coefs_, model.intercepts_, strict=True)
+    steps = [step for layer in hidden for step in (*_linear(*layer), _call(np.tanh))]
     if hasattr(model, "classes_"):
         return [*steps, _labels(model._power * weights, model._power * bias, model.classes_)]
     clipped = _clip(model._range.lower, model._range.upper)
@@ -391,60 +364,27 @@ def _clusters(model: Any) -> Steps:
     with warnings.catch_warnings():
         # Centres may be equal.
         warnings.simplefilter("ignore")
-        fitted = KMeans(len(centres), init=centres, n_init=1, max_iter=1).fit(centres)
-    return [*_rows(model), _with(fitted, cluster_centers_=centres)]
+        return [_with(KMeans(len(centres), init=centres, n_init=1, max_iter=1).fit(centres), cluster_centers_=centres)]
 
 
 def _components(model: Any) -> Steps:
-    components, whiten = model.components_, model._whiten
-    variances = model._deviations() ** 2 if whiten else np.ones(len(components))
-    fitted = {"components_": components, "mean_": model.mean_, "explained_variance_": variances}
-    fitted |= {"n_components_": len(components), "n_features_in_": components.shape[1]}
-    return [*_rows(model), _with(PCA(len(components), whiten=whiten), **fitted)]
-
-
-def _standard_scaler(model: Any) -> Steps:
-    scaler = _shift(model.mean_, model.scale_, len(model.mean_))
-    return [*_rows(model), scaler, _clip(-float(model.clip), float(model.clip))]
+    (size, width), whiten = model.components_.shape, model._whiten
+    variances = model._deviations() ** 2 if whiten else np.ones(size)
+    fitted = {"components_": model.components_, "mean_": model.mean_, "explained_variance_": variances}
+    return [_with(PCA(size, whiten=whiten), n_components_=size, n_features_in_=width, **fitted)]
 
 
 def _bounds_scaler(model: Any) -> Steps:
     lower, upper, low, high = model._check(size := model._n_columns)
     shares, scaled = _shift(lower, upper - lower, size), _shift(-low / (high - low), 1 / (high - low), size)
-    return [*_rows(model), _clip(lower, upper), shares, scaled, _clip(low, high)]
-
-
-def _norm_clipper(model: Any) -> Steps:
-    size = model.n_features_in_
-    # Because of rounding, the norm of long rows after clipping is a little below the bound.
-    norm = float(np.linalg.norm(model.transform(np.eye(1, size) * 4 * model.data_norm)))
-    norms = [_call(np.linalg.norm, axis=1, keepdims=True), _clip(norm, None), _call(np.reciprocal)]
-    factor = make_pipeline(*norms, _shift(0.0, 1 / norm, 1))
-    return [*_rows(model), make_union(FunctionTransformer(), factor), *_products(size)]
+    return [_clip(lower, upper), shares, scaled, _clip(low, high)]
 
 
 def _binner(model: Any) -> Steps:
     edges = model._edges(model._n_columns)
     bins = [(str(j), _call(np.digitize, bins=e[1:-1], right=False), [j]) for j, e in enumerate(edges)]
     indicators = [] if model._is_ordinal() else [_one_hot([len(e) - 1 for e in edges], sparse=False)]
-    return [*_rows(model), _by_column(bins, np.zeros((1, len(edges)))), *indicators]
-
-
-def _inner(model: Any) -> Steps:
-    """Return the estimator of scikit-learn that a model holds, for its rows."""
-    encoding, inner = model._used(), getattr(model, "student_", getattr(model, "estimator_", None))
-    if inner is None or type(inner).__module__.startswith("skdp."):
-        _refuse("it holds no estimator of scikit-learn")
-    if hasattr(model, "classes_") and not np.array_equal(inner.classes_, model.classes_):
-        _refuse("its student has seen no answer with some of the labels")
-    target = getattr(getattr(model, "_axes", None), "target", None)
-    if target is not None and not hasattr(model, "classes_"):
-        # Predictions are clipped.
-        clip = {"a_min": float(target.lower[0]), "a_max": float(target.upper[0])}
-        back = FunctionTransformer(inverse_func=np.clip, inv_kw_args=clip)
-        clipped = TransformedTargetRegressor(LinearRegression(), transformer=back, check_inverse=False)
-        inner = _with(clipped.fit([[0.0], [1.0]], [0.0, 1.0]), regressor=inner, regressor_=inner)
-    return [*([] if encoding is None else [_table(encoding)]), inner]
+    return [_by_column(bins, np.zeros((1, len(edges)))), *indicators]
 
 
 _TWINS: dict[str, Callable[[Any], Steps]] = {
@@ -461,13 +401,11 @@ _TWINS: dict[str, Callable[[Any], Steps]] = {
         ("DPMLPClassifier DPMLPRegressor", _network),
         ("DPKMeans SampleAggKMeans", _clusters),
         ("DPPCA ExpMechPCA", _components),
-        ("DPStandardScaler", _standard_scaler),
+        ("DPStandardScaler", lambda m: [_shift(m.mean_, m.scale_, len(m.mean_)), _clip(-float(m.clip), float(m.clip))]),
         ("BoundsScaler", _bounds_scaler),
-        ("NormClipper", _norm_clipper),
         ("DPQuantileBinner PublicBinner", _binner),
-        ("TableEncoder", lambda model: [_table(model._encoding())]),
-        ("HistogramClassifier HistogramRegressor PATEClassifier SampleAggregate", _inner),
-        ("DPGridSearchCV DPRandomizedSearchCV", lambda model: _steps_of(model.best_estimator_)),
+        ("TableEncoder", lambda model: []),
+        ("HistogramClassifier SampleAggregate", lambda model: [model.estimator_ or _refuse("it holds a statistic")]),
     )
     for name in names.split()
 }
@@ -490,9 +428,12 @@ def _steps_of(model: Any) -> Steps:
         return [_with(copy(model), transformer_list=[(name, _twin(t)) for name, t in model.transformer_list])]
     if not type(model).__module__.startswith("skdp."):
         return [model]
+    if hasattr(model, "best_estimator_"):
+        return _steps_of(model.best_estimator_)
     if type(model).__name__ not in _TWINS:
         _refuse(f"scikit-learn has no estimator like {type(model).__name__}")
-    return _TWINS[type(model).__name__](model)
+    encoding = model._used() if hasattr(model, "_used") else model._encoding()
+    return [_NUMBERS if encoding is None else _table(encoding), *_TWINS[type(model).__name__](model)]
 
 
 def _twin(model: Any) -> Any:
@@ -501,5 +442,33 @@ def _twin(model: Any) -> Any:
 
 
 def to_sklearn(fitted: Any) -> Any:
+    """Return an estimator of scikit-learn that predicts the same as a fitted estimator of skdp, up to rounding.
+
+    Parameters
+    ----------
+    fitted : estimator
+        A fitted estimator of skdp, or a pipeline or search that holds some.
+
+    Returns
+    -------
+    twin : estimator
+        Fitted, with public classes and functions of scikit-learn, NumPy and SciPy only. A TypeError says that there is
+        none (:ref:`export_table`). If the model has a schema, rows are a DataFrame: columns of numbers hold numbers,
+        and columns of texts hold texts or numbers. Entries that the schema refuses are missing, or in no category.
+
+    Notes
+    -----
+    **Privacy.** The twin holds released and public numbers only, and uses no budget.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skdp import ObjPertLogReg
+    >>> from skdp.export import to_sklearn
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = ObjPertLogReg(epsilon=5.0, delta=1e-6, data_norm=12.0, classes=[0, 1, 2], random_state=0).fit(X, y)
+    >>> to_sklearn(model).steps[-1][1]
+    LogisticRegression()
+    """
     check_is_fitted(fitted)
     return _twin(fitted)
