@@ -201,10 +201,13 @@ def _axis(columns: Columns, j: int) -> Axis:
     # Rounding may put an edge of even bins into the bin below. A bin begins with the first double in it.
     k, n = int(np.searchsorted(columns.numeric, j)), columns.grid.n_cells
     grid = replace(columns.grid, lower=columns.grid.lower[k : k + 1], upper=columns.grid.upper[k : k + 1])
-    cuts = np.linspace(grid.lower[0], grid.upper[0], n + 1)[1:-1, None]
-    near = cuts + np.spacing(np.abs([grid.lower[0], grid.upper[0]]).max()) * np.arange(-8, 9)
-    first = (grid.cells(near.reshape(-1, 1)).reshape(near.shape) >= np.arange(1, n)[:, None]).argmax(axis=1)
-    return j, near[np.arange(n - 1), first], True
+    cuts, width = np.linspace(grid.lower[0], grid.upper[0], n + 1)[1:-1], (grid.upper[0] - grid.lower[0]) / n
+    below, cuts = cuts - width / 2, cuts + width / 2
+    for _ in range(128):
+        middle = below / 2 + cuts / 2
+        inside = grid.cells(middle[:, None])[:, 0] >= np.arange(1, n)
+        below, cuts = np.where(inside, below, middle), np.where(inside, middle, cuts)
+    return j, cuts, True
 
 
 def _additive(model: Any) -> tuple[Steps, Array]:
