@@ -29,7 +29,7 @@ MADE_FOR := $(strip $(SKLEARN))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all coverage audit-long bench bench-tables bench-report lint format dist-check workflows docs versions clean FORCE
+.PHONY: help demo test test-all test-onnx coverage audit-long bench bench-tables bench-report lint format dist-check workflows docs versions clean FORCE
 
 help: ## show this text
 	@echo "make TARGET [VARIABLE=value ...]"
@@ -42,11 +42,11 @@ demo: $(VENV)/.stamp-plot ## train private models of a census table, and draw tw
 	$(BIN)/python examples/demo.py
 
 # One BLAS thread for each worker, or the workers would fight for the cores. The demo waits for no idle core either.
-demo test test-all coverage audit-long: export OMP_NUM_THREADS = 1
-demo test test-all coverage audit-long: export OPENBLAS_NUM_THREADS = 1
-demo test test-all coverage audit-long: export MKL_NUM_THREADS = 1
-demo test test-all coverage audit-long: export BLIS_NUM_THREADS = 1
-demo test test-all coverage audit-long: export VECLIB_MAXIMUM_THREADS = 1
+demo test test-all test-onnx coverage audit-long: export OMP_NUM_THREADS = 1
+demo test test-all test-onnx coverage audit-long: export OPENBLAS_NUM_THREADS = 1
+demo test test-all test-onnx coverage audit-long: export MKL_NUM_THREADS = 1
+demo test test-all test-onnx coverage audit-long: export BLIS_NUM_THREADS = 1
+demo test test-all test-onnx coverage audit-long: export VECLIB_MAXIMUM_THREADS = 1
 # Without bytecode at hand, each worker compiles all tests.
 test test-all coverage audit-long: export PYTHONDONTWRITEBYTECODE =
 # The same quick tests each time (tests/sampling.py), or all tests of what is named.
@@ -55,6 +55,10 @@ test: $(VENV)/.stamp-test ## run the quick tests (PYTEST_ARGS=tests/tree for all
 
 test-all: $(VENV)/.stamp-test ## run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+# onnxruntime, MLflow and riskcal are in an environment of their own, because they bring many packages.
+test-onnx: $(VENV)/.stamp-test-onnx ## run the tests that need onnxruntime, MLflow or riskcal (VENV=.venv-onnx)
+	$(BIN)/python -m pytest $(or $(PYTEST_ARGS),tests/export/test_onnx.py tests/export/test_table.py tests/accounting/test_attack.py)
 
 # The quick tests (PYTEST_ARGS=--sample) give a lower bound, and take a tenth of the time.
 coverage: $(VENV)/.stamp-test ## run all tests, and require 97 % coverage of the core and 93 % of everything
@@ -119,7 +123,7 @@ versions: $(VENV)/.stamp-$(EXTRA) ## show which versions are in use (EXTRA=lint 
 	  '^(diffprivlib|dp-accounting|hypothesis|mypy|numpy|numpydoc|pandas|pytest|pytest-xdist|ruff|scikit-learn|scipy)=='
 
 clean: ## remove the virtual environments, caches and what was built
-	@for v in '$(VENV)' .venv .venv-oldest .venv-docs .venv-dist .venv-bench-*; do \
+	@for v in '$(VENV)' .venv .venv-oldest .venv-docs .venv-dist .venv-onnx .venv-bench-*; do \
 	  if test -f "$$v/pyvenv.cfg"; then rm -rf "$$v"; fi; done
 	rm -rf build dist skdp.egg-info docs/_build docs/generated docs/auto_examples docs/sg_execution_times.rst
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
