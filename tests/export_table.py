@@ -5,6 +5,7 @@ Each cell is tried with a fitted model. Tests compare what these models say.
 
 import os
 import pickle
+import re
 import tempfile
 import warnings
 from importlib.util import find_spec
@@ -58,7 +59,9 @@ def models():
         warnings.simplefilter("ignore")
         for estimator in (*ONE_EACH, *FREE, *LOCAL):
             X, y = data_for(estimator)
-            found.setdefault(type(estimator).__name__, declared(estimator).fit(*((X, y) if needs_y(estimator) else (X,))))
+            found.setdefault(
+                type(estimator).__name__, declared(estimator).fit(*((X, y) if needs_y(estimator) else (X,)))
+            )
         found["TableEncoder"], _ = of_table(TABLES[0])
         found["PrivatePipeline"], _ = of_pipeline("schema")
     return dict(sorted(found.items()))
@@ -78,7 +81,8 @@ def rows():
                     export(model)
                 cells[heading] = "yes"
             except TypeError as error:
-                assert "no twin" in str(error) or "no ONNX form" in str(error)
+                if not re.search("no twin|no ONNX form", str(error)):
+                    raise
                 cells[heading] = "no"
         cells["JSON"] = "yes" if hasattr(model, "to_json") else "no"
         yield f":class:`~{type(model).__module__.rpartition('._')[0]}.{name}`", cells
@@ -87,7 +91,7 @@ def rows():
 def table():
     """The table as a `list-table` of reStructuredText."""
     lines = [".. list-table::", "   :header-rows: 1", "   :widths: 30 12 8 12 8 8 8", ""]
-    for row in ([("estimator", *HEADINGS), *([name, *cells.values()] for name, cells in rows())]):
+    for row in [("estimator", *HEADINGS), *([name, *cells.values()] for name, cells in rows())]:
         lines += [f"   {'* -' if k == 0 else '  -'} {cell}" for k, cell in enumerate(row)]
     return "\n".join(lines) + "\n"
 

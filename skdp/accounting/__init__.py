@@ -1,6 +1,7 @@
 """Privacy budgets, the costs of releases, and the calibration of noise."""
 
 from ._accountant import BudgetAccountant
+from ._attack import FALSE_POSITIVES, AttackBounds, attack_bounds
 from ._budget import (
     GROUP_SUPPORT_HINT,
     Budget,
@@ -51,9 +52,11 @@ from ._parts import Part, Parts
 from ._record import Record, RecordedRelease
 
 __all__ = [
+    "FALSE_POSITIVES",
     "GAUSSIAN_RATIO",
     "GROUP_SUPPORT_HINT",
     "ApproximateEvent",
+    "AttackBounds",
     "BoundedRangeEvent",
     "Budget",
     "BudgetAccountant",
@@ -72,6 +75,7 @@ __all__ = [
     "Relation",
     "RepeatedSelectionEvent",
     "SampledGaussianEvent",
+    "attack_bounds",
     "binary_log_loss",
     "bounded_range_epsilon",
     "bounded_range_mu",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from ..exceptions import LedgerError
-from ._budget import Budget, relation_of
+from ._attack import AttackBounds, attack_bounds
+from ._budget import UP, Budget, relation_of
 from ._composition import Composition, DeclaredPlan, PartKey
 from ._events import PrivacyCost
 from ._record import Ledger, Record, record_to_data, to_json
@@ -97,6 +99,18 @@ class LedgerView:
             it is the sum of deltas). With a plan, the total is that of the whole list.
         """
         return self._rule.total(self._store.state(), self._part)
+
+    def attack(self) -> AttackBounds:
+        """Return upper bounds on attacks that tell whether one record (or group) is in the data.
+
+        Returns
+        -------
+        bounds : AttackBounds
+            The best ``advantage``, the share of ``right`` guesses, and ``true_positives`` at false-positive rates of
+            0.1, 0.01 and 0.001, of all charges together. They describe the charges so far, as `total` does.
+        """
+        seen, plan = self._store.state().seen(self._part), isinstance(self._rule, DeclaredPlan)
+        return attack_bounds(*self.total(), math.inf if plan else math.sqrt(float(seen.mu_squared)) * UP)
 
     def _how(self, total: Budget) -> str:
         """Return by which rule a total is less than the sum of epsilons, or nothing."""

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from importlib.metadata import version
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
-from ..accounting import BudgetAccountant, Relation
+from ..accounting import FALSE_POSITIVES, BudgetAccountant, Relation
 from ..checks.silence import parts_of
 from ..release.estimates import Estimate
 from ..release.session import PrivacyGuarantee
@@ -85,11 +84,11 @@ def model_card(
     **Privacy.** The card holds the parameters and the guarantee of the fit, the ledger, and the text that you pass. All
     but your text is public. Therefore the card uses nothing of the budget.
 
-    Of guesses between two neighbouring data sets that are equally likely, at most a share of
-    :math:`(e^\\varepsilon + \\delta) / (e^\\varepsilon + 1)` is right, and a test of level :math:`f` has a power of
-    at most :math:`\\min(e^\\varepsilon f + \\delta, 1 - e^{-\\varepsilon} (1 - \\delta - f))` [1]_. Under
-    :math:`\\mu`-Gaussian DP, these numbers are at most :math:`\\Phi(\\mu/2)` and
-    :math:`\\Phi(\\Phi^{-1}(f) + \\mu)` [3]_. The card states the smaller ones.
+    Of guesses between two neighbouring data sets that are equally likely, at most a share of :math:`(1 + \\delta(0))/2`
+    is right, where :math:`\\delta(\\varepsilon)` is the curve of the releases together. A test of level :math:`f` has a
+    power of at most :math:`\\min(e^\\varepsilon f + \\delta(\\varepsilon), 1 - e^{-\\varepsilon} (1 -
+    \\delta(\\varepsilon) - f))` for each :math:`\\varepsilon` [1]_. The curve is the smallest of those of the pair, of
+    Gaussian DP [3]_, and of the privacy losses.
 
     References
     ----------
@@ -185,14 +184,19 @@ def _risk(guarantee: PrivacyGuarantee, seeded: bool) -> list[str]:
     groups = guarantee.unit == "group"
     whose = "the records of one person" if groups else "one record"
     changed = f"after {whose} was replaced" if guarantee.relation is Relation.REPLACE_RECORD else f"without {whose}"
-    right, power, mu = _bounds(guarantee)
-    source = "" if mu is None else f" The numbers follow from {mu:.3g}-Gaussian differential privacy."
+    bounds = guarantee.attack()
+    powers = [
+        f"- true positives at most {_percent(power)} %, if false positives are at most {100 * level:g} %"
+        for level, power in zip(FALSE_POSITIVES, bounds.true_positives, strict=True)
+    ]
     lines = [
         f"The guarantee compares this model with a model that is fitted {changed}. Suppose that somebody knows the "
         "program, its parameters and all other records, and guesses from the model which of the two tables it was "
-        f"fitted to. If both tables are equally likely, at most {_percent(right)} % of such guesses are right. Suppose "
-        "that the guess is wrong for the first table in at most 5 % of the cases. Then it is right for the second "
-        f"table in at most {_percent(power)} % of the cases.{source}",
+        f"fitted to. If both tables are equally likely, at most {_percent(bounds.right)} % of such guesses are right. "
+        f"Such an attack has an advantage of at most {_percent(bounds.advantage)} %, which is its rate of true "
+        "positives minus that of false positives. Its rates have these bounds:",
+        "",
+        *powers,
         "",
         "The guarantee holds under these conditions:",
         "",
@@ -202,18 +206,6 @@ def _risk(guarantee: PrivacyGuarantee, seeded: bool) -> list[str]:
     if seeded:
         lines.append("- The noise was drawn with a `random_state`. A person who knows it can remove the noise.")
     return lines
-
-
-def _bounds(guarantee: PrivacyGuarantee) -> tuple[float, float, float | None]:
-    """Return the largest share of right guesses and the largest power at level 5 %, and mu if they follow from it."""
-    odds = math.exp(min(guarantee.epsilon, 700.0))
-    right = (odds + guarantee.delta) / (1 + odds)
-    power = min(1.0, odds * 0.05 + guarantee.delta, 1 - (0.95 - guarantee.delta) / odds)
-    mu = guarantee.cost.mu()
-    of_curve = float(ndtr(mu / 2)), float(ndtr(ndtri(0.05) + mu))
-    if of_curve[0] < right or of_curve[1] < power:
-        return min(right, of_curve[0]), min(power, of_curve[1]), mu
-    return right, power, None
 
 
 def _percent(share: float) -> str:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..accounting import (
+    AttackBounds,
     Budget,
     BudgetAccountant,
     GaussianEvent,
@@ -33,6 +34,7 @@ from ..accounting import (
     PureEvent,
     RecordedRelease,
     Relation,
+    attack_bounds,
     warn_of_delta,
 )
 from ..checks.params import check_integer, warn, warn_of_callers
@@ -348,6 +350,17 @@ class PrivacyGuarantee:
         """Return the distribution of the privacy loss of the fit, by `PrivacyCost.privacy_loss_distribution`."""
         return self.cost.privacy_loss_distribution(**kwargs)
 
+    def attack(self) -> AttackBounds:
+        """Return upper bounds on attacks that tell whether one record (or group) is in the data.
+
+        Returns
+        -------
+        bounds : AttackBounds
+            The best ``advantage``, the share of ``right`` guesses, and ``true_positives`` at false-positive rates of
+            0.1, 0.01 and 0.001, from the curves of the releases.
+        """
+        return attack_bounds(self.epsilon, self.delta, self.cost.mu(), self.events)
+
     def _lines(self) -> list[str]:
         if self.epsilon == math.inf:
             return ["not private (epsilon=inf): no noise was added"]
@@ -357,7 +370,7 @@ class PrivacyGuarantee:
         if self.relation is not Relation.REPLACE_RECORD:
             implied = f"(epsilon={replace.epsilon:g}, delta={replace.delta:.3g})"
             lines.append(f"implies {implied} if one {self.unit} is replaced")
-        return lines
+        return [*lines, f"attacks on one {self.unit}: {self.attack()}"]
 
     def _cited(self, release: Release) -> str:
         """Return the theorems that prove the sensitivity of a release, with the theorem about rows of groups."""

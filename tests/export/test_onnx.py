@@ -127,7 +127,7 @@ def test_other_models_inside_are_refused():
     X, y = np.linspace(0, 1, 200)[:, None], np.arange(200) % 2
     model = HistogramClassifier(DecisionTreeClassifier(max_depth=2), bounds=(0, 1), classes=[0, 1]).fit(X, y)
     assert agree(model.predict(X), to_sklearn(model).predict(X), 0.0)
-    with pytest.raises(TypeError, match="DecisionTreeClassifier.*skl2onnx"):
+    with pytest.raises(TypeError, match=r"DecisionTreeClassifier.*skl2onnx"):
         to_onnx(model)
 
 

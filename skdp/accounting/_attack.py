@@ -1,0 +1,55 @@
+"""Upper bounds on attacks that tell from a release whether one record is in the data."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ._budget import gaussian_delta
+from ._events import GaussianEvent, PrivacyCost, PrivacyEvent, pair_profile
+
+#: False-positive rates of attacks.
+FALSE_POSITIVES = (0.1, 0.01, 0.001)
+
+# Largest epsilon for which losses are computed, and the number of points of their lattice up to a smaller epsilon.
+_MOST, _POINTS = 16.0, 512
+
+
+class AttackBounds(NamedTuple):
+    """Upper bounds on attacks that tell whether one record is in the data."""
+
+    advantage: float  # True-positive rate minus false-positive rate.
+    right: float  # Share of right guesses, if the record is in the data with probability 1/2.
+    true_positives: tuple[float, ...]  # True-positive rates at `FALSE_POSITIVES`.
+
+    def __str__(self) -> str:
+        rates = ", ".join(map(_up, self.true_positives))
+        return (
+            f"at most {_up(self.right)} of guesses are right (advantage {_up(self.advantage)}), true-positive rates "
+            f"are at most {rates} at false-positive rates {', '.join(map(str, FALSE_POSITIVES))}"
+        )
+
+
+def _up(share: float) -> str:
+    """Return a share with three digits, rounded up."""
+    unit = 10.0 ** (math.floor(math.log10(max(share, 1e-9))) - 2)
+    return f"{min(math.ceil(share / unit * (1 - 1e-12)) * unit, 1.0):.3g}"
+
+
+@lru_cache(maxsize=256)
+def attack_bounds(epsilon: float, delta: float, mu: float, events: tuple[PrivacyEvent, ...] = ()) -> AttackBounds:
+    """Return the bounds that follow from a pair, from Gaussian DP, and from the losses of a fixed list of events."""
+    most = min(epsilon + (5 * mu if mu < math.inf else 0.0), 600.0)
+    t = np.append(np.linspace(0.0, most, 4001), min(epsilon, most))
+    deltas = pair_profile(epsilon, delta, t)[0]
+    if mu < math.inf:
+        deltas = np.minimum(deltas, gaussian_delta(t, mu))
+    if epsilon <= _MOST and not all(isinstance(event, GaussianEvent) for event in events):
+        losses = PrivacyCost(epsilon, delta, events).privacy_loss_distribution(min(epsilon, 1.0) / _POINTS)
+        deltas = np.minimum(deltas, losses.get_delta_for_epsilon(t))
+    odds, advantage = np.exp(t), float(deltas[0])
+    rates = (float(np.minimum(deltas + odds * f, 1 - (1 - f - deltas) / odds).min()) for f in FALSE_POSITIVES)
+    return AttackBounds(advantage, (1 + advantage) / 2, tuple(min(rate, 1.0) for rate in rates))
