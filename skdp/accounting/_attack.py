@@ -19,11 +19,21 @@ _MOST, _POINTS = 16.0, 512
 
 
 class AttackBounds(NamedTuple):
-    """Upper bounds on attacks that tell whether one record is in the data."""
+    """Upper bounds on attacks that tell whether one record is in the data.
 
-    advantage: float  # True-positive rate minus false-positive rate.
-    right: float  # Share of right guesses, if the record is in the data with probability 1/2.
-    true_positives: tuple[float, ...]  # True-positive rates at `FALSE_POSITIVES`.
+    Parameters
+    ----------
+    advantage : float
+        True-positive rate minus false-positive rate.
+    right : float
+        Share of right guesses, if the record is in the data with probability 1/2.
+    true_positives : tuple of float
+        True-positive rates at the false-positive rates 0.1, 0.01 and 0.001.
+    """
+
+    advantage: float
+    right: float
+    true_positives: tuple[float, ...]
 
     def __str__(self) -> str:
         rates = ", ".join(map(_up, self.true_positives))

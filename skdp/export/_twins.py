@@ -170,8 +170,10 @@ def _looked_up(axes: Sequence[Axis], terms: Sequence[Term], n_columns: int) -> t
     """Return steps that map rows to indicators of the joint cells of terms, and the values of all joint cells."""
     parts: list[tuple[str, Any, Any]] = []
     for k, (column, kind, above) in enumerate(axes):
-        of_bins = isinstance(kind, np.ndarray)
-        cells = _call(np.digitize, bins=kind, right=not above) if of_bins else _ordinal(np.arange(float(kind)), kind)
+        if isinstance(kind, np.ndarray):
+            cells: Any = _call(np.digitize, bins=kind, right=not above)
+        else:
+            cells = _ordinal(np.arange(float(kind)), kind)
         parts.append((str(k), cells, [column]))
     tables: list[tuple[str, Any, Any]] = []
     for t, (positions, maps, values) in enumerate(terms):
