@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import is_classifier
 
-from skdp import DPPCA, BoundsScaler, Category, ObjPertLogReg, TableEncoder, make_private_pipeline
+from skdp import DPPCA, BoundsScaler, Category, DPAdditiveRegressor, ObjPertLogReg, TableEncoder, make_private_pipeline
 from tests.estimators import FREE, ONE_EACH, TABLES, VARIANTS, classes_up_to, data_for, declared, name_of, needs_y
 from tests.schema.test_estimators import KINDS, fitted, made, table
 
@@ -71,12 +71,23 @@ def of_table(estimator):
     return estimator.fit(frame), hard(frame, estimator.schema)
 
 
+def of_amounts():
+    """Return a regressor whose terms add up to square roots, and rows."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (3000, 2))
+    y = 10 * rng.exponential(np.exp(X[:, 0]))
+    model = DPAdditiveRegressor(epsilon=50.0, delta=1e-6, bounds=(-1, 1), bounds_y=(0, 100)).fit(X, y)
+    assert model.link_ == "sqrt"
+    return model, X
+
+
 #: A function that returns a fitted model and rows, by name.
 EVERY = {
     **{f"{name_of(one)}-{k}": (of_array, one) for k, one in enumerate(ARRAYS)},
     **{f"{type(one).__name__}-two": (of_array, one, 2) for one in ONE_EACH if is_classifier(one) and one in ARRAYS},
     **{f"schema-{name}": (of_schema, name) for name in SCHEMAS},
     **{f"table-{one.form}": (of_table, one) for one in TABLES},
+    "amounts": (of_amounts,),
     **{f"pipeline-{kind}": (of_pipeline, kind) for kind in ("array", "schema")},
 }
 
