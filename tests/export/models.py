@@ -12,7 +12,7 @@ from tests.estimators import FREE, ONE_EACH, TABLES, VARIANTS, classes_up_to, da
 from tests.schema.test_estimators import KINDS, fitted, made, table
 
 #: Models without a twin.
-WITHOUT = ("HistogramRegressor", "NormClipper", "NoisyHistogram", "PATEClassifier")
+WITHOUT = ("DPTableGenerator", "HistogramRegressor", "NormClipper", "NoisyHistogram", "PATEClassifier")
 
 ARRAYS = [one for one in (*VARIANTS, *FREE) if type(one).__name__ not in WITHOUT]
 SCHEMAS = [name for name in KINDS if name not in WITHOUT]
