@@ -57,7 +57,7 @@ def attack_bounds(epsilon: float, delta: float, mu: float, events: tuple[Privacy
     deltas = pair_profile(epsilon, delta, t)[0]
     if mu < math.inf:
         deltas = np.minimum(deltas, gaussian_delta(t, mu))
-    if epsilon <= _MOST and not all(isinstance(event, GaussianEvent) for event in events):
+    if 0 < epsilon <= _MOST and not all(isinstance(event, GaussianEvent) for event in events):
         losses = PrivacyCost(epsilon, delta, events).privacy_loss_distribution(min(epsilon, 1.0) / _POINTS)
         deltas = np.minimum(deltas, losses.get_delta_for_epsilon(t))
     odds, advantage = np.exp(t), float(deltas[0])

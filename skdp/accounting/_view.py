@@ -109,8 +109,12 @@ class LedgerView:
             The best ``advantage``, the share of ``right`` guesses, and ``true_positives`` at false-positive rates of
             0.1, 0.01 and 0.001, of all charges together. They describe the charges so far, as `total` does.
         """
-        seen, plan = self._store.state().seen(self._part), isinstance(self._rule, DeclaredPlan)
-        return attack_bounds(*self.total(), math.inf if plan else math.sqrt(float(seen.mu_squared)) * UP)
+        # The sums of a state hold the GDP parameter of the charges after its rule was settled only.
+        divided = self._part is not None or self._store.state().divisions
+        mu = math.inf
+        if not divided and not isinstance(self._rule, DeclaredPlan):
+            mu = math.hypot(*(record.cost.mu() for record in self.records)) * UP
+        return attack_bounds(*self.total(), mu)
 
     def _how(self, total: Budget) -> str:
         """Return by which rule a total is less than the sum of epsilons, or nothing."""

@@ -15,6 +15,8 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -52,6 +54,22 @@ def misspelling(name: object, known: Iterable[object], it: str = "it") -> str:
     by_text = {str(each).casefold(): each for each in known}
     close = get_close_matches(str(name).casefold(), by_text, 1)
     return f" Is {it} a misspelling of {by_text[close[0]]!r}?" if close else ""
+
+
+#: Number of charges in this thread, by which an error before the charge is known.
+N_CHARGES: ContextVar[int] = ContextVar("N_CHARGES", default=0)
+
+
+@contextmanager
+def refusals(accountant: object, statement: str, n_charges: Callable[[], int] = N_CHARGES.get) -> Iterator[None]:
+    """End messages of errors before the charge with a statement about the charge, if there is an accountant."""
+    before = None if accountant is None else n_charges()
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if "charged" not in str(error) and before is not None and n_charges() == before:
+            error.args = (f"{str(error).removesuffix('.')}. {statement}",)
+        raise
 
 
 def as_float(value: Any) -> float:

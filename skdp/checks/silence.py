@@ -8,7 +8,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import wraps
 from types import FunctionType, MappingProxyType
 from typing import Any
@@ -18,6 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metaestimators import available_if as _available_if
 
 from ..parts.arrays import is_collection
+from .params import refusals
 
 # Threads that silence warnings at the same time may leave them silenced. A thread may do so within its own silence.
 _LOCK = threading.RLock()
@@ -60,22 +60,6 @@ def silence() -> Iterator[None]:
                     _put_back(names, before.get(id(names), (names, None))[1])
             _ONCE.clear()
             _ONCE.update(once)
-
-
-#: Number of charges in this thread, by which an error before the charge is known.
-N_CHARGES: ContextVar[int] = ContextVar("N_CHARGES", default=0)
-
-
-@contextmanager
-def refusals(accountant: object, statement: str, n_charges: Callable[[], int] = N_CHARGES.get) -> Iterator[None]:
-    """End messages of errors before the charge with a statement about the charge, if there is an accountant."""
-    before = None if accountant is None else n_charges()
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        if "charged" not in str(error) and before is not None and n_charges() == before:
-            error.args = (f"{str(error).removesuffix('.')}. {statement}",)
-        raise
 
 
 def discreet(function: Callable[..., Any], answers: Mapping[str, str] = MappingProxyType({})) -> Callable[..., Any]:

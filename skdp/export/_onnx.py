@@ -268,7 +268,8 @@ def to_onnx(fitted: Any) -> Any:
     -----
     The package onnx is needed: ``pip install onnx``. All computations are in double precision.
 
-    **Privacy.** The model holds released and public numbers only, and uses no budget.
+    **Privacy.** As for :func:`to_sklearn`: steps of other packages keep what they have learned, and labels that were
+    not declared are those of the records. No budget is used.
     """
     try:
         onnx = import_module("onnx")

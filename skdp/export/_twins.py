@@ -428,7 +428,10 @@ def _steps_of(model: Any) -> Steps:
     if isinstance(model, Pipeline):
         return [s for _, part in model.steps if part not in (None, "passthrough") for s in _steps_of(part)]
     if isinstance(model, ColumnTransformer):
-        return [_with(copy(model), transformers_=[(name, _twin(t), c) for name, t, c in model.transformers_])]
+        parts = [(name, _twin(t), c) for name, t, c in model.transformers_]
+        # Whether the outputs were sparse depends on the records.
+        whole = {"remainder": "drop", "sparse_threshold": 0, "sparse_output_": False}
+        return [_with(copy(model), transformers=parts, transformers_=parts, **whole)]
     if isinstance(model, FeatureUnion):
         return [_with(copy(model), transformer_list=[(name, _twin(t)) for name, t in model.transformer_list])]
     if not type(model).__module__.startswith("skdp."):
@@ -463,7 +466,8 @@ def to_sklearn(fitted: Any) -> Any:
 
     Notes
     -----
-    **Privacy.** The twin holds released and public numbers only, and uses no budget.
+    **Privacy.** The twin is computed from released and public numbers, and uses no budget. Steps of other packages keep
+    what they have learned, and labels that were not declared are those of the records, as in the fitted model.
 
     Examples
     --------

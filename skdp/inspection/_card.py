@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -156,11 +157,18 @@ def _model(estimator: BaseEstimator) -> list[str]:
     lines = [f"- Made with: skdp {version('skdp')}", f"- Parameters: `{' '.join(repr(public).split())}`"]
     for heading, name in (("Columns", "feature_names_in_"), ("Labels", "classes_")):
         if (values := getattr(estimator, name, None)) is not None:
-            lines.append(f"- {heading}: {', '.join(map(str, values))}")
-    lines += _rare_labels(estimator)
+            hidden_labels = name == "classes_" and any(map(_reads_labels, parts_of(estimator)))
+            shown = "read from the records, and not listed here" if hidden_labels else ", ".join(map(str, values))
+            lines.append(f"- {heading}: {shown}")
+            lines += [] if hidden_labels or name != "classes_" else _rare_labels(estimator)
     for text in dict.fromkeys(map(repr, schemas)):
         lines += ["", "```text", text, "```"]
     return lines
+
+
+def _reads_labels(part: Any) -> bool:
+    """Tell whether the labels of an estimator are those of the records, because none were declared."""
+    return "classes" in part.get_params(deep=False) and hasattr(part, "_declared") and part._declared("classes") is None
 
 
 def _rare_labels(estimator: BaseEstimator) -> list[str]:

@@ -13,7 +13,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 
 from ..accounting import Budget, BudgetAccountant, PrivacyCost, Relation, gaussian_epsilon, renyi_epsilon
-from ..checks.silence import refusals
+from ..checks.params import refusals
 from ..preprocessing import TableEncoder
 from ..release.session import PrivacyGuarantee, check_accountant
 from ..schema.encoding import TakesSchema

@@ -19,8 +19,8 @@ from sklearn.base import is_classifier, is_regressor
 
 from ..accounting import BudgetAccountant, PrivacyCost, largest_epsilon
 from ..checks.data import FLOATS, check_quietly, is_sparse, refuse_wide
-from ..checks.params import check_integer, warn
-from ..checks.silence import DiscreetMethods, refusals
+from ..checks.params import check_integer, refusals, warn
+from ..checks.silence import DiscreetMethods
 from ..exceptions import BudgetError, BudgetWarning, NotEnoughDataError
 from ..parts import lowered
 from ..parts.arrays import is_collection

@@ -37,8 +37,7 @@ from ..accounting import (
     attack_bounds,
     warn_of_delta,
 )
-from ..checks.params import check_integer, warn, warn_of_callers
-from ..checks.silence import N_CHARGES
+from ..checks.params import N_CHARGES, check_integer, warn, warn_of_callers
 from ..exceptions import ReleaseError, SeededNoiseWarning
 from ..mechanisms import BitStream, Mechanism, NoiseSource, SampledGaussianMechanism
 from ..schema.schema import as_html

@@ -18,6 +18,7 @@ from skdp.accounting import (
     SampledGaussianEvent,
     attack_bounds,
     gaussian_epsilon,
+    gaussian_mu,
 )
 
 LAW = NormalDist()
@@ -131,3 +132,18 @@ def test_against_riskcal():
             powers = 1 - np.asarray(analysis.get_beta_from_pld(losses, alpha=rates))
         assert found.advantage == pytest.approx(advantage, rel=2e-2)
         assert np.array(found.true_positives) == pytest.approx(powers, rel=2e-2)
+
+
+@pytest.mark.parametrize("pure_first", [True, False])
+def test_charges_before_a_rule_is_settled_count(pure_first):
+    pure = PrivacyCost(2.0, 0.0, (PureEvent(2.0),))
+    gaussian = PrivacyCost(3.0, 1e-6, (GaussianEvent(gaussian_mu(3.0, 1e-6)),))
+    budget = BudgetAccountant(epsilon=10.0, delta=1e-5)
+    for cost in (pure, gaussian) if pure_first else (gaussian, pure):
+        budget.charge(cost)
+    # One randomised response has this advantage.
+    assert budget.attack().advantage >= math.tanh(1.0)
+
+
+def test_nothing_that_is_spent_gives_no_advantage():
+    assert attack_bounds(0.0, 0.0, 0.0, (PureEvent(0.0),)).advantage == 0.0

@@ -7,9 +7,20 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 
-from skdp import Category, DPAdditiveClassifier, DPGreedyTree, DPNaiveBayes, DPStandardScaler, Number, Schema
+from skdp import (
+    BudgetAccountant,
+    Category,
+    DPAdditiveClassifier,
+    DPGreedyTree,
+    DPNaiveBayes,
+    DPStandardScaler,
+    Number,
+    Schema,
+)
+from skdp.exceptions import SeededNoiseWarning
 from skdp.export import to_sklearn
 from tests.estimators import FREE, ONE_EACH, data_for, declared, needs_y
 from tests.export.models import EVERY, WITHOUT, case
@@ -136,3 +147,18 @@ def test_a_twin_needs_no_skdp(tmp_path):
         "assert np.abs(twin.predict_proba(rows) - answers).max() < 1e-12"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+
+
+def test_a_twin_of_columns_has_nothing_of_the_private_steps(tmp_path):
+    budget = BudgetAccountant(epsilon=100.0, delta=1e-3, ledger=tmp_path / "ledger.sqlite")
+    steps = [("a", DPStandardScaler(bounds=(0, 1), epsilon=1.0, random_state=7, accountant=budget), [0, 1])]
+    columns = ColumnTransformer(steps, remainder="passthrough", sparse_threshold=0.9)
+    X = np.random.default_rng(0).random((200, 3))
+    with pytest.warns(SeededNoiseWarning):
+        twin = to_sklearn(columns.fit(X))
+    np.testing.assert_allclose(twin.transform(X), columns.transform(X), rtol=1e-12)
+    text = pickle.dumps(twin)
+    assert b"skdp" not in text
+    assert b"ledger" not in text
+    assert "DPStandardScaler" not in repr(twin)
+    assert not twin.sparse_output_
