@@ -281,7 +281,9 @@ SYNTHETIC = [
 
 # A model of few cells, so that fits are quick.
 GENERATORS = [
-    DPTableGenerator(schema=dict.fromkeys("abcde", (-3, 3)), epsilon=1e6, delta=delta, most_cells=512)
+    DPTableGenerator(
+        schema=dict.fromkeys("abcde", Number(-3, 3, missing="error")), epsilon=1e6, delta=delta, most_cells=512
+    )
     for delta in (1e-5, 0.0)
 ]
 
