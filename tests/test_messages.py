@@ -424,7 +424,7 @@ def test_statistics_say_what_to_pass():
 
 
 def test_refusals_say_that_nothing_was_charged():
-    """Whatever refuses a call with an accountant, a sentence about the charge ends the message."""
+    """Errors of calls with an accountant end with a sentence about the charge."""
     accountant, schema = BudgetAccountant(1.0, 1e-6), {"age": (18, 90), "job": ["clerk", "nurse"]}
     table = {"age": [20.0, 30.0], "job": ["clerk", "nurse"]}
     model = objective(random_state=0).fit(X, Y)

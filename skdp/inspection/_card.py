@@ -157,10 +157,12 @@ def _model(estimator: BaseEstimator) -> list[str]:
     lines = [f"- Made with: skdp {version('skdp')}", f"- Parameters: `{' '.join(repr(public).split())}`"]
     for heading, name in (("Columns", "feature_names_in_"), ("Labels", "classes_")):
         if (values := getattr(estimator, name, None)) is not None:
-            hidden_labels = name == "classes_" and any(map(_reads_labels, parts_of(estimator)))
-            shown = "read from the records, and not listed here" if hidden_labels else ", ".join(map(str, values))
-            lines.append(f"- {heading}: {shown}")
-            lines += [] if hidden_labels or name != "classes_" else _rare_labels(estimator)
+            if name == "classes_" and any(map(_reads_labels, parts_of(estimator))):
+                lines.append("- Labels: read from the records, and not listed here")
+                continue
+            lines.append(f"- {heading}: {', '.join(map(str, values))}")
+            if name == "classes_":
+                lines += _rare_labels(estimator)
     for text in dict.fromkeys(map(repr, schemas)):
         lines += ["", "```text", text, "```"]
     return lines

@@ -21,6 +21,7 @@ from skdp import (
     TableEncoder,
     make_private_pipeline,
 )
+from skdp.exceptions import PrivacyAssumptionWarning
 from skdp.inspection import model_card
 from tests.estimators import ESTIMATORS, data_for, declared, name_of, needs_y
 
@@ -36,6 +37,16 @@ def with_one_release(**parameters):
     """A model without a schema, whose labels are not counted by a release of their own."""
     model = DPNaiveBayes(bounds=(18, 95), classes=["no", "yes"], **parameters)
     return model.fit(np.linspace(18, 95, 100)[:, None], ["no", "yes"] * 50)
+
+
+def test_labels_that_were_not_declared_are_not_listed():
+    X, y = np.linspace(18, 95, 100)[:, None], ["no", "rare name"] * 50
+    model = DPNaiveBayes(bounds=(18, 95))
+    with pytest.warns(PrivacyAssumptionWarning):
+        text = model_card(model.fit(X, y))
+    assert "rare name" not in text
+    assert "Labels: read from the records, and not listed here" in text
+    assert "rare name" in model_card(model.set_params(classes=["no", "rare name"]).fit(X, y))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=name_of)
