@@ -28,10 +28,10 @@ ROOT = Path(__file__).resolve().parents[1]
 SECONDS = ROOT / "tests" / "seconds.txt"
 
 #: What a function may take, in CPU seconds of the table, ...
-LONGEST = 0.3
+LONGEST = 0.22
 
 #: ... and for each of its classes or subjects besides.
-FOR_EACH_GROUP = 0.01
+FOR_EACH_GROUP = 0.007
 
 
 def hashed(text):
