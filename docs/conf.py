@@ -155,7 +155,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "header_links_before_dropdown": 5,
-    "logo": {"text": "skdp", "alt_text": "skdp, home"},
+    "logo": {"text": f"skdp {release}", "alt_text": "skdp, home"},
 }
 # Pages without others below them have the width for their tables.
 html_sidebars = {page: [] for page in ("index", "benchmarks", "getting_started", "skdp_and_others", "which_estimator")}

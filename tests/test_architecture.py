@@ -151,11 +151,18 @@ def test_commands_install_packages_that_are_on_an_index():
     assert not [command for command in commands if re.search(r"\bskdp\b", command)]
 
 
-def test_version_is_that_of_the_citation():
+def test_version_is_that_of_the_citation_and_of_the_changelog():
     import skdp
 
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"\nversion: {skdp.__version__}\n" in citation
+    released = re.search(r"^version: (\S+)$", citation, re.MULTILINE)[1]
+    newest = re.search(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)[1]
+    if skdp.__version__.endswith(".dev0"):
+        assert newest == "Unreleased"
+        assert tuple(skdp.__version__.split(".")) > tuple(released.split("."))
+    else:
+        date = re.search(r'^date-released: "(.*)"$', citation, re.MULTILINE)[1]
+        assert (skdp.__version__, newest) == (released, f"{released} ({date})")
 
 
 @pytest.mark.sample(always=True)
