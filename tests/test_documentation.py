@@ -7,6 +7,7 @@ noise.
 
 import doctest
 import re
+import runpy
 import shutil
 import warnings
 from pathlib import Path
@@ -125,3 +126,17 @@ def test_the_table_of_supported_inputs_is_that_of_the_estimators():
     for estimator in ONE_EACH:
         if is_classifier(estimator) and supported_inputs.takes(estimator, "sample_weight"):
             assert "class_weight" in estimator.get_params(deep=False), type(estimator).__name__
+
+
+def test_links_of_the_description_on_an_index_lead_to_the_site():
+    pytest.importorskip("setuptools", reason="setup.py needs it, and it is not in every environment")
+    build = runpy.run_path(str(ROOT / "setup.py"), run_name="description")
+    description = build["description"]((ROOT / "README.md").read_text(encoding="utf-8"))
+    targets = re.findall(r'(?:\]\(|src=|srcset=)"?([^")#]*)', description)
+    assert len(targets) > 8
+    for target in targets:
+        page = target.removeprefix(build["SITE"])
+        assert page != target, target
+        assert (ROOT / "docs" / page).with_suffix(".rst" if page.endswith(".html") else Path(page).suffix).exists(), (
+            target
+        )
