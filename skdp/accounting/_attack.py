@@ -29,6 +29,15 @@ class AttackBounds(NamedTuple):
         Share of right guesses, if the record is in the data with probability 1/2.
     true_positives : tuple of float
         True-positive rates at the false-positive rates 0.1, 0.01 and 0.001.
+
+    Examples
+    --------
+    >>> from skdp import BudgetAccountant
+    >>> budget = BudgetAccountant(epsilon=1.0)
+    >>> budget.spend(0.5, 0.0)
+    >>> bounds = budget.attack()
+    >>> f"{bounds.right:.3f}", f"{bounds.true_positives[1]:.4f}"
+    ('0.622', '0.0165')
     """
 
     advantage: float

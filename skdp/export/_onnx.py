@@ -270,6 +270,15 @@ def to_onnx(fitted: Any) -> Any:
 
     **Privacy.** As for :func:`to_sklearn`: steps of other packages keep what they have learned, and labels that were
     not declared are those of the records. No budget is used.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skdp import DPKMeans
+    >>> from skdp.export import to_onnx
+    >>> model = DPKMeans(n_clusters=3, epsilon=1.0, bounds=(0, 8), random_state=0).fit(load_iris().data)
+    >>> [output.name for output in to_onnx(model).graph.output]  # doctest: +SKIP
+    ['label', 'scores']
     """
     try:
         onnx = import_module("onnx")
