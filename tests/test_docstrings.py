@@ -35,7 +35,7 @@ def test_examples_give_what_they_say(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
-@pytest.mark.sample(always=True)
+@pytest.mark.sample(always=True, by=lambda name: name)
 @pytest.mark.parametrize("name", sorted(referenced()))
 def test_what_the_reference_names_has_an_example(name):
     own = doctest.DocTestFinder(recurse=False).find(referenced()[name])
