@@ -19,9 +19,15 @@ def test_releases_cite_theorems_of_the_guide(estimator):
     assert all(is_in_guide(release.theorem) for release in plan.releases)
 
 
+def text_of(page):
+    """Return the text of a page of the guide, and of the page with its algorithm or theory, which has the proofs."""
+    names = [f"{page}{suffix}.rst" for suffix in ("", "_algorithm", "_theory")]
+    return "".join((GUIDE / name).read_text(encoding="utf-8") for name in names if (GUIDE / name).is_file())
+
+
 def is_in_guide(theorem):
-    """Tell whether the statement stands on its page, under the anchor that links to it have."""
-    page = (GUIDE / f"{theorem.page}.rst").read_text(encoding="utf-8")
+    """Tell whether the statement stands in the guide, under the anchor that links to it have."""
+    page = text_of(theorem.page)
     anchor = f"{theorem.page.replace('_', '-')}-{theorem.kind}-{theorem.number}"
     title = rf"{theorem.kind.capitalize()} {theorem.number}"
     return re.search(rf"^ *\.\. _{anchor}:\n\n *\*\*{title}\b", page, re.MULTILINE) is not None
@@ -44,7 +50,7 @@ def test_the_largest_number_of_undeclared_entries_cites_its_corollary(n_columns,
 
 @pytest.mark.parametrize("page", sorted(set(PAGES.values())))
 def test_theorems_of_a_page_are_numbered_and_have_anchors(page):
-    text = (GUIDE / f"{page}.rst").read_text(encoding="utf-8")
+    text = text_of(page)
     numbers = [int(n) for n in re.findall(r"^ *\*\*Theorem (\d+)", text, re.MULTILINE)]
     anchors = [int(n) for n in re.findall(rf"^ *\.\. _{page.replace('_', '-')}-theorem-(\d+):$", text, re.MULTILINE)]
     assert numbers == anchors
