@@ -216,7 +216,9 @@ def figures_of_pages(harness):
     """All figures that pages may quote."""
     table, _ = committed(harness)
     scores = harness.headline.scores(table, harness.report.families_of_methods())
-    return harness.headline.figures(table, scores, harness.many_tables.cells())
+    of_synthetic, _ = harness.report_synthetic.read(harness.results.FOLDER / "synthetic.csv")
+    figures = harness.headline.figures(table, scores, harness.many_tables.cells())
+    return figures | harness.report_synthetic.figures(of_synthetic)
 
 
 def test_pages_quote_figures_that_there_are(harness):

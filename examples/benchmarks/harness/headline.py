@@ -169,6 +169,9 @@ def write(table, families, titles, output, static=None, more=()):
     quoted = figures(table, by_peer, of_tables) | dict(more)
     (output / "figures.json").write_text(json.dumps(quoted, indent=0, ensure_ascii=False))
     (output / "tables.inc").write_text(many_tables.for_page(of_tables))
+    header = ["table", "ε", "additive model", "other method", "name"]
+    lines, _ = many_tables.better()
+    (output / "tables_better.inc").write_text(csv_table("Cases in which another method is better", header, lines))
     for name in {method.split(" (")[0] for of in table.values() for library, method, _ in of if library == "skdp"}:
         (output / f"{name}.inc").write_text(table_of(table, name, titles))
     if by_peer:

@@ -105,6 +105,8 @@ def figures(found, path=PATH):
         "/clear": sum(cell.difference > 0 and cell.clear for cell in found),
     }
     quoted = {f"tables{key}": str(count) for key, count in counts.items()}
+    behind, n_cells = better(path)
+    quoted |= {"tables/behind": str(len(behind)), "tables/all": str(n_cells)}
     return quoted | {f"records/{name}": f"{n:,}" for name, n in records_needed(path).items()}
 
 
@@ -145,6 +147,30 @@ HEADER = ("table", "records", "score", "ε 0.1", "ε 1", "ε 10", "best peer, ε
 def for_page(found):
     """Return the table in reStructuredText."""
     return csv_table("One default call with a schema, delta 1e-6", list(HEADER), rows(found))
+
+
+def better(path=PATH):
+    """Return the cells in which another private method has a better score: title, epsilon, both scores, the method; and
+    the number of cells.
+    """
+    lines, n_cells = [], 0
+    of_tables = read(read_rows(path))
+    for task, (metric, methods) in ((t, (m, of)) for t in TITLES for (name, m), of in of_tables.items() if name == t):
+        if metric not in DECIDING:
+            continue
+        name = DECIDING[metric][0]
+        for epsilon, ours in sorted(methods["skdp", name, DELTA].items()):
+            others = [
+                (key, by_epsilon[epsilon])
+                for key, by_epsilon in methods.items()
+                if key[:2] != ("skdp", name) and key[2] in (0.0, DELTA) and epsilon in by_epsilon and not is_public(key)
+            ]
+            n_cells += 1
+            (library, other, _), theirs = best(others, metric)
+            if round(theirs.mean - ours.mean, 3) > 0:
+                other = PEERS.get(library, other)
+                lines.append([TITLES[task], f"{epsilon:g}", figure(ours.mean), figure(theirs.mean), other])
+    return lines, n_cells
 
 
 def described(found):
