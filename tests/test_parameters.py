@@ -60,6 +60,20 @@ def test_table_signature_and_docstring_agree(cls):
         rules[name](parameter.default, name)
 
 
+@pytest.mark.parametrize(
+    "cls", [cls for cls in CLASSES if ".synthetic." not in cls.__module__], ids=lambda cls: cls.__name__
+)
+def test_parameters_that_most_people_need_come_first(cls):
+    by_keyword = [name for name, p in parameters_of(cls).items() if p.kind is p.KEYWORD_ONLY]
+    first = ("epsilon", "delta", "schema", "accountant", "random_state")
+    names = [name for name in by_keyword if name in first]
+    # What a fit cannot do without may come before.
+    start = by_keyword.index(names[0]) if names else 0
+    assert by_keyword[start : start + len(names)] == sorted(names, key=first.index)
+    assert set(by_keyword[:start]) <= {"public_X", "n_iter"}
+    assert "verbose" not in by_keyword[:-1]
+
+
 def test_rules_refuse_what_they_should():
     for rule, value in (
         (Real(0.0, 1.0), 2.0),

@@ -98,6 +98,20 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     delta : float, default=0.0
         Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and less accurate. Otherwise, choose a
         value far below one over the expected number of records.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `bounds_y` and `categories`. A value of
+        `bounds` or `bounds_y` takes precedence over the schema. X is then the table, with text and missing values.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+    interactions : "auto", list of tuple or None, default="auto"
+        Tables over several columns that are added to the curves. If ``"auto"``, a fit with enough records, by their
+        released number, chooses tables over one, two or three columns in stages (see :ref:`additive-pairs`). A list
+        names pairs of columns, by position or name. If None, there are curves only.
+    n_bins : int, default=32
+        Largest number of bins of the curve of a numeric column, with a positive `delta`. Eight times as many public
+        cells between its bounds are merged to bins with about equal released numbers of records.
     bounds : tuple (lower, upper)
         Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column, or
         one for each numeric column without `bin_edges`. Values beyond count in the outer bins.
@@ -112,22 +126,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     bin_edges : dict, default=None
         Public edges of the bins of single columns, by position or name, in increasing order, including the outer edges.
         Values beyond count in the outer bins.
-    interactions : "auto", list of tuple or None, default="auto"
-        Tables over several columns that are added to the curves. If ``"auto"``, a fit with enough records, by their
-        released number, chooses tables over one, two or three columns in stages (see :ref:`additive-pairs`). A list
-        names pairs of columns, by position or name. If None, there are curves only.
-    n_bins : int, default=32
-        Largest number of bins of the curve of a numeric column, with a positive `delta`. Eight times as many public
-        cells between its bounds are merged to bins with about equal released numbers of records.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
-    schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `bounds_y` and `categories`. A value of
-        `bounds` or `bounds_y` takes precedence over the schema. X is then the table, with text and missing values.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -211,30 +211,30 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         *,
         epsilon: float = 1.0,
         delta: float = 0.0,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+        interactions: Any = "auto",
+        n_bins: int = 32,
         bounds: Any = None,
         bounds_y: Any = None,
         categories: Any = None,
         bin_edges: Any = None,
-        interactions: Any = "auto",
-        n_bins: int = 32,
         max_weight: float | None = None,
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
+        self.interactions = interactions
+        self.n_bins = n_bins
         self.bounds = bounds
         self.bounds_y = bounds_y
         self.categories = categories
         self.bin_edges = bin_edges
-        self.interactions = interactions
-        self.n_bins = n_bins
         self.max_weight = max_weight
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
         self.verbose = verbose
 
     def _read(self, X: Any, y: Any, parameters: Checked) -> tuple[Any, Any, None, Shape]:

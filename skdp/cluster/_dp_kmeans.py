@@ -137,9 +137,6 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
         Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise is several times as large
         for more than a few features. Otherwise, the noise is Gaussian. Choose a value far below one over the expected
         number of records.
-    bounds : tuple (lower, upper)
-        Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
-        Distances are in units of X, as in :class:`sklearn.cluster.KMeans`. Scale features first, by public numbers.
     schema : Schema, default=None
         Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`. A
         parameter that is set takes precedence.
@@ -147,6 +144,9 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+    bounds : tuple (lower, upper)
+        Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
+        Distances are in units of X, as in :class:`sklearn.cluster.KMeans`. Scale features first, by public numbers.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -204,19 +204,19 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
         *,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        bounds: Any = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        bounds: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.delta = delta
-        self.bounds = bounds
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.bounds = bounds
         self.verbose = verbose
 
     def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, RowLattice]:

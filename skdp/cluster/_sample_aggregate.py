@@ -129,9 +129,13 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
     delta : float, default=0.0
         Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Otherwise, the noise is Gaussian. Choose
         a value far below one over the expected number of records.
-    bounds : tuple (lower, upper)
-        Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
-        Distances are in units of X.
+    schema : Schema, default=None
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`. A
+        parameter that is set takes precedence.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, noise and blocks are cryptographically secure. Other values are for tests only, and give no privacy.
     n_blocks : int, default=None
         Number of blocks. If None, it is chosen for 25 rows in each cluster and block, by a noisy number of rows from
         the reference, and is 100 with a public reference.
@@ -146,13 +150,9 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
         Clusterer that is fitted to each block, with ``cluster_centers_`` after `fit`. If it fails, or finds another
         number of centres, the reference takes the place of the block's centres. If None, it is
         :class:`sklearn.cluster.KMeans` from the reference.
-    schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`. A
-        parameter that is set takes precedence.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, noise and blocks are cryptographically secure. Other values are for tests only, and give no privacy.
+    bounds : tuple (lower, upper)
+        Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
+        Distances are in units of X.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -216,27 +216,27 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
         *,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        bounds: Any = None,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
         n_blocks: int | None = None,
         reference: Any = "private",
         radius: float | None = None,
         estimator: Any = None,
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
+        bounds: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.delta = delta
-        self.bounds = bounds
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
         self.n_blocks = n_blocks
         self.reference = reference
         self.radius = radius
         self.estimator = estimator
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
+        self.bounds = bounds
         self.verbose = verbose
 
     def _measure(

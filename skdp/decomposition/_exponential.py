@@ -241,21 +241,6 @@ class ExpMechPCA(PrivatePCA):
     delta : float, default=0.0
         Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Otherwise, composition is tighter, which
         reduces the noise for five components or more. Choose a value far below one over the expected number of records.
-    data_norm : float
-        Public clipping bound: the largest L2 norm of a row, after a public `center` is subtracted. Longer rows are
-        scaled down to this norm, without a warning.
-    center : {"none", "private"} or array-like of shape (n_features,), default="none"
-        Vector that is subtracted from rows: nothing, a private mean that takes a fifth of the budget, or a public
-        vector. Without centring, the first component is close to the direction of the mean.
-    centered_norm : float, default=None
-        With ``center="private"``, the clipping bound of centred rows. If None, it is `data_norm`.
-    whiten : bool, default=False
-        Whether `transform` divides coordinates by their standard deviations, at least a thousandth of `data_norm`.
-    variance_share : float, default=0.1
-        Part of the budget for the variances along the components, in [0, 0.9]. If 0, variances are not released, and
-        attributes that need them are missing.
-    expected_n : float, default=None
-        Publicly known, approximate number of records. If None, it is released with the variances or the mean.
     schema : Schema, default=None
         Public facts about the columns of the table X, which may hold text and missing values, in place of `data_norm`.
         A parameter that is set takes precedence.
@@ -263,6 +248,21 @@ class ExpMechPCA(PrivatePCA):
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+    center : {"none", "private"} or array-like of shape (n_features,), default="none"
+        Vector that is subtracted from rows: nothing, a private mean that takes a fifth of the budget, or a public
+        vector. Without centring, the first component is close to the direction of the mean.
+    whiten : bool, default=False
+        Whether `transform` divides coordinates by their standard deviations, at least a thousandth of `data_norm`.
+    variance_share : float, default=0.1
+        Part of the budget for the variances along the components, in [0, 0.9]. If 0, variances are not released, and
+        attributes that need them are missing.
+    expected_n : float, default=None
+        Publicly known, approximate number of records. If None, it is released with the variances or the mean.
+    data_norm : float
+        Public clipping bound: the largest L2 norm of a row, after a public `center` is subtracted. Longer rows are
+        scaled down to this norm, without a warning.
+    centered_norm : float, default=None
+        With ``center="private"``, the clipping bound of centred rows. If None, it is `data_norm`.
 
     Attributes
     ----------
@@ -330,28 +330,28 @@ class ExpMechPCA(PrivatePCA):
         *,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        data_norm: float | None = None,
-        center: Any = "none",
-        centered_norm: float | None = None,
-        whiten: bool = False,
-        variance_share: float = VARIANCE_SHARE,
-        expected_n: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        center: Any = "none",
+        whiten: bool = False,
+        variance_share: float = VARIANCE_SHARE,
+        expected_n: float | None = None,
+        data_norm: float | None = None,
+        centered_norm: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.epsilon = epsilon
         self.delta = delta
-        self.data_norm = data_norm
-        self.center = center
-        self.centered_norm = centered_norm
-        self.whiten = whiten
-        self.variance_share = variance_share
-        self.expected_n = expected_n
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.center = center
+        self.whiten = whiten
+        self.variance_share = variance_share
+        self.expected_n = expected_n
+        self.data_norm = data_norm
+        self.centered_norm = centered_norm
 
     def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, None]:
         return plan(parameters, shape.n_features), None

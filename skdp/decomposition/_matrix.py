@@ -123,15 +123,15 @@ class DPPCA(PrivatePCA):
     delta : float, default=0.0
         Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and much less accurate. Choose a value
         far below one over the expected number of records.
-    data_norm : float
-        Public clipping bound: the largest L2 norm of a row, after a public `center` is subtracted. Longer rows are
-        scaled down to this norm, without a warning.
+    schema : Schema, default=None
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `data_norm`.
+        A parameter that is set takes precedence.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     center : {"none", "private"} or array-like of shape (n_features,), default="private"
         Vector that is subtracted from rows: nothing, the private mean, or a public vector.
-    centered_norm : float, default=None
-        Clipping bound of centred rows, with ``center="private"``. Set it if most rows are much shorter than `data_norm`
-        after the mean is subtracted, which then takes a fifth of the budget. If None, the mean comes from the release
-        of the matrix.
     solver : {"auto", "matrix", "bingham"}, default="auto"
         ``"matrix"`` is the noisy matrix. ``"bingham"`` draws components as :class:`ExpMechPCA` does. ``"auto"`` takes
         the matrix if delta is positive, or if `expected_n` is given and exceeds ``10 * n_features**2 / (n_components *
@@ -140,13 +140,13 @@ class DPPCA(PrivatePCA):
         Whether `transform` divides coordinates by their standard deviations, at least a thousandth of `data_norm`.
     expected_n : float, default=None
         Publicly known, approximate number of records. If None, the number is part of the release.
-    schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `data_norm`.
-        A parameter that is set takes precedence.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+    data_norm : float
+        Public clipping bound: the largest L2 norm of a row, after a public `center` is subtracted. Longer rows are
+        scaled down to this norm, without a warning.
+    centered_norm : float, default=None
+        Clipping bound of centred rows, with ``center="private"``. Set it if most rows are much shorter than `data_norm`
+        after the mean is subtracted, which then takes a fifth of the budget. If None, the mean comes from the release
+        of the matrix.
 
     Attributes
     ----------
@@ -211,28 +211,28 @@ class DPPCA(PrivatePCA):
         *,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        data_norm: float | None = None,
-        center: Any = "private",
-        centered_norm: float | None = None,
-        solver: str = "auto",
-        whiten: bool = False,
-        expected_n: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        center: Any = "private",
+        solver: str = "auto",
+        whiten: bool = False,
+        expected_n: float | None = None,
+        data_norm: float | None = None,
+        centered_norm: float | None = None,
     ) -> None:
         self.n_components = n_components
         self.epsilon = epsilon
         self.delta = delta
-        self.data_norm = data_norm
-        self.center = center
-        self.centered_norm = centered_norm
-        self.solver = solver
-        self.whiten = whiten
-        self.expected_n = expected_n
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.center = center
+        self.solver = solver
+        self.whiten = whiten
+        self.expected_n = expected_n
+        self.data_norm = data_norm
+        self.centered_norm = centered_norm
 
     def _check_together(self, parameters: Checked) -> None:
         super()._check_together(parameters)

@@ -193,9 +193,6 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
     ----------
     teacher : estimator, default=None
         Classifier that is fitted to each block. If None, it is a random forest of ten trees.
-    student : estimator, default=None
-        Classifier that is fitted to the labelled public rows and their winning labels. If None, it is a kernel ridge
-        regression on the noisy votes.
     public_X : array-like of shape (n_public, n_features), or callable
         Public rows without labels, or a function that makes such rows for a number of columns. They must not come from
         the private data, but should resemble them, because the student learns the votes on these rows.
@@ -205,6 +202,17 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
         Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the label of each row is chosen by
         permute-and-flip. Otherwise, votes have Gaussian noise, and many times as many rows can be labelled. Choose a
         value far below one over the expected number of records.
+    schema : Schema, default=None
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `classes`. A
+        parameter that is set takes precedence.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, noise, blocks and the seeds of teachers are cryptographically secure. Other values are for tests only,
+        and give no privacy.
+    student : estimator, default=None
+        Classifier that is fitted to the labelled public rows and their winning labels. If None, it is a kernel ridge
+        regression on the noisy votes.
     n_teachers : int, default=None
         Number of teachers, at most a million. If None, it is three times the square root of `expected_n`, or 250.
     max_queries : int, default=None
@@ -215,22 +223,14 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
     classes : array-like, default=None
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
-    n_jobs : int, default=None
-        Number of processes that fit teachers. Threads are not used.
     class_weight : dict or "balanced", default=None
         Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
         that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
         proportional to noisy counts of the labels, which take 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
-    schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `classes`. A
-        parameter that is set takes precedence.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, noise, blocks and the seeds of teachers are cryptographically secure. Other values are for tests only,
-        and give no privacy.
+    n_jobs : int, default=None
+        Number of processes that fit teachers. Threads are not used.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -316,37 +316,37 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
         self,
         teacher: Any = None,
         *,
-        student: Any = None,
         public_X: Any = None,  # noqa: N803
         epsilon: float = 1.0,
         delta: float = 0.0,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+        student: Any = None,
         n_teachers: int | None = None,
         max_queries: int | None = None,
         expected_n: float | None = None,
         classes: Any = None,
-        n_jobs: int | None = None,
         class_weight: Any = None,
         max_weight: float | None = None,
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
+        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.teacher = teacher
-        self.student = student
         self.public_X = public_X
         self.epsilon = epsilon
         self.delta = delta
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
+        self.student = student
         self.n_teachers = n_teachers
         self.max_queries = max_queries
         self.expected_n = expected_n
         self.classes = classes
-        self.n_jobs = n_jobs
         self.class_weight = class_weight
         self.max_weight = max_weight
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Array]:

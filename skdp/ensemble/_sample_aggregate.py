@@ -126,6 +126,19 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
         Estimator that is fitted to each block, or a function that is evaluated on each block. A function maps rows to a
         number or an array, always of the same shape, and the fitted meta-estimator then has no ``predict``. It must not
         remember anything (see :ref:`sample-aggregate`).
+    epsilon : float, default=1.0
+        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
+    delta : float, default=0.0
+        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Choose a value far below one over the
+        expected number of records.
+    schema : Schema, default=None
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `classes`. A
+        parameter that is set takes precedence.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, noise, blocks and seeds are cryptographically secure. Other values are for tests only, and give no
+        privacy.
     attributes : tuple of str, default=None
         Fitted attributes that make up the result, of public shapes. An estimator that needs others for its predictions
         is refused. If None, they are ``("coef_", "intercept_")``, or ``("coef_",)`` if `estimator` has
@@ -134,15 +147,6 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
         ``"mean"`` is the mean over blocks with noise. ``"median"`` chooses the median of each number among the cells of
         a grid, by the exponential mechanism (by permute-and-flip with ``delta=0``). Use the median for few numbers
         within wide bounds, because its error hardly depends on their width.
-    epsilon : float, default=1.0
-        Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
-    delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Choose a value far below one over the
-        expected number of records.
-    bounds : tuple (lower, upper) or dict, default=None
-        Public bounds of the result: numbers, or one for each number of the result. A dict has such a pair for each of
-        `attributes`, by name. Results of a block beyond the bounds are clipped, without a warning. The result of a
-        block that fails is the centre of the bounds.
     radius : float, default=None
         Clipping bound in place of `bounds`: the largest L2 norm of the result. Only for the mean.
     n_blocks : int, default=None
@@ -152,26 +156,22 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
         Number of cells between the bounds for the median, at most 2**20.
     expected_n : float, default=None
         Publicly known, approximate number of records. It only determines the number of blocks.
+    bounds : tuple (lower, upper) or dict, default=None
+        Public bounds of the result: numbers, or one for each number of the result. A dict has such a pair for each of
+        `attributes`, by name. Results of a block beyond the bounds are clipped, without a warning. The result of a
+        block that fails is the centre of the bounds.
     classes : array-like, default=None
         Public label set, if `estimator` is a classifier. Rows with other labels are left out. If None, the labels in
         `y` are declared public, with a `PrivacyAssumptionWarning`. If a block has no record of a class, one record at
         the mean of the block's rows is added to the block, with that label.
-    n_jobs : int, default=None
-        Number of processes that work on blocks. Threads are not used.
     class_weight : dict or "balanced", default=None
         Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
         that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
         proportional to noisy counts of the labels, which take 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
-    schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `classes`. A
-        parameter that is set takes precedence.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, noise, blocks and seeds are cryptographically secure. Other values are for tests only, and give no
-        privacy.
+    n_jobs : int, default=None
+        Number of processes that work on blocks. Threads are not used.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -253,41 +253,41 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
         self,
         estimator: Any,
         *,
-        attributes: Any = None,
-        aggregator: str = "mean",
         epsilon: float = 1.0,
         delta: float = 0.0,
-        bounds: Any = None,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+        attributes: Any = None,
+        aggregator: str = "mean",
         radius: float | None = None,
         n_blocks: int | None = None,
         grid_size: int = 256,
         expected_n: float | None = None,
+        bounds: Any = None,
         classes: Any = None,
-        n_jobs: int | None = None,
         class_weight: Any = None,
         max_weight: float | None = None,
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
+        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
-        self.attributes = attributes
-        self.aggregator = aggregator
         self.epsilon = epsilon
         self.delta = delta
-        self.bounds = bounds
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
+        self.attributes = attributes
+        self.aggregator = aggregator
         self.radius = radius
         self.n_blocks = n_blocks
         self.grid_size = grid_size
         self.expected_n = expected_n
+        self.bounds = bounds
         self.classes = classes
-        self.n_jobs = n_jobs
         self.class_weight = class_weight
         self.max_weight = max_weight
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Tags:

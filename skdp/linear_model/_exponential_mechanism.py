@@ -140,18 +140,25 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
         minimiser on the ball and gives no privacy.
     delta : float, default=0.0
         Privacy budget of one fit, in [0, 1). The fit is pure epsilon-DP for every `delta`.
-    data_norm : float
-        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
-        warning. A smaller norm means less noise and more clipping.
-    bounds_y : tuple (lower, upper), default=None
-        Public bounds of the targets. Required for regression. Targets beyond are clipped, without a warning.
-        Predictions are within the bounds. The bounds may be generous (see :ref:`regression`).
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds_y`, `data_norm` and `classes`. A parameter that
+        is set takes precedence over the schema. X is then the table, with text and missing values.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     max_score : float, default=None
         Radius of the ball: the largest absolute score of a row of norm `data_norm`, from 0.1 to 100. The noise grows
         with it. A score is the logit, or the prediction relative to the centre of the released range of the targets, in
         half ranges. If None, it is 4 for the log loss and 3 for regression.
     fit_intercept : bool, default=True
         Whether to add a constant feature of half `data_norm`. If False, targets are not centred.
+    bounds_y : tuple (lower, upper), default=None
+        Public bounds of the targets. Required for regression. Targets beyond are clipped, without a warning.
+        Predictions are within the bounds. The bounds may be generous (see :ref:`regression`).
+    data_norm : float
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. A smaller norm means less noise and more clipping.
     classes : array-like, default=None
         Public label set of a classifier, of two labels. Rows with other labels are left out. If None, the labels in `y`
         are declared public, with a `PrivacyAssumptionWarning`.
@@ -161,13 +168,6 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
         proportional to noisy counts of the labels, which take 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
-    schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds_y`, `data_norm` and `classes`. A parameter that
-        is set takes precedence over the schema. X is then the table, with text and missing values.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -246,31 +246,31 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
         *,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        data_norm: float | None = None,
-        bounds_y: Any = None,
-        max_score: float | None = None,
-        fit_intercept: bool = True,
-        classes: Any = None,
-        class_weight: Any = None,
-        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        max_score: float | None = None,
+        fit_intercept: bool = True,
+        bounds_y: Any = None,
+        data_norm: float | None = None,
+        classes: Any = None,
+        class_weight: Any = None,
+        max_weight: float | None = None,
         verbose: int = 0,
     ) -> None:
         self.loss = loss
         self.epsilon = epsilon
         self.delta = delta
-        self.data_norm = data_norm
-        self.bounds_y = bounds_y
-        self.max_score = max_score
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.class_weight = class_weight
-        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.max_score = max_score
+        self.fit_intercept = fit_intercept
+        self.bounds_y = bounds_y
+        self.data_norm = data_norm
+        self.classes = classes
+        self.class_weight = class_weight
+        self.max_weight = max_weight
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Tags:

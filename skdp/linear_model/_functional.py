@@ -204,6 +204,21 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise is several times as large
         for more than a few features. Otherwise, the noise is Gaussian. Choose a value far below one over the expected
         number of records.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `data_norm` and `rows_per_group`. A
+        parameter that is set takes precedence over the schema. X is then the table, with text and missing values.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+    alpha : float, default=None
+        Strength of the ridge penalty, in units of the scaled features, as in :class:`sklearn.linear_model.Ridge`. Must
+        be non-negative. The intercept is not penalised. If None, the penalty is half of the expected largest eigenvalue
+        of the noise, which is a public number, also for the intercept, and 0 with ``epsilon=inf``. If the released
+        moments show that another penalty has less error, it is used: 1, 8 or 64 times as large for the coefficients,
+        and almost none for the intercept; or so large that the model predicts the noisy mean of the targets.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. If False, features and targets are not centred.
     bounds : tuple (lower, upper)
         Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
         For one-hot columns, use (-1, 1), and the square root of the number of variables for `data_norm`. Their zeros
@@ -216,27 +231,12 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         longer row is scaled down to this norm as a whole, target and intercept included. A smaller norm means less
         noise, and more weight on records near the centre of the bounds. If None, the norm is ``sqrt(n_features / 2)``,
         which at most halves a weight. With ``epsilon=inf``, no record is scaled.
-    alpha : float, default=None
-        Strength of the ridge penalty, in units of the scaled features, as in :class:`sklearn.linear_model.Ridge`. Must
-        be non-negative. The intercept is not penalised. If None, the penalty is half of the expected largest eigenvalue
-        of the noise, which is a public number, also for the intercept, and 0 with ``epsilon=inf``. If the released
-        moments show that another penalty has less error, it is used: 1, 8 or 64 times as large for the coefficients,
-        and almost none for the intercept; or so large that the model predicts the noisy mean of the targets.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. If False, features and targets are not centred.
     rows_per_group : int, default=None
         Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
         random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
         large. If None, the guarantee is for one row.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
-    schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `data_norm` and `rows_per_group`. A
-        parameter that is set takes precedence over the schema. X is then the table, with text and missing values.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
@@ -304,29 +304,29 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         *,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        bounds: Any = None,
-        bounds_y: Any = None,
-        data_norm: float | None = None,
-        alpha: float | None = None,
-        fit_intercept: bool = True,
-        rows_per_group: int | None = None,
-        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        alpha: float | None = None,
+        fit_intercept: bool = True,
+        bounds: Any = None,
+        bounds_y: Any = None,
+        data_norm: float | None = None,
+        rows_per_group: int | None = None,
+        max_weight: float | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.bounds = bounds
-        self.bounds_y = bounds_y
-        self.data_norm = data_norm
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.rows_per_group = rows_per_group
-        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.bounds = bounds
+        self.bounds_y = bounds_y
+        self.data_norm = data_norm
+        self.rows_per_group = rows_per_group
+        self.max_weight = max_weight
 
     def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Design]:
         n_features, n_targets, centred = shape.n_features, shape.n_targets or 1, parameters.fit_intercept

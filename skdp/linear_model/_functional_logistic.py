@@ -136,6 +136,19 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise is several times as large
         for more than a few features. Otherwise, the noise is Gaussian. Choose a value far below one over the expected
         number of records.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`, `data_norm`, `classes` and `rows_per_group`. A
+        parameter that is set takes precedence over the schema. X is then the table, with text and missing values.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+    alpha : float, default=None
+        Strength of the ridge penalty, in units of the scaled features. Must be non-negative. If None, it is half of the
+        expected largest eigenvalue of the noise, which is a public number, and 0 with ``epsilon=inf``.
+    calibration : {"lda", "taylor"}, default="lda"
+        How scores are converted to log-odds. ``"lda"`` uses linear discriminant analysis of the scores. ``"taylor"``
+        uses the minimiser of the Taylor polynomial of the log loss, which underestimates probabilities far from 1/2.
     bounds : tuple (lower, upper)
         Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
         The features are centred and scaled by these bounds. For one-hot columns, use (-1, 1) together with `data_norm`.
@@ -144,12 +157,6 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         Public norm, after scaling, beyond which a record has less weight. A record with a longer row is scaled down to
         this norm as a whole, label included. A smaller norm means less noise. If None, the norm is ``sqrt(n_features /
         2)``, which at most halves a weight. With ``epsilon=inf``, no record is scaled.
-    alpha : float, default=None
-        Strength of the ridge penalty, in units of the scaled features. Must be non-negative. If None, it is half of the
-        expected largest eigenvalue of the noise, which is a public number, and 0 with ``epsilon=inf``.
-    calibration : {"lda", "taylor"}, default="lda"
-        How scores are converted to log-odds. ``"lda"`` uses linear discriminant analysis of the scores. ``"taylor"``
-        uses the minimiser of the Taylor polynomial of the log loss, which underestimates probabilities far from 1/2.
     classes : array-like, default=None
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
@@ -163,13 +170,6 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         proportional to noisy counts of the labels, which take 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
-    schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `data_norm`, `classes` and `rows_per_group`. A
-        parameter that is set takes precedence over the schema. X is then the table, with text and missing values.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
@@ -241,31 +241,31 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         *,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        bounds: Any = None,
-        data_norm: float | None = None,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
         alpha: float | None = None,
         calibration: str = "lda",
+        bounds: Any = None,
+        data_norm: float | None = None,
         classes: Any = None,
         rows_per_group: int | None = None,
         class_weight: Any = None,
         max_weight: float | None = None,
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.bounds = bounds
-        self.data_norm = data_norm
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
         self.alpha = alpha
         self.calibration = calibration
+        self.bounds = bounds
+        self.data_norm = data_norm
         self.classes = classes
         self.rows_per_group = rows_per_group
         self.class_weight = class_weight
         self.max_weight = max_weight
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
 
     def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Geometry]:
         columns_of(parameters.bounds, "bounds", shape.n_features)

@@ -70,33 +70,33 @@ class PrivateLinearClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin,
         *,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        data_norm: float | None = None,
-        C: float | str = "auto",
-        loss: str = "log_loss",
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 100,
-        classes: Any = None,
-        class_weight: Any = None,
-        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        C: float | str = "auto",
+        loss: str = "log_loss",
+        fit_intercept: bool = True,
+        data_norm: float | None = None,
+        classes: Any = None,
+        class_weight: Any = None,
+        max_weight: float | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 100,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.data_norm = data_norm
-        self.C = C
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.classes = classes
-        self.class_weight = class_weight
-        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.C = C
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.data_norm = data_norm
+        self.classes = classes
+        self.class_weight = class_weight
+        self.max_weight = max_weight
+        self.tol = tol
+        self.max_iter = max_iter
 
     @staticmethod
     @abstractmethod
@@ -163,9 +163,13 @@ class ObjPertLogReg(PrivateLinearClassifier):
     delta : float, default=0.0
         Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Otherwise, the noise is Gaussian, and
         much smaller for many features. Choose a value far below one over the expected number of records.
-    data_norm : float
-        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
-        warning. A smaller norm means less noise and more clipping.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
+        precedence over the schema. X is then the table, with text and missing values.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     C : float or "auto", default="auto"
         Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. If
         ``"auto"``, the weight is a formula of public parameters, at most 100 over the squared norm of rows. For three
@@ -178,11 +182,9 @@ class ObjPertLogReg(PrivateLinearClassifier):
     fit_intercept : bool, default=True
         Whether to add a constant feature of 0.3 `data_norm`. Its coefficient is regularised, because an intercept
         without a penalty has an unbounded sensitivity.
-    tol : float, default=1e-6
-        Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
-        noise that hides the residual of the solver is proportional to `tol`. The residual is certified to be smaller.
-    max_iter : int, default=100
-        Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
+    data_norm : float
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. A smaller norm means less noise and more clipping.
     classes : array-like, default=None
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
@@ -192,13 +194,11 @@ class ObjPertLogReg(PrivateLinearClassifier):
         proportional to noisy counts of the labels, which take 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
-    schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
-        precedence over the schema. X is then the table, with text and missing values.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+    tol : float, default=1e-6
+        Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
+        noise that hides the residual of the solver is proportional to `tol`. The residual is certified to be smaller.
+    max_iter : int, default=100
+        Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
 
     Attributes
     ----------
@@ -320,9 +320,13 @@ class OutputPertLogReg(PrivateLinearClassifier):
         Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, by the L2 mechanism. Otherwise, the
         noise is Gaussian, and much smaller for many features. Choose a value far below one over the expected number of
         records.
-    data_norm : float
-        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
-        warning. A smaller norm means less noise and more clipping.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
+        precedence over the schema. X is then the table, with text and missing values.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     C : float or "auto", default="auto"
         Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. The noise is
         proportional to it. If ``"auto"``, a formula of public parameters gives the weight at which the score of a row
@@ -333,11 +337,9 @@ class OutputPertLogReg(PrivateLinearClassifier):
     fit_intercept : bool, default=True
         Whether to add a constant feature of 0.3 `data_norm`. Its coefficient is regularised, because an intercept
         without a penalty has an unbounded sensitivity.
-    tol : float, default=1e-6
-        Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
-        residual of the solver is added to the sensitivity twice. The residual is certified to be smaller.
-    max_iter : int, default=100
-        Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
+    data_norm : float
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. A smaller norm means less noise and more clipping.
     classes : array-like, default=None
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
@@ -347,13 +349,11 @@ class OutputPertLogReg(PrivateLinearClassifier):
         proportional to noisy counts of the labels, which take 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
-    schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
-        precedence over the schema. X is then the table, with text and missing values.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+    tol : float, default=1e-6
+        Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
+        residual of the solver is added to the sensitivity twice. The residual is certified to be smaller.
+    max_iter : int, default=100
+        Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
 
     Attributes
     ----------

@@ -249,10 +249,14 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
     delta : float, default=1e-5
         Privacy budget of one fit, in (0, 1). The noise is Gaussian, which ``delta=0`` does not allow. Choose a value
         far below one over the expected number of records.
-    data_norm : float
-        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
-        warning. Scale columns to similar ranges first (see :class:`~skdp.preprocessing.BoundsScaler`). If a single
-        column determines the norm, the noise hides the other columns.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
+        precedence over the schema. X is then the table, with text and missing values.
+    accountant : BudgetAccountant, default=None
+        Accountant that each `fit` and each `partial_fit` charges, before any noise is drawn. ``clone`` shares it. If
+        None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, noise and samples are cryptographically secure. Other values are for tests only, and give no privacy.
     loss : {"log_loss", "hinge", "huber"}, default="log_loss"
         Loss function. ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"hinge"`` and
         ``"huber"`` (a hinge with a rounded kink) are support vector machines, without probabilities. For three classes
@@ -292,6 +296,10 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         Weight of the last step in the next one, in [0, 1).
     average : bool or float, default=True
         Fraction of the last iterates whose average is the result. True is one half. False is the last iterate only.
+    data_norm : float
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. Scale columns to similar ranges first (see :class:`~skdp.preprocessing.BoundsScaler`). If a single
+        column determines the norm, the noise hides the other columns.
     classes : array-like, default=None
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
@@ -301,14 +309,6 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         proportional to noisy counts of the labels, which take 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
-    schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
-        precedence over the schema. X is then the table, with text and missing values.
-    accountant : BudgetAccountant, default=None
-        Accountant that each `fit` and each `partial_fit` charges, before any noise is drawn. ``clone`` shares it. If
-        None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, noise and samples are cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -380,7 +380,9 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         *,
         epsilon: float = 1.0,
         delta: float = 1e-5,
-        data_norm: float | None = None,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
         loss: str = "log_loss",
         penalty: str | None = "l2",
         alpha: float | None = None,
@@ -395,17 +397,17 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         eta0: float | None = None,
         momentum: float = 0.95,
         average: bool | float = True,
+        data_norm: float | None = None,
         classes: Any = None,
         class_weight: Any = None,
         max_weight: float | None = None,
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.data_norm = data_norm
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
         self.loss = loss
         self.penalty = penalty
         self.alpha = alpha
@@ -420,12 +422,10 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         self.eta0 = eta0
         self.momentum = momentum
         self.average = average
+        self.data_norm = data_norm
         self.classes = classes
         self.class_weight = class_weight
         self.max_weight = max_weight
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
         self.verbose = verbose
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, *, sample_weight: Any = None) -> Self:

@@ -42,13 +42,14 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     delta : float, default=1e-5
         Privacy budget of one fit, in (0, 1). The noise is Gaussian, which ``delta=0`` does not allow. Choose a value
         far below one over the expected number of records.
-    data_norm : float
-        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
-        warning. Scale columns to similar ranges first (see :class:`~skdp.preprocessing.BoundsScaler`). If a single
-        column determines the norm, the noise hides the other columns.
-    bounds_y : tuple (lower, upper)
-        Public bounds of the targets. Targets beyond are clipped, without a warning. Predictions are within the bounds.
-        The bounds may be generous (see :ref:`regression`).
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A parameter that is set takes
+        precedence over the schema. X is then the table, with text and missing values.
+    accountant : BudgetAccountant, default=None
+        Accountant that each `fit` and each `partial_fit` charges, before any noise is drawn. ``clone`` shares it. If
+        None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, noise and samples are cryptographically secure. Other values are for tests only, and give no privacy.
     loss : {"squared_error", "huber"}, default="squared_error"
         Loss function. ``"huber"`` is linear beyond a threshold.
     huber_threshold : float, default=None
@@ -93,16 +94,15 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         Weight of the last step in the next one, in [0, 1).
     average : bool or float, default=True
         Fraction of the last iterates whose average is the result. True is one half. False is the last iterate only.
+    bounds_y : tuple (lower, upper)
+        Public bounds of the targets. Targets beyond are clipped, without a warning. Predictions are within the bounds.
+        The bounds may be generous (see :ref:`regression`).
+    data_norm : float
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. Scale columns to similar ranges first (see :class:`~skdp.preprocessing.BoundsScaler`). If a single
+        column determines the norm, the noise hides the other columns.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
-    schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A parameter that is set takes
-        precedence over the schema. X is then the table, with text and missing values.
-    accountant : BudgetAccountant, default=None
-        Accountant that each `fit` and each `partial_fit` charges, before any noise is drawn. ``clone`` shares it. If
-        None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, noise and samples are cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -173,8 +173,9 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-5,
-        data_norm: float | None = None,
-        bounds_y: Any = None,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
         loss: str = "squared_error",
         huber_threshold: float | None = None,
         penalty: str | None = "l2",
@@ -190,16 +191,16 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         eta0: float | None = None,
         momentum: float = 0.95,
         average: bool | float = True,
+        bounds_y: Any = None,
+        data_norm: float | None = None,
         max_weight: float | None = None,
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.data_norm = data_norm
-        self.bounds_y = bounds_y
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
         self.loss = loss
         self.huber_threshold = huber_threshold
         self.penalty = penalty
@@ -215,10 +216,9 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         self.eta0 = eta0
         self.momentum = momentum
         self.average = average
+        self.bounds_y = bounds_y
+        self.data_norm = data_norm
         self.max_weight = max_weight
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
         self.verbose = verbose
 
     def partial_fit(self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:

@@ -243,17 +243,17 @@ class CategoryTransformer(LocalTransformer):
         categories: Any = None,
         *,
         epsilon: float = 1.0,
-        n_reported: Any = "all",
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        n_reported: Any = "all",
     ) -> None:
         self.categories = categories
         self.epsilon = epsilon
-        self.n_reported = n_reported
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.n_reported = n_reported
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -350,17 +350,17 @@ class NumberTransformer(OneToOneFeatureMixin, LocalTransformer):
         bounds: Any = None,
         *,
         epsilon: float = 1.0,
-        n_reported: Any = "auto",
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        n_reported: Any = "auto",
     ) -> None:
         self.bounds = bounds
         self.epsilon = epsilon
-        self.n_reported = n_reported
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.n_reported = n_reported
 
     @abstractmethod
     def _channel(self, epsilon: Any, largest: int) -> NumberChannel:

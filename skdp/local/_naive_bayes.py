@@ -112,17 +112,15 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LocalMixin, BaseE
     epsilon : float, default=1.0
         Privacy budget of one row with its label. Must be strictly positive. Smaller values add more noise. ``inf``
         gives no privacy.
-    bounds : tuple (lower, upper)
-        Public bounds of the numeric features. Values beyond are clipped, without a warning.
-    categorical_features : array-like, default=None
-        Categorical columns, given by positions, names, or a mask. If None, there are none.
-    n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, coded 0, 1, ... Required with `categorical_features`. Any other value is
-        unknown, and is reported like a category.
+    schema : Schema, default=None
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
+        `classes`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
+    accountant : BudgetAccountant, default=None
+        Accountant that each call of `fit` or `randomize` charges. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     n_bins : int, default=8
         Number of bins of numeric columns, of equal width within the bounds.
-    bin_edges : dict, default=None
-        Edges of the bins of single columns, by position or name.
     n_reported : "all", "auto" or int, default="auto"
         Number of tables that each row reports, with an equal part of `epsilon` for each. There is one table of the
         label and each feature, and one of the label only. ``"auto"`` has the least error.
@@ -132,17 +130,19 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LocalMixin, BaseE
         Assumed correlation of the features' evidence within a class, in [0, 1] (see ``exponent_``).
     priors : array-like of shape (n_classes,), default=None
         Public probabilities of the classes, in sorted order. If None, they are estimated.
+    bounds : tuple (lower, upper)
+        Public bounds of the numeric features. Values beyond are clipped, without a warning.
+    categorical_features : array-like, default=None
+        Categorical columns, given by positions, names, or a mask. If None, there are none.
+    n_categories : int or array-like of int, default=None
+        Numbers of categories of these columns, coded 0, 1, ... Required with `categorical_features`. Any other value is
+        unknown, and is reported like a category.
+    bin_edges : dict, default=None
+        Edges of the bins of single columns, by position or name.
     classes : array-like, default=None
         Public label set, of at least two labels. Required by `randomize` and `fit_reports`. Rows with other or missing
         labels are reported as well, and do not affect the estimates. If None, `fit` declares the labels in `y` public,
         with a `PrivacyAssumptionWarning`.
-    schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
-        `classes`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
-    accountant : BudgetAccountant, default=None
-        Accountant that each call of `fit` or `randomize` charges. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
@@ -216,34 +216,34 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LocalMixin, BaseE
         self,
         *,
         epsilon: float = 1.0,
-        bounds: Any = None,
-        categorical_features: Any = None,
-        n_categories: Any = None,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
         n_bins: int = 8,
-        bin_edges: Any = None,
         n_reported: Any = "auto",
         alpha: float = 1.0,
         dependence: float = 0.15,
         priors: Any = None,
+        bounds: Any = None,
+        categorical_features: Any = None,
+        n_categories: Any = None,
+        bin_edges: Any = None,
         classes: Any = None,
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
-        self.bounds = bounds
-        self.categorical_features = categorical_features
-        self.n_categories = n_categories
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
         self.n_bins = n_bins
-        self.bin_edges = bin_edges
         self.n_reported = n_reported
         self.alpha = alpha
         self.dependence = dependence
         self.priors = priors
+        self.bounds = bounds
+        self.categorical_features = categorical_features
+        self.n_categories = n_categories
+        self.bin_edges = bin_edges
         self.classes = classes
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
         """Randomise rows, learn from the reports only, and spend epsilon.

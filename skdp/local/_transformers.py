@@ -34,8 +34,9 @@ _BOUNDS = """    bounds : tuple (lower, upper)
         Public bounds of the columns: numbers, or one for each column. Values beyond are clipped, without a warning.
     epsilon : float, default=1.0
         Privacy budget of one row, over all of its columns, for each call of `transform`. Must be strictly positive.
-        Smaller values add more noise. ``inf`` gives no privacy.
-    n_reported : "all", "auto" or int, default="auto"
+        Smaller values add more noise. ``inf`` gives no privacy."""
+
+_REPORTED = """    n_reported : "all", "auto" or int, default="auto"
         Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, they
         are drawn at random for each row. The other columns have the middle of their bounds, and the reported numbers
         are moved away from it by a factor that keeps them unbiased. ``"auto"`` has the least error."""
@@ -44,9 +45,9 @@ _OTHERS = """    accountant : BudgetAccountant, default=None
         Accountant that each call of `transform` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy. With an
-        int, each call draws the same noise.
+        int, each call draws the same noise."""
 
-    Attributes
+_ATTRIBUTES = """    Attributes
     ----------
     privacy_ : PrivacyGuarantee
         Guarantee of each row, for one call of `transform` with the current parameters.
@@ -67,13 +68,15 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
     Parameters
     ----------
 {_CATEGORIES}
+    schema : Schema, default=None
+        Public facts about the columns of the table X, all declared as `Category`, in place of `categories`.
+{_OTHERS}
     n_reported : "all", "auto" or int, default="all"
         Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, they
         are drawn at random for each row, and its other columns are missing (NaN for numbers, None for text). ``"auto"``
         has the least error.
-    schema : Schema, default=None
-        Public facts about the columns of the table X, all declared as `Category`, in place of `categories`.
-{_OTHERS}
+
+{_ATTRIBUTES}
 
     See Also
     --------
@@ -134,13 +137,15 @@ class UnaryEncoder(CategoryTransformer):
     Parameters
     ----------
 {_CATEGORIES}
+    schema : Schema, default=None
+        Public facts about the columns of the table X, all declared as `Category`, in place of `categories`.
+{_OTHERS}
     n_reported : "all", "auto" or int, default="all"
         Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, they
         are drawn at random for each row, and its other columns are missing (-1 in each of their bits). ``"auto"`` has
         the least error.
-    schema : Schema, default=None
-        Public facts about the columns of the table X, all declared as `Category`, in place of `categories`.
-{_OTHERS}
+
+{_ATTRIBUTES}
 
     See Also
     --------
@@ -219,12 +224,14 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
     Parameters
     ----------
 {_CATEGORIES}
-    n_reported : "all", "auto" or int, default="all"
-        Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, they
-        are drawn at random for each row, and its other columns are missing (-1). ``"auto"`` has the least error.
     schema : Schema, default=None
         Public facts about the columns of the table X, all declared as `Category`, in place of `categories`.
 {_OTHERS}
+    n_reported : "all", "auto" or int, default="all"
+        Number of columns that each row reports, with an equal part of `epsilon` for each. If it is less than all, they
+        are drawn at random for each row, and its other columns are missing (-1). ``"auto"`` has the least error.
+
+{_ATTRIBUTES}
 
     See Also
     --------
@@ -271,6 +278,9 @@ class LocalLaplace(NumberTransformer):
         Public facts about the columns of the table X, in place of `bounds`. A parameter that is set takes precedence.
         All columns must be declared as `Number`, with ``missing="error"``.
 {_OTHERS}
+{_REPORTED}
+
+{_ATTRIBUTES}
 
     See Also
     --------
@@ -312,6 +322,9 @@ class PiecewiseMechanism(NumberTransformer):
         Public facts about the columns of the table X, in place of `bounds`. A parameter that is set takes precedence.
         All columns must be declared as `Number`, with ``missing="error"``.
 {_OTHERS}
+{_REPORTED}
+
+{_ATTRIBUTES}
 
     See Also
     --------

@@ -62,12 +62,12 @@ class PrivatePipeline(Pipeline):
         Privacy budget of one fit of the whole pipeline. Must be strictly positive.
     delta : float, default=0.0
         Privacy budget of one fit of the whole pipeline, in [0, 1). If 0, all steps are pure epsilon-DP.
-    weights : dict of str to float, default=None
-        Positive weights of the private steps by name. Other steps have weight 1.
     accountant : BudgetAccountant, default=None
         Accountant that each private step charges. It must admit all steps together before the first step is fitted.
         After the fit, the steps no longer hold it. Only steps of the local model keep it, because they charge each
         prediction.
+    weights : dict of str to float, default=None
+        Positive weights of the private steps by name. Other steps have weight 1.
     verbose : bool, default=False
         Whether to print the time that each step takes.
 
@@ -115,16 +115,16 @@ class PrivatePipeline(Pipeline):
         *,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        weights: Mapping[str, float] | None = None,
         accountant: BudgetAccountant | None = None,
+        weights: Mapping[str, float] | None = None,
         verbose: bool = False,
     ) -> None:
         # A cache would keep private rows, and return one release several times.
         super().__init__(steps, memory=None, verbose=verbose)
         self.epsilon = epsilon
         self.delta = delta
-        self.weights = weights
         self.accountant = accountant
+        self.weights = weights
 
     def __getitem__(self, index: Any) -> Any:
         """Return a step, or a pipeline of several steps."""

@@ -393,6 +393,15 @@ _PARAMETERS = """    epsilon : float, default=1.0
         no privacy.
     delta : float, default=0.0
         Privacy budget of the whole search, in [0, 1).
+    schema : Schema, default=None
+        Public facts about the columns of a table, for the estimator or the first step of the pipeline. X is then the
+        table itself. `bounds_y`, `rows_per_group` and the groups follow from the schema unless they are given.
+        If None, it is the schema of the estimator.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged once for the whole search, before anything is computed. The estimator must have none.
+        If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     strategy : {"auto", "holdout", "repeat"}, default="auto"
         How the budget is spent. ``"holdout"`` trains all candidates on one part of the records, and compares them on
         the other part. ``"repeat"`` makes a random number of runs. Each run trains a random candidate and counts its
@@ -417,26 +426,17 @@ _PARAMETERS = """    epsilon : float, default=1.0
         Public weight of each label, for balanced accuracy.
     loss_bound : float, default=5.0
         Clipping bound of the log loss of a record.
-    bounds_y : pair of float, default=None
-        Public bounds of the targets. Targets and predictions beyond are clipped for the comparison.
     n_bins : int, default=10
         Number of equal bins of the estimated probability, for areas. Must be in [2, 1000000]. Records in the same bin
         count as ties. More bins distinguish more probabilities, and add more noise.
+    bounds_y : pair of float, default=None
+        Public bounds of the targets. Targets and predictions beyond are clipped for the comparison.
     rows_per_group : int, default=None
         Public limit on the number of rows of one group, such as a person, in a score. Further rows of a group are left
         out at random. It must be set for the private steps as well, where it may be another number. The guarantee is
         then for adding or removing all rows of a group. If None, the guarantee is for one row.
-    schema : Schema, default=None
-        Public facts about the columns of a table, for the estimator or the first step of the pipeline. X is then the
-        table itself. `bounds_y`, `rows_per_group` and the groups follow from the schema unless they are given.
-        If None, it is the schema of the estimator.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged once for the whole search, before anything is computed. The estimator must have none.
-        If None, no charge is recorded.
     n_jobs : int, default=None
         Number of parallel fits, as in joblib.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time, which the
@@ -514,6 +514,9 @@ class DPGridSearchCV(PrivateSearch):
         *,
         epsilon: float = 1.0,
         delta: float = 0.0,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
         strategy: str = "auto",
         scoring: str | None = None,
         validation_fraction: float = 0.2,
@@ -521,13 +524,10 @@ class DPGridSearchCV(PrivateSearch):
         refit: bool | str = "auto",
         label_weights: Any = None,
         loss_bound: float = 5.0,
-        bounds_y: Any = None,
         n_bins: int = 10,
+        bounds_y: Any = None,
         rows_per_group: int | None = None,
-        schema: Any = None,
-        accountant: Any = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self._store(locals())
@@ -588,6 +588,9 @@ class DPRandomizedSearchCV(PrivateSearch):
         n_iter: int = 10,
         epsilon: float = 1.0,
         delta: float = 0.0,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
         strategy: str = "auto",
         scoring: str | None = None,
         validation_fraction: float = 0.2,
@@ -595,13 +598,10 @@ class DPRandomizedSearchCV(PrivateSearch):
         refit: bool | str = "auto",
         label_weights: Any = None,
         loss_bound: float = 5.0,
-        bounds_y: Any = None,
         n_bins: int = 10,
+        bounds_y: Any = None,
         rows_per_group: int | None = None,
-        schema: Any = None,
-        accountant: Any = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self._store(locals())

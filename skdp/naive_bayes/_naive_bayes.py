@@ -343,22 +343,18 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the Laplace noise grows with the
         number of features. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a
         value far below one over the expected number of records.
-    bounds : tuple (lower, upper)
-        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column
-        (with or without those in `bin_edges`). Values beyond are clipped, without a warning.
-    categorical_features : array-like, default=None
-        Categorical columns, given by positions, names, or a mask. If None, there are none.
-    n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
-        coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
-        is unknown: `fit` counts the record without a category in this column, and `predict` ignores the column.
+    schema : Schema, default=None
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
+        `classes`, `rows_per_group`, `categorical_features` and `n_categories`. A parameter that is set takes
+        precedence.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     numeric : {"binned", "gaussian"}, default="binned"
         Model of numeric columns in each class: a histogram or a Gaussian.
     n_bins : int, default=16
         Number of bins of equal width within the bounds.
-    bin_edges : dict, default=None
-        Increasing edges of the bins of single columns, by position or name. Values beyond the outer edges are counted
-        in the outer bins. Such columns are binned for any value of `numeric`.
     alpha : float, default=1.0
         Number of records that are added to each category and bin of each class, as in
         :class:`sklearn.naive_bayes.CategoricalNB`.
@@ -369,6 +365,18 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         evidence more than once, the joint evidence is raised to a power below 1 (see ``exponent_``), unless this is 0.
     priors : array-like of shape (n_classes,), default=None
         Public probabilities of the classes, in sorted order. If None, the released frequencies are used.
+    bounds : tuple (lower, upper)
+        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column
+        (with or without those in `bin_edges`). Values beyond are clipped, without a warning.
+    categorical_features : array-like, default=None
+        Categorical columns, given by positions, names, or a mask. If None, there are none.
+    n_categories : int or array-like of int, default=None
+        Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
+        coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
+        is unknown: `fit` counts the record without a category in this column, and `predict` ignores the column.
+    bin_edges : dict, default=None
+        Increasing edges of the bins of single columns, by position or name. Values beyond the outer edges are counted
+        in the outer bins. Such columns are binned for any value of `numeric`.
     classes : array-like, default=None
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
@@ -381,14 +389,6 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         prior probability, unless `priors` is set, and no records are left out.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
-    schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
-        `classes`, `rows_per_group`, `categorical_features` and `n_categories`. A parameter that is set takes
-        precedence.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
@@ -468,43 +468,43 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
         *,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        bounds: Any = None,
-        categorical_features: Any = None,
-        n_categories: Any = None,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
         numeric: str = "binned",
         n_bins: int = 16,
-        bin_edges: Any = None,
         alpha: float = 1.0,
         var_smoothing: float = 1e-3,
         dependence: float = 0.15,
         priors: Any = None,
+        bounds: Any = None,
+        categorical_features: Any = None,
+        n_categories: Any = None,
+        bin_edges: Any = None,
         classes: Any = None,
         rows_per_group: int | None = None,
         class_weight: Any = None,
         max_weight: float | None = None,
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.bounds = bounds
-        self.categorical_features = categorical_features
-        self.n_categories = n_categories
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
         self.numeric = numeric
         self.n_bins = n_bins
-        self.bin_edges = bin_edges
         self.alpha = alpha
         self.var_smoothing = var_smoothing
         self.dependence = dependence
         self.priors = priors
+        self.bounds = bounds
+        self.categorical_features = categorical_features
+        self.n_categories = n_categories
+        self.bin_edges = bin_edges
         self.classes = classes
         self.rows_per_group = rows_per_group
         self.class_weight = class_weight
         self.max_weight = max_weight
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
 
     def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Layout]:
         check_priors(self.priors, shape.n_classes)

@@ -46,9 +46,14 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=1e-5
         Privacy budget of one fit, in (0, 1). Choose a value far below one over the expected number of records.
-    data_norm : float
-        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
-        warning. A smaller norm means less noise and more clipping.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
+        precedence over the schema. X is then the table, with text and missing values.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, noise, samples and initial weights are cryptographically secure. Other values are for tests only, and
+        give no privacy.
     max_grad_norm : float or "auto", default="auto"
         Clipping bound: the largest L2 norm of the contribution of a record to a gradient. A larger norm means more
         noise. ``"auto"`` is 2, for inputs that are scaled so that `data_norm` becomes
@@ -69,6 +74,9 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         which is one over the root of the number of inputs. ``"auto"`` takes formulas of public numbers.
     average : float, default=0.5
         Fraction of the last iterates whose average is the result. If 0, the result is the last iterate.
+    data_norm : float
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. A smaller norm means less noise and more clipping.
     classes : array-like, default=None
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
@@ -78,14 +86,6 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         proportional to noisy counts of the labels, which take 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
-    schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
-        precedence over the schema. X is then the table, with text and missing values.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, noise, samples and initial weights are cryptographically secure. Other values are for tests only, and
-        give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -156,7 +156,9 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-5,
-        data_norm: float | None = None,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
         max_grad_norm: float | str = "auto",
         batch_size: float | None = None,
         n_steps: int | None = None,
@@ -164,18 +166,18 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         expected_n: float | None = None,
         learning_rate_init: float | str = "auto",
         average: float = 0.5,
+        data_norm: float | None = None,
         classes: Any = None,
         class_weight: Any = None,
         max_weight: float | None = None,
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.epsilon = epsilon
         self.delta = delta
-        self.data_norm = data_norm
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
         self.max_grad_norm = max_grad_norm
         self.batch_size = batch_size
         self.n_steps = n_steps
@@ -183,12 +185,10 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         self.expected_n = expected_n
         self.learning_rate_init = learning_rate_init
         self.average = average
+        self.data_norm = data_norm
         self.classes = classes
         self.class_weight = class_weight
         self.max_weight = max_weight
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
         self.verbose = verbose
 
     def _loss_of(self, parameters: Checked, shape: Shape) -> NetworkLoss:
@@ -233,12 +233,14 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=1e-5
         Privacy budget of one fit, in (0, 1). Choose a value far below one over the expected number of records.
-    data_norm : float
-        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
-        warning. Centre the features by public numbers first, such as the middle of their bounds.
-    bounds_y : tuple (lower, upper)
-        Public bounds of the targets: numbers, or one for each target. Targets beyond are clipped, without a warning.
-        Predictions are within the bounds. The bounds may be generous (see :ref:`regression`).
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A parameter that is set takes
+        precedence over the schema. X is then the table, with text and missing values.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, noise, samples and initial weights are cryptographically secure. Other values are for tests only, and
+        give no privacy.
     max_grad_norm : float or "auto", default="auto"
         Clipping bound: the largest L2 norm of the contribution of a record to a gradient. A larger norm means more
         noise. ``"auto"`` is 1, for inputs that are scaled so that `data_norm` becomes the square root of the number of
@@ -260,16 +262,14 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         that are left. ``"auto"`` takes formulas of public numbers.
     average : float, default=0.5
         Fraction of the last iterates whose average is the result. If 0, the result is the last iterate.
+    bounds_y : tuple (lower, upper)
+        Public bounds of the targets: numbers, or one for each target. Targets beyond are clipped, without a warning.
+        Predictions are within the bounds. The bounds may be generous (see :ref:`regression`).
+    data_norm : float
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
+        warning. Centre the features by public numbers first, such as the middle of their bounds.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
-    schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A parameter that is set takes
-        precedence over the schema. X is then the table, with text and missing values.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, noise, samples and initial weights are cryptographically secure. Other values are for tests only, and
-        give no privacy.
     verbose : int, default=0
         Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
         phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
@@ -334,8 +334,9 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         *,
         epsilon: float = 1.0,
         delta: float = 1e-5,
-        data_norm: float | None = None,
-        bounds_y: Any = None,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
         max_grad_norm: float | str = "auto",
         batch_size: float | None = None,
         n_steps: int | None = None,
@@ -343,17 +344,17 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         expected_n: float | None = None,
         learning_rate_init: float | str = "auto",
         average: float = 0.5,
+        bounds_y: Any = None,
+        data_norm: float | None = None,
         max_weight: float | None = None,
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.epsilon = epsilon
         self.delta = delta
-        self.data_norm = data_norm
-        self.bounds_y = bounds_y
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
         self.max_grad_norm = max_grad_norm
         self.batch_size = batch_size
         self.n_steps = n_steps
@@ -361,10 +362,9 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
         self.expected_n = expected_n
         self.learning_rate_init = learning_rate_init
         self.average = average
+        self.bounds_y = bounds_y
+        self.data_norm = data_norm
         self.max_weight = max_weight
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
         self.verbose = verbose
 
     def _loss_of(self, parameters: Checked, shape: Shape) -> NetworkLoss:

@@ -146,10 +146,11 @@ class PublicBinner(BinTransformer, PublicTransformer):
     bin_edges : array-like or list of array-like, default=None
         Edges of the bins, increasing: one sequence for all columns, or a list with one for each column. Values beyond
         the outer edges are counted in the outer bins. If None, bins are between `bounds`.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`. X is then the table. All of its columns must be
+        declared as `Number`, with ``missing="error"``.
     n_bins : int, default=8
         Number of bins of each column, if `bin_edges` is None.
-    bounds : tuple (lower, upper)
-        Public bounds between which bins are spaced, if `bin_edges` is None: numbers, or one for each column.
     scale : {"linear", "log", "symlog"}, default="linear"
         How bins are spaced. ``"linear"`` spaces them evenly. ``"log"`` spaces them evenly in logarithms, and needs
         positive bounds. ``"symlog"`` spaces them evenly in the inverse hyperbolic sine of values over `unit`, which is
@@ -159,9 +160,8 @@ class PublicBinner(BinTransformer, PublicTransformer):
     encode : {"onehot", "ordinal"}, default="onehot"
         ``"onehot"`` returns one indicator for each bin, for linear models. ``"ordinal"`` returns the number of the bin,
         for trees and naive Bayes (``categorical_features``, with ``n_categories=n_bins``).
-    schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. X is then the table. All of its columns must be
-        declared as `Number`, with ``missing="error"``.
+    bounds : tuple (lower, upper)
+        Public bounds between which bins are spaced, if `bin_edges` is None: numbers, or one for each column.
 
     Attributes
     ----------
@@ -204,20 +204,20 @@ class PublicBinner(BinTransformer, PublicTransformer):
         self,
         bin_edges: Any = None,
         *,
+        schema: Any = None,
         n_bins: int = 8,
-        bounds: Any = None,
         scale: str = "linear",
         unit: float = 1.0,
         encode: str = "onehot",
-        schema: Any = None,
+        bounds: Any = None,
     ) -> None:
         self.bin_edges = bin_edges
+        self.schema = schema
         self.n_bins = n_bins
-        self.bounds = bounds
         self.scale = scale
         self.unit = unit
         self.encode = encode
-        self.schema = schema
+        self.bounds = bounds
 
     def _check(self, n_features: int) -> None:
         self._edges(n_features)
@@ -253,8 +253,13 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
         columns times the depth of the search, :math:`\lceil\log_2 n_\mathrm{bins}\rceil`. Otherwise, composition under
         Gaussian DP divides it by about the square root. Choose a value far below one over the expected number of
         records.
-    bounds : tuple (lower, upper)
-        Public bounds of the edges: numbers, or one for each column. Values beyond are in the outer bins.
+    schema : Schema, default=None
+        Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
+        the schema. X is then the table. All of its columns must be declared as `Number`, with ``missing="error"``.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, random bits are cryptographically secure. Other values are for tests only, and give no privacy.
     scale : {"auto", "linear", "log", "symlog"}, default="auto"
         How the cells of the grid are spaced: evenly, evenly in logarithms (for positive bounds), or evenly in the
         inverse hyperbolic sine of values over `unit` (for wide bounds of any sign). ``"auto"`` takes half of the edges
@@ -267,13 +272,8 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
     encode : {"onehot", "ordinal"}, default="onehot"
         ``"onehot"`` returns one indicator for each bin, for linear models. ``"ordinal"`` returns the number of the bin,
         for trees and naive Bayes (``categorical_features``, with ``n_categories=n_bins``).
-    schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
-        the schema. X is then the table. All of its columns must be declared as `Number`, with ``missing="error"``.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, random bits are cryptographically secure. Other values are for tests only, and give no privacy.
+    bounds : tuple (lower, upper)
+        Public bounds of the edges: numbers, or one for each column. Values beyond are in the outer bins.
 
     Attributes
     ----------
@@ -333,26 +333,26 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
         *,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        bounds: Any = None,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
         scale: str = "auto",
         unit: float = 1.0,
         grid_size: int = 1024,
         encode: str = "onehot",
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
+        bounds: Any = None,
     ) -> None:
         self.n_bins = n_bins
         self.epsilon = epsilon
         self.delta = delta
-        self.bounds = bounds
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
         self.scale = scale
         self.unit = unit
         self.grid_size = grid_size
         self.encode = encode
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
+        self.bounds = bounds
 
     def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Grid]:
         p, (lower, upper) = parameters, parameters.bounds

@@ -165,11 +165,11 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
     ----------
     bounds : tuple (lower, upper)
         Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
-    feature_range : tuple (low, high), default=(-1, 1)
-        Range to which the bounds are mapped. Numbers from -1e100 to 1e100.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds`. X is then the table. All of its columns must be
         declared as `Number`, with ``missing="error"``.
+    feature_range : tuple (low, high), default=(-1, 1)
+        Range to which the bounds are mapped. Numbers from -1e100 to 1e100.
 
     Attributes
     ----------
@@ -203,10 +203,10 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
         "schema": anything,
     }
 
-    def __init__(self, bounds: Any = None, *, feature_range: Any = (-1, 1), schema: Any = None) -> None:
+    def __init__(self, bounds: Any = None, *, schema: Any = None, feature_range: Any = (-1, 1)) -> None:
         self.bounds = bounds
-        self.feature_range = feature_range
         self.schema = schema
+        self.feature_range = feature_range
 
     def _check(self, n_features: int) -> tuple[Array, Array, float, float]:
         parameters = check_parameters(self, ("bounds",))
@@ -414,15 +414,6 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise grows with the number of
         features. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a value far
         below one over the expected number of records.
-    bounds : tuple (lower, upper)
-        Public bounds of the features: numbers, or one for each column. In `fit`, values beyond are clipped. A warning
-        names columns whose released mean is nearly a bound other than 0.
-    clip : float, default=3.0
-        Standardised values are clipped to [-clip, clip], so that later steps have bounds.
-    rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
-        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
-        large. If None, the guarantee is for one row.
     schema : Schema, default=None
         Public facts about the columns of a table, in place of `bounds` and `rows_per_group`. A parameter that is set
         takes precedence over the schema. X is then the table. All of its columns must be declared as `Number`, with
@@ -431,6 +422,15 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+    clip : float, default=3.0
+        Standardised values are clipped to [-clip, clip], so that later steps have bounds.
+    bounds : tuple (lower, upper)
+        Public bounds of the features: numbers, or one for each column. In `fit`, values beyond are clipped. A warning
+        names columns whose released mean is nearly a bound other than 0.
+    rows_per_group : int, default=None
+        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
+        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
+        large. If None, the guarantee is for one row.
 
     Attributes
     ----------
@@ -496,21 +496,21 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         *,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        bounds: Any = None,
-        clip: float = 3.0,
-        rows_per_group: int | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        clip: float = 3.0,
+        bounds: Any = None,
+        rows_per_group: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.bounds = bounds
-        self.clip = clip
-        self.rows_per_group = rows_per_group
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.clip = clip
+        self.bounds = bounds
+        self.rows_per_group = rows_per_group
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Estimate means and variances, and spend epsilon and delta.

@@ -265,6 +265,21 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the budgets of the levels add up.
         Otherwise, their squares add up, which costs less. Choose a value far below one over the expected number of
         records.
+    schema : Schema, default=None
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
+        `classes`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+    max_depth : int, default=None
+        Number of splits from root to leaf, from 0 to 12. If None, it is 5, or less for an epsilon below 0.56: 3 at 0.1.
+        Each level takes a part of the budget.
+    n_thresholds : int, default=31
+        Number of candidate thresholds of each numeric feature, evenly spaced within its bounds. A categorical feature
+        has one candidate for each category, against all others.
+    prune : bool, default=True
+        Whether to undo splits of nodes that have too few records for the noise, according to the noisy counts.
     bounds : tuple (lower, upper)
         Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column.
         Values beyond are clipped, without a warning.
@@ -274,14 +289,6 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
         coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
         goes left at each split of the column.
-    max_depth : int, default=None
-        Number of splits from root to leaf, from 0 to 12. If None, it is 5, or less for an epsilon below 0.56: 3 at 0.1.
-        Each level takes a part of the budget.
-    n_thresholds : int, default=31
-        Number of candidate thresholds of each numeric feature, evenly spaced within its bounds. A categorical feature
-        has one candidate for each category, against all others.
-    prune : bool, default=True
-        Whether to undo splits of nodes that have too few records for the noise, according to the noisy counts.
     classes : array-like, default=None
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
@@ -291,13 +298,6 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         proportional to noisy counts of the labels, which take 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
-    schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
-        `classes`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
 
     Attributes
     ----------
@@ -370,33 +370,33 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
         *,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        bounds: Any = None,
-        categorical_features: Any = None,
-        n_categories: Any = None,
-        max_depth: int | None = None,
-        n_thresholds: int = 31,
-        prune: bool = True,
-        classes: Any = None,
-        class_weight: Any = None,
-        max_weight: float | None = None,
         schema: Any = None,
         accountant: Any = None,
         random_state: Any = None,
+        max_depth: int | None = None,
+        n_thresholds: int = 31,
+        prune: bool = True,
+        bounds: Any = None,
+        categorical_features: Any = None,
+        n_categories: Any = None,
+        classes: Any = None,
+        class_weight: Any = None,
+        max_weight: float | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.bounds = bounds
-        self.categorical_features = categorical_features
-        self.n_categories = n_categories
-        self.max_depth = max_depth
-        self.n_thresholds = n_thresholds
-        self.prune = prune
-        self.classes = classes
-        self.class_weight = class_weight
-        self.max_weight = max_weight
         self.schema = schema
         self.accountant = accountant
         self.random_state = random_state
+        self.max_depth = max_depth
+        self.n_thresholds = n_thresholds
+        self.prune = prune
+        self.bounds = bounds
+        self.categorical_features = categorical_features
+        self.n_categories = n_categories
+        self.classes = classes
+        self.class_weight = class_weight
+        self.max_weight = max_weight
 
     def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Columns]:
         columns = parameters.columns.resolve(shape.n_features, shape.names, named=shape.is_read)

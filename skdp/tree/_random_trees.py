@@ -30,26 +30,23 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
 
     Parameters
     ----------
-    n_estimators : int, default=None
-        Number of trees. If None, it is the number of features, and at most 256. There are up to twice as many, and at
-        most 64, if the noise in a count is small. There are fewer, down to 4, if this noise, which grows with the
-        number of trees, would exceed an eighth of `expected_n` (or of a noisy count) over the number of classes.
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
         Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise grows with the number of
         trees. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a value far below
         one over the expected number of records.
-    bounds : tuple (lower, upper)
-        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column.
-        Values beyond are clipped, without a warning.
-    categorical_features : array-like, default=None
-        Categorical columns, given by positions, names, or a mask. If None, there are none.
-    n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
-        coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
-        is unknown: `fit` does not count the record in trees that split by this column, and in `predict`, the row stays
-        in the node that splits by it.
+    schema : Schema, default=None
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
+        `classes`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+    n_estimators : int, default=None
+        Number of trees. If None, it is the number of features, and at most 256. There are up to twice as many, and at
+        most 64, if the noise in a count is small. There are fewer, down to 4, if this noise, which grows with the
+        number of trees, would exceed an eighth of `expected_n` (or of a noisy count) over the number of classes.
     max_depth : int, default=None
         Number of splits from root to leaf, from 0 to 16. If None, it follows from `expected_n` (or the noisy count) and
         the noise. If `n_estimators` is set and `expected_n` is None, it is 5.
@@ -66,8 +63,16 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
         Weights of the trees. ``"newton"`` spends 2 % of the budget on a choice between equal weights of several sizes,
         including 0, and, unless there is too much noise, 22 % on a step from there to better weights. ``"equal"``
         spends nothing on weights, but counts evidence that many columns repeat, and may be worse than a constant.
-    structure_seed : int, default=0
-        Public seed of the structure of the trees. It does not affect the noise.
+    bounds : tuple (lower, upper)
+        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column.
+        Values beyond are clipped, without a warning.
+    categorical_features : array-like, default=None
+        Categorical columns, given by positions, names, or a mask. If None, there are none.
+    n_categories : int or array-like of int, default=None
+        Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
+        coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
+        is unknown: `fit` does not count the record in trees that split by this column, and in `predict`, the row stays
+        in the node that splits by it.
     classes : array-like, default=None
         Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
         declared public, with a `PrivacyAssumptionWarning`.
@@ -77,13 +82,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
         proportional to noisy counts of the labels, which take 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
-    schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
-        `classes`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+    structure_seed : int, default=0
+        Public seed of the structure of the trees. It does not affect the noise.
 
     Attributes
     ----------
@@ -162,43 +162,43 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     def __init__(
         self,
         *,
-        n_estimators: int | None = None,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        bounds: Any = None,
-        categorical_features: Any = None,
-        n_categories: Any = None,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+        n_estimators: int | None = None,
         max_depth: int | None = None,
         max_features: int | None = None,
         expected_n: int | None = None,
         thresholds: str = "uniform",
         weights: str = "newton",
-        structure_seed: int = 0,
+        bounds: Any = None,
+        categorical_features: Any = None,
+        n_categories: Any = None,
         classes: Any = None,
         class_weight: Any = None,
         max_weight: float | None = None,
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
+        structure_seed: int = 0,
     ) -> None:
-        self.n_estimators = n_estimators
         self.epsilon = epsilon
         self.delta = delta
-        self.bounds = bounds
-        self.categorical_features = categorical_features
-        self.n_categories = n_categories
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
+        self.n_estimators = n_estimators
         self.max_depth = max_depth
         self.max_features = max_features
         self.expected_n = expected_n
         self.thresholds = thresholds
         self.weights = weights
-        self.structure_seed = structure_seed
+        self.bounds = bounds
+        self.categorical_features = categorical_features
+        self.n_categories = n_categories
         self.classes = classes
         self.class_weight = class_weight
         self.max_weight = max_weight
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
+        self.structure_seed = structure_seed
 
     def _read(self, X: Any, y: Any, parameters: Any) -> tuple[Any, Any, None, Shape]:
         # Records with other labels are counted as one more label, and are left out afterwards.
@@ -233,29 +233,23 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
 
     Parameters
     ----------
-    n_estimators : int, default=None
-        Number of trees. If None, it is the number of features, and at most 256. There are up to twice as many, and at
-        most 64, if the noise in a count is small. There are fewer, down to 4, if this noise, which grows with the
-        number of trees, would exceed a sixteenth of `expected_n` (or of a noisy count).
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
         Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise grows with the number of
         trees. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a value far below
         one over the expected number of records.
-    bounds : tuple (lower, upper)
-        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column.
-        Values beyond are clipped, without a warning.
-    bounds_y : tuple (lower, upper)
-        Public bounds of the targets. Targets beyond are clipped, without a warning, and predictions lie within the
-        bounds. The bounds may be generous (see :ref:`regression`).
-    categorical_features : array-like, default=None
-        Categorical columns, given by positions, names, or a mask. If None, there are none.
-    n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
-        coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
-        is unknown: `fit` does not count the record in trees that split by this column, and in `predict`, the row stays
-        in the node that splits by it.
+    schema : Schema, default=None
+        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
+        `bounds_y`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
+    accountant : BudgetAccountant, default=None
+        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
+    random_state : int, RandomState, Generator or None, default=None
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+    n_estimators : int, default=None
+        Number of trees. If None, it is the number of features, and at most 256. There are up to twice as many, and at
+        most 64, if the noise in a count is small. There are fewer, down to 4, if this noise, which grows with the
+        number of trees, would exceed a sixteenth of `expected_n` (or of a noisy count).
     max_depth : int, default=None
         Number of splits from root to leaf, from 0 to 16. If None, it follows from `expected_n` (or the noisy count) and
         the noise. If `n_estimators` is set and `expected_n` is None, it is 5.
@@ -272,17 +266,23 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         Weights of the trees. ``"newton"`` spends 2 % of the budget on a choice between equal weights of several sizes,
         including 0, and, unless there is too much noise, 22 % on a step from there to better weights. ``"equal"``
         spends nothing on weights, but counts evidence that many columns repeat, and may be worse than a constant.
-    structure_seed : int, default=0
-        Public seed of the structure of the trees. It does not affect the noise.
+    bounds : tuple (lower, upper)
+        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column.
+        Values beyond are clipped, without a warning.
+    bounds_y : tuple (lower, upper)
+        Public bounds of the targets. Targets beyond are clipped, without a warning, and predictions lie within the
+        bounds. The bounds may be generous (see :ref:`regression`).
+    categorical_features : array-like, default=None
+        Categorical columns, given by positions, names, or a mask. If None, there are none.
+    n_categories : int or array-like of int, default=None
+        Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
+        coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
+        is unknown: `fit` does not count the record in trees that split by this column, and in `predict`, the row stays
+        in the node that splits by it.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
-    schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
-        `bounds_y`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
-    accountant : BudgetAccountant, default=None
-        Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
-    random_state : int, RandomState, Generator or None, default=None
-        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
+    structure_seed : int, default=0
+        Public seed of the structure of the trees. It does not affect the noise.
 
     Attributes
     ----------
@@ -359,41 +359,41 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     def __init__(
         self,
         *,
-        n_estimators: int | None = None,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        bounds: Any = None,
-        bounds_y: Any = None,
-        categorical_features: Any = None,
-        n_categories: Any = None,
+        schema: Any = None,
+        accountant: Any = None,
+        random_state: Any = None,
+        n_estimators: int | None = None,
         max_depth: int | None = None,
         max_features: int | None = None,
         expected_n: int | None = None,
         thresholds: str = "uniform",
         weights: str = "newton",
-        structure_seed: int = 0,
+        bounds: Any = None,
+        bounds_y: Any = None,
+        categorical_features: Any = None,
+        n_categories: Any = None,
         max_weight: float | None = None,
-        schema: Any = None,
-        accountant: Any = None,
-        random_state: Any = None,
+        structure_seed: int = 0,
     ) -> None:
-        self.n_estimators = n_estimators
         self.epsilon = epsilon
         self.delta = delta
-        self.bounds = bounds
-        self.bounds_y = bounds_y
-        self.categorical_features = categorical_features
-        self.n_categories = n_categories
+        self.schema = schema
+        self.accountant = accountant
+        self.random_state = random_state
+        self.n_estimators = n_estimators
         self.max_depth = max_depth
         self.max_features = max_features
         self.expected_n = expected_n
         self.thresholds = thresholds
         self.weights = weights
-        self.structure_seed = structure_seed
+        self.bounds = bounds
+        self.bounds_y = bounds_y
+        self.categorical_features = categorical_features
+        self.n_categories = n_categories
         self.max_weight = max_weight
-        self.schema = schema
-        self.accountant = accountant
-        self.random_state = random_state
+        self.structure_seed = structure_seed
 
     def _outcome(self, shape: Shape) -> Targets:
         return Targets(Scaling.of_target(self._declared("bounds_y"), True))
