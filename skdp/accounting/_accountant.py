@@ -382,8 +382,12 @@ class BudgetAccountant(LedgerView):
         --------
         >>> from skdp import BudgetAccountant, ObjPertLogReg
         >>> acc = BudgetAccountant(epsilon=3.0, delta=1e-6, composition="rdp")
-        >>> model = ObjPertLogReg(loss="huber", delta=1e-6, data_norm=1.0, classes=[0, 1])
-        >>> print(f"{acc.remaining().epsilon:.3f} {acc.remaining(like=model).epsilon:.3f}")
+        >>> model = ObjPertLogReg(
+        ...     loss="huber", delta=1e-6, data_norm=1.0, classes=[0, 1]
+        ... )
+        >>> print(
+        ...     f"{acc.remaining().epsilon:.3f} {acc.remaining(like=model).epsilon:.3f}"
+        ... )
         2.799 2.806
         """
         if isinstance(k, bool) or not hasattr(k, "__index__"):
@@ -449,7 +453,10 @@ class BudgetAccountant(LedgerView):
         --------
         >>> import numpy as np
         >>> from skdp import BudgetAccountant
-        >>> X, region = np.arange(6.0), np.array(["north", "south", "north", "east", "south", "north"])
+        >>> X, region = (
+        ...     np.arange(6.0),
+        ...     np.array(["north", "south", "north", "east", "south", "north"]),
+        ... )
         >>> acc = BudgetAccountant(epsilon=1.0)
         >>> with acc.parallel(by=region, parts=["north", "south"]) as parts:
         ...     for part in parts:

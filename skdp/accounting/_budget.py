@@ -225,7 +225,9 @@ class Relation(StrEnum):
     >>> from skdp import BudgetAccountant
     >>> from skdp.accounting import PrivacyCost, Relation
     >>> budget = BudgetAccountant(epsilon=1.0)
-    >>> budget.charge(PrivacyCost.of_pair(0.5, 0.0), relation=Relation.REPLACE_RECORD)
+    >>> budget.charge(
+    ...     PrivacyCost.of_pair(0.5, 0.0), relation=Relation.REPLACE_RECORD
+    ... )
     >>> print(budget.records[0].relation)
     replace one record; their number is public
     """

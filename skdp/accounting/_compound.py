@@ -103,7 +103,9 @@ class ParallelEvent(PrivacyEvent):
     Examples
     --------
     >>> from skdp.accounting import ParallelEvent, PureEvent
-    >>> ParallelEvent(((PureEvent(0.5), PureEvent(0.25)), (PureEvent(1.0),))).pure_epsilon()
+    >>> ParallelEvent(
+    ...     ((PureEvent(0.5), PureEvent(0.25)), (PureEvent(1.0),))
+    ... ).pure_epsilon()
     1.0
     """
 

@@ -251,7 +251,9 @@ class PrivacyLossDistribution:
     Examples
     --------
     >>> from skdp.accounting import GaussianEvent
-    >>> ten_fits = GaussianEvent(0.1).privacy_loss_distribution(1e-3).self_compose(10)
+    >>> ten_fits = (
+    ...     GaussianEvent(0.1).privacy_loss_distribution(1e-3).self_compose(10)
+    ... )
     >>> round(ten_fits.get_epsilon_for_delta(1e-5), 3)
     1.199
     """

@@ -85,61 +85,52 @@ class Targets:
 
 
 class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
-    r"""Differentially private additive regression: one curve for each column.
+    """Differentially private additive regression: one curve for each column.
 
-    A prediction, or the square root of a skewed amount, is the sum of one number for each column. This number is the
-    value of the column's curve at the row's bin or category. The curves are the complete model, and
-    :class:`~skdp.inspection.AdditiveTermsDisplay` draws them. The estimator takes tables of texts and numbers.
+    A prediction, or the square root of a skewed amount, is the sum of one number for each column, which is read off the
+    column's curve. The curves are the complete model, and :class:`~skdp.inspection.AdditiveTermsDisplay` draws them.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and less accurate. Otherwise, choose a
-        value far below one over the expected number of records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP, and less accurate.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `bounds_y` and `categories`. A value of
-        `bounds` or `bounds_y` takes precedence over the schema. X is then the table, with text and missing values.
+        Public facts about the columns of the table X, in place of `bounds`, `bounds_y` and `categories`. A parameter
+        that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     interactions : "auto", list of tuple or None, default="auto"
-        Tables over several columns that are added to the curves. If ``"auto"``, a fit with enough records, by their
-        released number, chooses tables over one, two or three columns in stages (see :ref:`additive-pairs`). A list
-        names pairs of columns, by position or name. If None, there are curves only.
+        Tables over several columns that are added to the curves. ``"auto"`` chooses them if there are enough records
+        (see :ref:`additive-pairs`). A list names pairs of columns. If None, there are curves only.
     n_bins : int, default=32
-        Largest number of bins of the curve of a numeric column, with a positive `delta`. Eight times as many public
-        cells between its bounds are merged to bins with about equal released numbers of records.
+        Largest number of bins of a numeric column, with a positive `delta`. Bins have about equal released counts.
     bounds : tuple (lower, upper)
-        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column, or
-        one for each numeric column without `bin_edges`. Values beyond count in the outer bins.
+        Public bounds of the numeric features: numbers, or one for each column of X or each numeric column (with or
+        without those in `bin_edges`). Values beyond count in the outer bins.
     bounds_y : tuple (lower, upper)
-        Public bounds of the targets. Targets beyond are clipped. Predictions are within the bounds. The bounds may be
-        generous (see :ref:`regression`).
+        Public bounds of the targets. Targets beyond are clipped, and predictions are within. The bounds may be generous
+        (see :ref:`regression`).
     categories : dict, default=None
-        Public categories of columns, by position or name of the column: a list of texts or of numbers, or the number of
-        categories, if these are coded 0, 1, ... If a value is missing or not in the list, the record is counted, but
-        the column adds nothing to its prediction. Text in a column with declared numbers, or a number in a column with
-        declared texts, raises an error before any charge.
+        Public categories of columns, by position or name: a list, or their number if they are coded 0, 1, ... A value
+        that is missing or not in the list adds nothing to the prediction.
     bin_edges : dict, default=None
-        Public edges of the bins of single columns, by position or name, in increasing order, including the outer edges.
-        Values beyond count in the outer bins.
+        Public edges of the bins of single columns, by position or name. Values beyond count in the outer bins.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     verbose : int, default=0
-        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
-        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
-        depends on the data, and the guarantee does not cover it.
+        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
+        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
 
     Attributes
     ----------
     terms_ : list of ndarray
-        Curves: values that the cells of each term add to the score, of shape (n_cells,), and tables, of shape
-        (n_cells, n_cells) or (n_cells, n_cells, n_cells). The score is the prediction, or its square root if `link_`
-        is ``"sqrt"``. Terms of one column have a mean of about 0 over the records, by `cell_counts_`.
-        :ref:`additive_algorithm` has the formulas.
+        Values that the cells of each term add to the score, of shape (n_cells,), or one axis for each column of a
+        table. The score is the prediction, or its square root if `link_` is ``"sqrt"`` (:ref:`additive_algorithm`).
     term_names_ : list of str
         Names of the terms.
     term_columns_ : list of tuple of int
@@ -147,8 +138,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     intercept_ : float
         Private intercept of the score.
     link_ : str
-        ``"sqrt"`` for amounts: with a positive `delta`, a released range that begins at 0 or near it, and a released
-        mean far below its middle. Otherwise ``"identity"``.
+        ``"sqrt"`` for skewed amounts, by the released range and mean of the targets. Otherwise ``"identity"``.
     offset_ : float
         What is added to the square of a score (:ref:`additive-link`). 0 if `link_` is ``"identity"``.
     cell_names_ : list of list of str
@@ -164,7 +154,7 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     term_importances_ : ndarray of shape (n_terms,)
         Mean absolute value that each term adds to the score, by the released counts.
     feature_importances_ : ndarray of shape (n_features,)
-        Importances of the columns, divided by their sum. A pair counts half for each of its columns.
+        Importances of the columns, divided by their sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -178,29 +168,29 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     Notes
     -----
     **Privacy.** The guarantee is (`epsilon`, `delta`)-DP under addition or removal of one record. A range of the
-    targets and their mean in it are released first (:ref:`regression, theorem 1 <regression-theorem-1>`). The numbers
-    of records in the cells of each column are released for 4 % of the budget (8 % with ``delta=0``). With a positive
-    `delta`, 300 noisy sums of clipped gradients follow. Then follow stages: the exponential mechanism, or
-    permute-and-flip with ``delta=0``, chooses a table from scores with a sensitivity of 1, and noisy sums of residuals
-    in its cells are released. With a positive `delta`, what is left of the budget repeats the sums of gradients, and
-    six sums of products of predictions and targets, for 2 % of the budget, correct mean and size of the predictions.
-    The rest is post-processing. The proofs are in :ref:`additive_models`. The guarantee covers neither an error for
-    values that are not finite nor the time that `fit` takes.
-
-    References
-    ----------
-    .. [1] H. Nori, R. Caruana, Z. Bu, J. H. Shen and J. Kulkarni, "Accuracy, Interpretability, and Differential Privacy
-       via Explainable Boosting", ICML 2021.
-    .. [2] T. Hastie and R. Tibshirani, "Generalized Additive Models", Statistical Science 1, 1986.
+    targets and their mean in it are released first (:ref:`regression, theorem 1 <regression-theorem-1>`), and numbers
+    of records in cells. With a positive `delta`, noisy sums of clipped gradients follow. The exponential mechanism, or
+    permute-and-flip with ``delta=0``, then chooses tables, and noisy sums of residuals in their cells are released.
+    Last, six noisy sums correct mean and size of the predictions. The rest is post-processing. :ref:`additive_models`
+    has the sensitivities and proofs.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from skdp import DPAdditiveRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPAdditiveRegressor(epsilon=1.0, delta=1e-5, bounds=(-0.2, 0.2), bounds_y=(25, 346), random_state=0)
-    >>> len(model.fit(X, y).terms_)
-    10
+    >>> import numpy as np
+    >>> from skdp import DPAdditiveRegressor, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, 5000)
+    >>> smokes = rng.choice(["no", "yes"], 5000)
+    >>> cost = 10 * age + 500 * (smokes == "yes") + rng.normal(200, 100, 5000)
+    >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
+    >>> schema = Schema(columns, target=(0, 3000))
+    >>> model = DPAdditiveRegressor(
+    ...     epsilon=1, delta=1e-6, schema=schema, random_state=0
+    ... )
+    >>> model = model.fit({"age": age, "smokes": smokes}, cost)
+    >>> people = {"age": [30, 80], "smokes": ["no", "yes"]}
+    >>> model.predict(people).round(-2)
+    array([ 500., 1500.])
     """
 
     _released = AdditiveModel._released | {"offset_", "_targets"}

@@ -151,9 +151,17 @@ def audit_epsilon(
     >>> import numpy as np
     >>> from skdp import FunctionalMechLinReg
     >>> from skdp.audit import audit_epsilon
-    >>> model = FunctionalMechLinReg(epsilon=1.0, bounds=(-1, 1), bounds_y=(-1, 1), fit_intercept=False)
+    >>> model = FunctionalMechLinReg(
+    ...     epsilon=1.0, bounds=(-1, 1), bounds_y=(-1, 1), fit_intercept=False
+    ... )
     >>> X, y = np.zeros((0, 1)), np.zeros(0)
-    >>> audit = audit_epsilon(model, (X, y), (np.ones((1, 1)), np.ones(1)), n_runs=100, random_state=0)
+    >>> audit = audit_epsilon(
+    ...     model,
+    ...     (X, y),
+    ...     (np.ones((1, 1)), np.ones(1)),
+    ...     n_runs=100,
+    ...     random_state=0,
+    ... )
     >>> audit.violated
     False
     """

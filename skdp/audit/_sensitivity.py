@@ -88,7 +88,9 @@ def brute_force_sensitivity(
     >>> import numpy as np
     >>> from skdp.audit import brute_force_sensitivity
     >>> corners = np.array([[-1.0, -1.0], [1.0, 1.0], [1.0, -1.0], [9.0, 9.0]])
-    >>> change = brute_force_sensitivity(lambda X: np.clip(X, -1, 1).sum(axis=0), corners)
+    >>> change = brute_force_sensitivity(
+    ...     lambda X: np.clip(X, -1, 1).sum(axis=0), corners
+    ... )
     >>> bool(np.isclose(change.value, 2**0.5))
     True
     """

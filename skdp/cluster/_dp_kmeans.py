@@ -134,23 +134,20 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise is several times as large
-        for more than a few features. Otherwise, the noise is Gaussian. Choose a value far below one over the expected
-        number of records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP, and the noise is several times as large for more than a few features.
     schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`. A
-        parameter that is set takes precedence.
+        Public facts about the columns of the table X, in place of `bounds`. A parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     bounds : tuple (lower, upper)
-        Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
-        Distances are in units of X, as in :class:`sklearn.cluster.KMeans`. Scale features first, by public numbers.
+        Public bounds of the features: numbers, or one for each column. Values beyond are clipped. Distances are in
+        units of X. Scale features first, by public numbers.
     verbose : int, default=0
-        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
-        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
-        depends on the data, and the guarantee does not cover it.
+        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
+        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
 
     Attributes
     ----------
@@ -169,28 +166,24 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
 
     Notes
     -----
-    **Privacy.** For each cell of public centres, there are four releases of a count, of the sum of the differences to
-    the centre, clipped to a radius, and (except for the last release) of the sum of their squares. One record belongs
-    to one cell. In units of the radius, and with weights :math:`a=b=3/8`, it moves such a release by at most
-    :math:`\sqrt{a^2+1+b^2}` in L2 norm (:ref:`k-means, theorem 1 <kmeans-theorem-1>`). The centres and radii of a
-    release are computed from earlier releases. The rest is post-processing. There are no ``labels_``, ``inertia_`` and
-    ``n_iter_``, because these are functions of the private rows. The guarantee covers neither an error for values that
-    are not finite nor the time that `fit` takes.
-
-    References
-    ----------
-    .. [1] A. Blum, C. Dwork, F. McSherry and K. Nissim, "Practical Privacy: The SuLQ Framework", PODS 2005.
-    .. [2] D. Su, J. Cao, N. Li, E. Bertino and H. Jin, "Differentially Private k-Means Clustering", CODASPY 2016.
-    .. [3] A. Chang, B. Ghazi, R. Kumar and P. Manurangsi, "Locally Private k-Means in One Round", ICML 2021.
+    **Privacy.** Four releases hold, for each cell of centres that are public or follow from earlier releases, a count,
+    the sum of the clipped differences to the centre, and (except for the last release) the sum of their squares. One
+    record belongs to one cell, and moves such a release by at most :math:`\sqrt{a^2+1+b^2}` in L2 norm, in units of the
+    radius, with :math:`a=b=3/8` (:ref:`k-means, theorem 1 <kmeans-theorem-1>`). The rest is post-processing. There are
+    no ``labels_``, ``inertia_`` and ``n_iter_``, because these are functions of the private rows.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_digits
-    >>> from skdp.cluster import DPKMeans
-    >>> X, _ = load_digits(return_X_y=True)
-    >>> model = DPKMeans(10, epsilon=1.0, delta=1e-5, bounds=(0, 16), random_state=0).fit(X)
-    >>> model.cluster_centers_.shape
-    (10, 64)
+    >>> import numpy as np
+    >>> from skdp import DPKMeans, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> visits = rng.choice([2, 15], 5000) + rng.integers(0, 3, 5000)
+    >>> spent = 10 * visits + rng.normal(0, 5, 5000)
+    >>> schema = Schema({"visits": (0, 20), "spent": (0, 200)})
+    >>> model = DPKMeans(2, epsilon=1.0, delta=1e-6, schema=schema, random_state=0)
+    >>> model = model.fit({"visits": visits, "spent": spent})
+    >>> model.predict({"visits": [3, 16], "spent": [30, 160]}).tolist()
+    [1, 0]
     """
 
     _counts_outside = ("entries",)

@@ -117,8 +117,7 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
     r"""Differentially private k-means by sample and aggregate.
 
     k-means without privacy runs on blocks of the records, and the centres of the blocks are averaged with noise.
-    :class:`DPKMeans` is more accurate, and most of the accuracy of this estimator comes from its reference. But it
-    accepts any algorithm that finds centres, without a change.
+    :class:`DPKMeans` is more accurate. This estimator accepts any algorithm that finds centres.
 
     Parameters
     ----------
@@ -127,36 +126,32 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Otherwise, the noise is Gaussian. Choose
-        a value far below one over the expected number of records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP. Otherwise, the noise is Gaussian.
     schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`. A
-        parameter that is set takes precedence.
+        Public facts about the columns of the table X, in place of `bounds`. A parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, noise and blocks are cryptographically secure. Other values are for tests only, and give no privacy.
     n_blocks : int, default=None
-        Number of blocks. If None, it is chosen for 25 rows in each cluster and block, by a noisy number of rows from
-        the reference, and is 100 with a public reference.
+        Number of blocks. If None, it is chosen for 25 rows in each cluster and block, by a noisy number of rows, and is
+        100 with a public reference.
     reference : "private" or array-like of shape (n_clusters, n_features), default="private"
-        Centres with which the centres of the blocks are matched. If ``"private"``, half of the budget is spent on
-        centres as in `DPKMeans`. An array must be public and within the bounds.
+        Centres with which the centres of the blocks are matched. ``"private"`` spends half of the budget on centres as
+        in `DPKMeans`. An array must be public and within the bounds.
     radius : float, default=None
-        Clipping bound of the differences to the reference, in units of X. If None, it is the expected difference,
-        computed from released numbers, or half of the diagonal of the bounds with a public reference. Must be at least
-        a millionth of half the widest bound (more for many features).
+        Clipping bound of the differences to the reference, in units of X. If None, it is the expected difference, or
+        half of the diagonal of the bounds with a public reference.
     estimator : estimator, default=None
-        Clusterer that is fitted to each block, with ``cluster_centers_`` after `fit`. If it fails, or finds another
-        number of centres, the reference takes the place of the block's centres. If None, it is
-        :class:`sklearn.cluster.KMeans` from the reference.
+        Clusterer that is fitted to each block, with ``cluster_centers_`` after `fit`. If it fails, the reference takes
+        its place. If None, it is :class:`sklearn.cluster.KMeans` from the reference.
     bounds : tuple (lower, upper)
-        Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
-        Distances are in units of X.
+        Public bounds of the features: numbers, or one for each column. Values beyond are clipped. Distances are in
+        units of X.
     verbose : int, default=0
-        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
-        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
-        depends on the data, and the guarantee does not cover it.
+        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
+        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
 
     Attributes
     ----------
@@ -175,28 +170,24 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
 
     Notes
     -----
-    **Privacy.** Each record is drawn into a block independently. Therefore adding or removing one record changes one
-    block, whose :math:`k` clipped differences move by at most the diameter, not the radius. The sum over blocks moves
-    by at most :math:`2\sqrt k` radii in L2 norm (:ref:`k-means, theorem 2 <kmeans-theorem-2>`). The matching of a
-    block's centres depends on that block and on the reference only. Estimators are isolated as in
-    :class:`skdp.ensemble.PATEClassifier`. The guarantee does not cover an error for values that are not finite, the
-    time that `fit` takes, an estimator that remembers one block when it is fitted to the next, and warnings while
-    another thread changes their filters.
-
-    References
-    ----------
-    .. [1] K. Nissim, S. Raskhodnikova and A. Smith, "Smooth Sensitivity and Sampling in Private Data Analysis",
-       STOC 2007.
-    .. [2] P. Mohan, A. Thakurta, E. Shi, D. Song and D. Culler, "GUPT: Privacy Preserving Data Analysis Made Easy",
-       SIGMOD 2012.
+    **Privacy.** Each record is drawn into a block independently. Therefore one record changes one block, whose
+    :math:`k` clipped differences move by at most the diameter. The sum over blocks moves by at most :math:`2\sqrt k`
+    radii in L2 norm (:ref:`k-means, theorem 2 <kmeans-theorem-2>`). Estimators are isolated as in
+    :class:`skdp.ensemble.PATEClassifier`. The guarantee does not cover an estimator that remembers one block when it is
+    fitted to the next, and warnings while another thread changes their filters.
 
     Examples
     --------
-    >>> from skdp.cluster import SampleAggKMeans
-    >>> X = [[0.15 + 0.6 * (i % 2) + 1e-5 * i] for i in range(10_000)]
-    >>> model = SampleAggKMeans(2, epsilon=1.0, delta=1e-5, bounds=(0, 1), random_state=0).fit(X)
-    >>> sorted(model.cluster_centers_.ravel().round(1).tolist())
-    [0.2, 0.8]
+    >>> import numpy as np
+    >>> from skdp import SampleAggKMeans, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> visits = rng.choice([2, 15], 10_000) + rng.integers(0, 3, 10_000)
+    >>> schema = Schema({"visits": (0, 20)})
+    >>> model = SampleAggKMeans(
+    ...     2, epsilon=1, delta=1e-6, schema=schema, random_state=0
+    ... )
+    >>> model.fit({"visits": visits}).predict({"visits": [3, 16]}).tolist()
+    [1, 0]
     """
 
     _parameter_rules: ClassVar[Rules] = {

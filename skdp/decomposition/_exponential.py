@@ -234,16 +234,15 @@ class ExpMechPCA(PrivatePCA):
     Parameters
     ----------
     n_components : int, default=None
-        Number of components. Each uses a part of the budget, so that few components are more accurate. If None, there
-        is one for each column, and the last one is free.
+        Number of components. Each uses a part of the budget. If None, there is one for each column.
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Otherwise, composition is tighter, which
-        reduces the noise for five components or more. Choose a value far below one over the expected number of records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP. A positive `delta` composes components more tightly, and reduces the noise for five or more.
     schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `data_norm`.
-        A parameter that is set takes precedence.
+        Public facts about the columns of the table X, in place of `data_norm`. A parameter that is set takes
+        precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -254,13 +253,12 @@ class ExpMechPCA(PrivatePCA):
     whiten : bool, default=False
         Whether `transform` divides coordinates by their standard deviations, at least a thousandth of `data_norm`.
     variance_share : float, default=0.1
-        Part of the budget for the variances along the components, in [0, 0.9]. If 0, variances are not released, and
-        attributes that need them are missing.
+        Part of the budget for the variances along the components, in [0, 0.9]. If 0, they are not released.
     expected_n : float, default=None
         Publicly known, approximate number of records. If None, it is released with the variances or the mean.
     data_norm : float
         Public clipping bound: the largest L2 norm of a row, after a public `center` is subtracted. Longer rows are
-        scaled down to this norm, without a warning.
+        scaled down to it.
     centered_norm : float, default=None
         With ``center="private"``, the clipping bound of centred rows. If None, it is `data_norm`.
 
@@ -296,30 +294,23 @@ class ExpMechPCA(PrivatePCA):
     -----
     **Privacy.** A record :math:`x` with :math:`\|x\|\le R` adds :math:`(v^\top x)^2 \in [0, R^2]` to the score
     :math:`v^\top S v`. A component with density proportional to :math:`e^{(\varepsilon_i/R^2) v^\top S v}` is
-    :math:`\varepsilon_i`-DP, and :math:`\varepsilon_i`-bounded-range (:ref:`PCA, theorem 1 <pca-theorem-1>`;
-    :ref:`theorem 2 <pca-theorem-2>` composes components). Components are exact draws, and are rounded. The sums of
-    squares along orthonormal directions and the remaining sum have one sensitivity together, :math:`R^2` (:ref:`theorem
-    3 <pca-theorem-3>`). :ref:`Theorem 4 <pca-theorem-4>` is about a private mean. The result of `transform` on the
-    fitted rows is a function of these rows, and not private. The guarantee covers neither an error for values that are
-    not finite nor the time that `fit` takes.
-
-    References
-    ----------
-    .. [1] K. Chaudhuri, A. D. Sarwate and K. Sinha, "A Near-Optimal Algorithm for Differentially-Private Principal
-       Components", JMLR 14, 2013.
-    .. [2] K. Amin, T. Dick, A. Kulesza, A. Munoz and S. Vassilvitskii, "Differentially Private Covariance
-       Estimation", NeurIPS 2019.
-    .. [3] J. T. Kent, A. M. Ganeiber and K. V. Mardia, "A New Method to Simulate the Bingham and Related
-       Distributions in Directional Data Analysis with Applications", 2013, arXiv:1310.8110.
+    :math:`\varepsilon_i`-DP and bounded-range (:ref:`PCA, theorem 1 <pca-theorem-1>`; :ref:`theorem 2 <pca-theorem-2>`
+    composes components). The sums of squares along the components have the sensitivity :math:`R^2` together
+    (:ref:`theorem 3 <pca-theorem-3>`). :ref:`Theorem 4 <pca-theorem-4>` is about a private mean. The result of
+    `transform` on the fitted rows is a function of these rows, and not private.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_digits
-    >>> from skdp.decomposition import ExpMechPCA
-    >>> X = load_digits().data / 16
-    >>> pca = ExpMechPCA(2, epsilon=3.0, data_norm=4.0, center="private", centered_norm=2.0, random_state=0).fit(X)
-    >>> pca.components_.shape
-    (2, 64)
+    >>> import numpy as np
+    >>> from skdp import ExpMechPCA, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> height = rng.normal(170, 10, 5000)
+    >>> weight = height - 100 + rng.normal(0, 5, 5000)
+    >>> schema = Schema({"height": (120, 220), "weight": (20, 120)})
+    >>> pca = ExpMechPCA(1, epsilon=1.0, schema=schema, random_state=0)
+    >>> pca = pca.fit({"height": height, "weight": weight})
+    >>> pca.explained_variance_ratio_.round(1)
+    array([1.])
     """
 
     _parameter_rules: ClassVar[Rules] = {"variance_share": Real(1e-6, 0.9, zero=True)}

@@ -111,8 +111,8 @@ def postprocess_moments(sums: Sums, norm: float) -> tuple[Array, Array]:
 class DPPCA(PrivatePCA):
     r"""Differentially private principal components from one noisy matrix of second moments.
 
-    The mean, all components and the variances along them come from one release. Therefore more components and centring
-    do not use more of the budget. Use this analysis if `delta` is positive, because the noise is then Gaussian.
+    The mean, all components and the variances along them come from one release. Use this analysis if `delta` is
+    positive.
 
     Parameters
     ----------
@@ -121,11 +121,11 @@ class DPPCA(PrivatePCA):
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and much less accurate. Choose a value
-        far below one over the expected number of records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP, and much less accurate.
     schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `data_norm`.
-        A parameter that is set takes precedence.
+        Public facts about the columns of the table X, in place of `data_norm`. A parameter that is set takes
+        precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -134,19 +134,17 @@ class DPPCA(PrivatePCA):
         Vector that is subtracted from rows: nothing, the private mean, or a public vector.
     solver : {"auto", "matrix", "bingham"}, default="auto"
         ``"matrix"`` is the noisy matrix. ``"bingham"`` draws components as :class:`ExpMechPCA` does. ``"auto"`` takes
-        the matrix if delta is positive, or if `expected_n` is given and exceeds ``10 * n_features**2 / (n_components *
-        epsilon)``.
+        the matrix if delta is positive or `expected_n` is large.
     whiten : bool, default=False
         Whether `transform` divides coordinates by their standard deviations, at least a thousandth of `data_norm`.
     expected_n : float, default=None
         Publicly known, approximate number of records. If None, the number is part of the release.
     data_norm : float
         Public clipping bound: the largest L2 norm of a row, after a public `center` is subtracted. Longer rows are
-        scaled down to this norm, without a warning.
+        scaled down to it.
     centered_norm : float, default=None
         Clipping bound of centred rows, with ``center="private"``. Set it if most rows are much shorter than `data_norm`
-        after the mean is subtracted, which then takes a fifth of the budget. If None, the mean comes from the release
-        of the matrix.
+        after the mean is subtracted. The mean then takes a fifth of the budget.
 
     Attributes
     ----------
@@ -183,23 +181,21 @@ class DPPCA(PrivatePCA):
     **Privacy.** A record :math:`x` with :math:`\|x\|\le R` adds :math:`(x x^\top, s x, c)` to the second moments and to
     the weighted sum and number of rows, of norm :math:`\sqrt{R^4 + s^2 R^2 + c^2}` with the Frobenius norm (:ref:`PCA,
     theorem 5 <pca-theorem-5>`). The noise is a symmetric Gaussian matrix, or that of the L2 mechanism if `delta` is 0.
-    The rest is post-processing. With ``solver="bingham"``, the guarantee is that of :class:`ExpMechPCA`. The result of
-    `transform` on the fitted rows is a function of these rows, and not private. The guarantee covers neither an error
-    for values that are not finite nor the time that `fit` takes.
-
-    References
-    ----------
-    .. [1] C. Dwork, K. Talwar, A. Thakurta and L. Zhang, "Analyze Gauss: Optimal Bounds for Privacy-Preserving
-       Principal Component Analysis", STOC 2014.
+    The rest is post-processing. The result of `transform` on the fitted rows is a function of these rows, and not
+    private.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_digits
-    >>> from skdp.decomposition import DPPCA
-    >>> X = load_digits().data / 16
-    >>> pca = DPPCA(2, epsilon=1.0, delta=1e-5, data_norm=4.0, random_state=0).fit(X)
-    >>> pca.transform(X).shape
-    (1797, 2)
+    >>> import numpy as np
+    >>> from skdp import DPPCA, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> height = rng.normal(170, 10, 5000)
+    >>> weight = height - 100 + rng.normal(0, 5, 5000)
+    >>> schema = Schema({"height": (120, 220), "weight": (20, 120)})
+    >>> pca = DPPCA(1, epsilon=1, delta=1e-6, schema=schema, random_state=0)
+    >>> pca = pca.fit({"height": height, "weight": weight})
+    >>> pca.explained_variance_ratio_.round(1)
+    array([0.9])
     """
 
     _parameter_rules: ClassVar[Rules] = {"solver": OneOf(("auto", "matrix", "bingham"))}

@@ -186,8 +186,7 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
 
     Any classifier, without privacy of its own, is fitted to disjoint blocks of the records. These teachers vote on
     public rows without labels, and noise is added to the votes. A student learns from the public rows and the votes,
-    and only the student is kept. Use it for models that are not trained by gradients, with many records and similar
-    public rows.
+    and only the student is kept.
 
     Parameters
     ----------
@@ -195,24 +194,21 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
         Classifier that is fitted to each block. If None, it is a random forest of ten trees.
     public_X : array-like of shape (n_public, n_features), or callable
         Public rows without labels, or a function that makes such rows for a number of columns. They must not come from
-        the private data, but should resemble them, because the student learns the votes on these rows.
+        the private data, but should resemble them.
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the label of each row is chosen by
-        permute-and-flip. Otherwise, votes have Gaussian noise, and many times as many rows can be labelled. Choose a
-        value far below one over the expected number of records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP, and far fewer rows can be labelled.
     schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `classes`. A
-        parameter that is set takes precedence.
+        Public facts about the columns of the table X, in place of `classes`. A parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, noise, blocks and the seeds of teachers are cryptographically secure. Other values are for tests only,
-        and give no privacy.
+        If None, noise and blocks are cryptographically secure. Other values are for tests only, and give no privacy.
     student : estimator, default=None
-        Classifier that is fitted to the labelled public rows and their winning labels. If None, it is a kernel ridge
-        regression on the noisy votes.
+        Classifier that is fitted to the labelled public rows. If None, it is a kernel ridge regression on the noisy
+        votes.
     n_teachers : int, default=None
         Number of teachers, at most a million. If None, it is three times the square root of `expected_n`, or 250.
     max_queries : int, default=None
@@ -221,26 +217,23 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
     expected_n : float, default=None
         Publicly known, approximate number of records. It only determines the number of teachers.
     classes : array-like, default=None
-        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
-        declared public, with a `PrivacyAssumptionWarning`.
+        Public label set. Rows with other labels are left out. If None, the labels in `y` are declared public, with a
+        `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
-        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
-        proportional to noisy counts of the labels, which take 4 % of the budget.
+        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
+        of the labels, for 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     n_jobs : int, default=None
         Number of processes that fit teachers. Threads are not used.
     verbose : int, default=0
-        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
-        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
-        depends on the data, and the guarantee does not cover it.
+        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
+        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
 
     Attributes
     ----------
     student_ : estimator
-        Fitted student. It is constant if only one class won. Its probabilities are those of
-        `predict_proba`: for the default student, the expected shares of the votes, and 0 for a class that won no row.
+        Fitted student. It is constant if only one class won.
     answered_ : ndarray of shape (n_answered,)
         Positions in `public_X` of the labelled rows.
     answers_ : ndarray of shape (n_answered,)
@@ -265,36 +258,33 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
 
     Notes
     -----
-    **Privacy.** Each record is drawn into a block independently. Therefore adding or removing one record changes one
-    teacher. Its votes on :math:`A` rows move the counts by at most :math:`\sqrt{2A}` in L2 norm (:ref:`PATE, theorem 1
-    <pate-theorem-1>`). The cost does not depend on the agreement of the teachers, which is private. A teacher that
-    fails for any reason, or has no records, abstains. A teacher with records of a single class votes for that class.
-    Teachers are isolated clones: each has a seed of its own and runs in one process, without callbacks, warnings,
-    printed text or logs, and global generators and settings are restored afterwards. The guarantee covers neither an
-    error for values that are not finite nor the time that `fit` takes. It also does not cover files that teachers
-    write, and a process that runs out of memory or is killed. A teacher must not remember one block when it is fitted
-    to the next, through something that ``clone`` does not copy, such as a global generator of another library.
-
-    References
-    ----------
-    .. [1] N. Papernot, M. Abadi, Ú. Erlingsson, I. Goodfellow and K. Talwar, "Semi-supervised Knowledge Transfer for
-       Deep Learning from Private Training Data", ICLR 2017.
-    .. [2] N. Papernot, S. Song, I. Mironov, A. Raghunathan, K. Talwar and Ú. Erlingsson, "Scalable Private Learning
-       with PATE", ICLR 2018.
-    .. [3] R. McKenna and D. Sheldon, "Permute-and-Flip: A New Mechanism for Differentially Private Selection",
-       NeurIPS 2020.
+    **Privacy.** Each record is drawn into a block independently. Therefore one record changes one teacher, and its
+    votes on :math:`A` rows move the counts by at most :math:`\sqrt{2A}` in L2 norm (:ref:`PATE, theorem 1
+    <pate-theorem-1>`). Teachers are isolated clones: each has a seed of its own and runs without callbacks, warnings
+    and printed text. A teacher that fails abstains. The guarantee does not cover files that teachers write, a process
+    that is killed, and a teacher that remembers one block when it is fitted to the next (:doc:`/user_guide/pate`).
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
+    >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from skdp import PATEClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> public, private = slice(0, None, 3), slice(1, None, 3)
-    >>> budget, options = {"epsilon": 8.0, "delta": 1e-3}, {"classes": [0, 1, 2], "n_teachers": 10, "random_state": 0}
-    >>> model = PATEClassifier(LogisticRegression(), public_X=X[public], **budget, **options)
-    >>> model.fit(X[private], y[private]).predict(X[[2, 77, 146]]).shape
-    (3,)
+    >>> from skdp import PATEClassifier, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 10, (10_000, 2))
+    >>> late = X[:, 0] > X[:, 1]
+    >>> schema = Schema(
+    ...     {"distance": (0, 10), "speed": (0, 10)}, target=[False, True]
+    ... )
+    >>> model = PATEClassifier(
+    ...     LogisticRegression(),
+    ...     public_X=rng.uniform(0, 10, (200, 2)),
+    ...     epsilon=1.0,
+    ...     delta=1e-6,
+    ...     schema=schema,
+    ...     random_state=0,
+    ... )
+    >>> round(model.fit(X, late).score(X, late), 2)
+    0.98
     """
 
     _parameter_rules: ClassVar[Rules] = {

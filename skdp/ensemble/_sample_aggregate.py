@@ -116,37 +116,31 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
     r"""Differentially private average of an estimator or statistic over blocks of the records.
 
     The results of an estimator without privacy on disjoint blocks of the records, such as its coefficients, are clipped
-    to public bounds and averaged with noise, or their median is chosen. It accepts classifiers and regressors without a
-    change, and any function of rows that returns a vector. A private estimator of the same model is more accurate. Use
-    this one if there is none.
+    to public bounds and averaged with noise, or their median is chosen. Use it if there is no private estimator of the
+    same model, which would be more accurate.
 
     Parameters
     ----------
     estimator : estimator or callable
-        Estimator that is fitted to each block, or a function that is evaluated on each block. A function maps rows to a
-        number or an array, always of the same shape, and the fitted meta-estimator then has no ``predict``. It must not
-        remember anything (see :ref:`sample-aggregate`).
+        Estimator that is fitted to each block, or a function that maps the rows of a block to a number or an array of
+        fixed shape. It must not remember anything (see :ref:`sample-aggregate`).
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Choose a value far below one over the
-        expected number of records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP.
     schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `classes`. A
-        parameter that is set takes precedence.
+        Public facts about the columns of the table X, in place of `classes`. A parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, noise, blocks and seeds are cryptographically secure. Other values are for tests only, and give no
-        privacy.
+        If None, noise and blocks are cryptographically secure. Other values are for tests only, and give no privacy.
     attributes : tuple of str, default=None
-        Fitted attributes that make up the result, of public shapes. An estimator that needs others for its predictions
-        is refused. If None, they are ``("coef_", "intercept_")``, or ``("coef_",)`` if `estimator` has
-        ``fit_intercept=False``.
+        Fitted attributes that make up the result, of public shapes. If None, they are ``("coef_", "intercept_")``, or
+        ``("coef_",)`` if `estimator` has ``fit_intercept=False``.
     aggregator : {"mean", "median"}, default="mean"
         ``"mean"`` is the mean over blocks with noise. ``"median"`` chooses the median of each number among the cells of
-        a grid, by the exponential mechanism (by permute-and-flip with ``delta=0``). Use the median for few numbers
-        within wide bounds, because its error hardly depends on their width.
+        a grid. Use it for few numbers within wide bounds.
     radius : float, default=None
         Clipping bound in place of `bounds`: the largest L2 norm of the result. Only for the mean.
     n_blocks : int, default=None
@@ -158,24 +152,20 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
         Publicly known, approximate number of records. It only determines the number of blocks.
     bounds : tuple (lower, upper) or dict, default=None
         Public bounds of the result: numbers, or one for each number of the result. A dict has such a pair for each of
-        `attributes`, by name. Results of a block beyond the bounds are clipped, without a warning. The result of a
-        block that fails is the centre of the bounds.
+        `attributes`, by name. Results of a block beyond are clipped. A block that fails has the centre of the bounds.
     classes : array-like, default=None
         Public label set, if `estimator` is a classifier. Rows with other labels are left out. If None, the labels in
-        `y` are declared public, with a `PrivacyAssumptionWarning`. If a block has no record of a class, one record at
-        the mean of the block's rows is added to the block, with that label.
+        `y` are declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
-        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
-        proportional to noisy counts of the labels, which take 4 % of the budget.
+        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
+        of the labels, for 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     n_jobs : int, default=None
         Number of processes that work on blocks. Threads are not used.
     verbose : int, default=0
-        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
-        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
-        depends on the data, and the guarantee does not cover it.
+        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
+        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
 
     Attributes
     ----------
@@ -203,34 +193,33 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
 
     Notes
     -----
-    **Privacy.** Each record is drawn into a block independently. Therefore adding or removing one record changes one
-    block, whose result can move from any point of the bounds to any other. In units of half the widths, the sum over
-    blocks of :math:`p` numbers moves by :math:`2\sqrt p` in L2 norm (by 2 within a ball), and the score of a cell for
-    the median by 1 (:ref:`sample and aggregate, theorem 1 <sample-aggregate-theorem-1>`). A record that is added to a
-    block without a class depends on that block only. Estimators are isolated as in :class:`PATEClassifier`, and
-    functions are deep copies. The guarantee covers neither an error for values that are not finite nor the time that
-    `fit` takes. It also does not cover files that estimators write, and a process that runs out of memory or is killed.
-    An estimator must not remember one block when it is fitted to the next, through something that ``clone`` (or
-    ``deepcopy``, for a function) does not copy.
-
-    References
-    ----------
-    .. [1] K. Nissim, S. Raskhodnikova and A. Smith, "Smooth Sensitivity and Sampling in Private Data Analysis",
-       STOC 2007.
-    .. [2] A. Smith, "Privacy-Preserving Statistical Estimation with Optimal Convergence Rates", STOC 2011.
-    .. [3] P. Mohan, A. Thakurta, E. Shi, D. Song and D. Culler, "GUPT: Privacy Preserving Data Analysis Made Easy",
-       SIGMOD 2012.
+    **Privacy.** Each record is drawn into a block independently. Therefore one record changes one block, whose result
+    can move from any point of the bounds to any other. In units of half the widths, the sum over blocks of :math:`p`
+    numbers moves by :math:`2\sqrt p` in L2 norm (by 2 within a ball), and the score of a cell for the median by 1
+    (:ref:`sample and aggregate, theorem 1 <sample-aggregate-theorem-1>`). Estimators are isolated as in
+    :class:`PATEClassifier`, and functions are deep copies. The guarantee does not cover files that estimators write, a
+    process that is killed, and an estimator that remembers one block when it is fitted to the next.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_diabetes
+    >>> import numpy as np
     >>> from sklearn.linear_model import HuberRegressor
     >>> from skdp import SampleAggregate
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> bounds = {"coef_": (-2000, 2000), "intercept_": (25, 346)}
-    >>> model = SampleAggregate(HuberRegressor(), bounds=bounds, epsilon=1.0, delta=1e-5, n_blocks=20, random_state=0)
-    >>> model.fit(X[:, [2, 8]], y).estimator_.coef_.shape
-    (2,)
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.uniform(18, 90, 5000)
+    >>> cost = 200 + 10 * age + rng.normal(0, 100, 5000)
+    >>> bounds = {"coef_": (0, 20), "intercept_": (0, 1000)}
+    >>> model = SampleAggregate(
+    ...     HuberRegressor(),
+    ...     epsilon=1,
+    ...     delta=1e-6,
+    ...     bounds=bounds,
+    ...     n_blocks=250,
+    ...     random_state=0,
+    ... )
+    >>> model = model.fit(age[:, None], cost)
+    >>> model.estimator_.coef_.round()
+    array([11.])
     """
 
     _takes_parts = True

@@ -475,7 +475,13 @@ def to_sklearn(fitted: Any) -> Any:
     >>> from skdp import ObjPertLogReg
     >>> from skdp.export import to_sklearn
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = ObjPertLogReg(epsilon=5.0, delta=1e-6, data_norm=12.0, classes=[0, 1, 2], random_state=0).fit(X, y)
+    >>> model = ObjPertLogReg(
+    ...     epsilon=5.0,
+    ...     delta=1e-6,
+    ...     data_norm=12.0,
+    ...     classes=[0, 1, 2],
+    ...     random_state=0,
+    ... ).fit(X, y)
     >>> to_sklearn(model).steps[-1][1]
     LogisticRegression()
     """

@@ -93,7 +93,9 @@ class AdditiveTermsDisplay:
     >>> from skdp.inspection import AdditiveTermsDisplay
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> bounds = [5, 5, 40, 100], [30, 40, 190, 2600]
-    >>> model = DPAdditiveClassifier(delta=1e-5, bounds=bounds, classes=[0, 1], random_state=0).fit(X[:, :4], y)
+    >>> model = DPAdditiveClassifier(
+    ...     delta=1e-5, bounds=bounds, classes=[0, 1], random_state=0
+    ... ).fit(X[:, :4], y)
     >>> display = AdditiveTermsDisplay.from_estimator(model, plot=False)
     >>> [len(curve) for curve in display.terms]
     [256, 256, 256, 256]

@@ -103,8 +103,12 @@ def model_card(
     >>> from skdp.inspection import model_card
     >>> schema = Schema({"age": Number(18, 95)}, target={"repaid": ["no", "yes"]})
     >>> table = schema.sample(1000)
-    >>> model = DPNaiveBayes(schema=schema, epsilon=0.5).fit(table, table["repaid"])
-    >>> card = model_card(model, title="Repayment", notes={"Contact": "data@bank.example"})
+    >>> model = DPNaiveBayes(schema=schema, epsilon=0.5).fit(
+    ...     table, table["repaid"]
+    ... )
+    >>> card = model_card(
+    ...     model, title="Repayment", notes={"Contact": "data@bank.example"}
+    ... )
     >>> print("\\n".join(card.splitlines()[:3]))
     # Repayment
     <BLANKLINE>

@@ -88,8 +88,12 @@ class CoefficientUncertaintyDisplay:
     >>> from skdp import FunctionalMechLinReg
     >>> from skdp.inspection import CoefficientUncertaintyDisplay
     >>> X, y = make_regression(n_samples=5000, n_features=3, random_state=0)
-    >>> model = FunctionalMechLinReg(bounds=(-4, 4), bounds_y=(-300, 300), delta=1e-6, random_state=0).fit(X, y)
-    >>> display = CoefficientUncertaintyDisplay.from_estimator(model, random_state=0, plot=False)
+    >>> model = FunctionalMechLinReg(
+    ...     bounds=(-4, 4), bounds_y=(-300, 300), delta=1e-6, random_state=0
+    ... ).fit(X, y)
+    >>> display = CoefficientUncertaintyDisplay.from_estimator(
+    ...     model, random_state=0, plot=False
+    ... )
     >>> bool((display.lower < display.upper).all())
     True
     """

@@ -43,8 +43,12 @@ class MarginalsDisplay:
     >>> from skdp import DPTableGenerator, Schema
     >>> from skdp.inspection import MarginalsDisplay
     >>> schema = Schema({"age": (18, 90), "work": ["private", "state"]})
-    >>> generator = DPTableGenerator(schema=schema, delta=1e-6, random_state=0).fit(schema.sample(1000))
-    >>> MarginalsDisplay.from_estimator(generator, "work", plot=False).estimate.value.ndim
+    >>> generator = DPTableGenerator(
+    ...     schema=schema, delta=1e-6, random_state=0
+    ... ).fit(schema.sample(1000))
+    >>> MarginalsDisplay.from_estimator(
+    ...     generator, "work", plot=False
+    ... ).estimate.value.ndim
     1
     """
 

@@ -127,51 +127,46 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
     r"""Differentially private linear models of up to four parameters by the exponential mechanism.
 
     The coefficients are drawn from a ball, with a probability that decreases exponentially with the sum of losses. The
-    draw is exact, without a Markov chain and without delta. The estimator is a classifier with ``loss="log_loss"``, and
-    a regressor with ``loss="absolute_error"``. It has at most four parameters, including the intercept.
+    draw is exact, without a Markov chain and without delta. It has at most four parameters, including the intercept.
 
     Parameters
     ----------
     loss : {"log_loss", "absolute_error"}, default="log_loss"
-        Loss function. ``"log_loss"`` is logistic regression for two classes, and ``"absolute_error"`` is median
-        regression.
+        ``"log_loss"`` is logistic regression for two classes, and ``"absolute_error"`` is median regression.
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` returns the
         minimiser on the ball and gives no privacy.
     delta : float, default=0.0
         Privacy budget of one fit, in [0, 1). The fit is pure epsilon-DP for every `delta`.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds_y`, `data_norm` and `classes`. A parameter that
-        is set takes precedence over the schema. X is then the table, with text and missing values.
+        Public facts about the columns of the table X, in place of `bounds_y`, `data_norm` and `classes`. A parameter
+        that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     max_score : float, default=None
         Radius of the ball: the largest absolute score of a row of norm `data_norm`, from 0.1 to 100. The noise grows
-        with it. A score is the logit, or the prediction relative to the centre of the released range of the targets, in
-        half ranges. If None, it is 4 for the log loss and 3 for regression.
+        with it. If None, it is 4 for the log loss and 3 for regression, in half ranges of the targets.
     fit_intercept : bool, default=True
         Whether to add a constant feature of half `data_norm`. If False, targets are not centred.
     bounds_y : tuple (lower, upper), default=None
-        Public bounds of the targets. Required for regression. Targets beyond are clipped, without a warning.
-        Predictions are within the bounds. The bounds may be generous (see :ref:`regression`).
+        Public bounds of the targets. Required for regression. Targets beyond are clipped, and predictions are within.
+        The bounds may be generous (see :ref:`regression`).
     data_norm : float
-        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
-        warning. A smaller norm means less noise and more clipping.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to it. A smaller norm
+        means less noise and more clipping.
     classes : array-like, default=None
         Public label set of a classifier, of two labels. Rows with other labels are left out. If None, the labels in `y`
         are declared public, with a `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
-        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
-        proportional to noisy counts of the labels, which take 4 % of the budget.
+        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
+        of the labels, for 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     verbose : int, default=0
-        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
-        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
-        depends on the data, and the guarantee does not cover it.
+        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
+        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
 
     Attributes
     ----------
@@ -198,33 +193,25 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
     Notes
     -----
     **Privacy.** For regression, a range of the targets and their mean in it are released first (:ref:`regression,
-    theorem 1 <regression-theorem-1>`). One point :math:`w` of the ball :math:`\|w\| \le a/R_a` is released (:math:`a`
-    is `max_score`, and :math:`R_a` the norm of rows with the constant feature). It is drawn with density proportional
-    to :math:`e^{-(\varepsilon/\Delta)\sum_i \ell(w; z_i)}`. One record changes the sum by its loss. The values of this
-    loss on the ball are at most :math:`\Delta` apart: :math:`a` for the log loss, and :math:`1 + a` for the absolute
-    error with :math:`a \ge 1` (:ref:`exponential mechanism, theorem 2 <erm-theorem-2>`). The draw is epsilon-DP under
-    adding or removing one record, and epsilon-bounded-range, which composes better [1]_ (:ref:`theorem 1
-    <erm-theorem-1>`). The exponent has no factor of 2, because records are added or removed and not replaced [2]_. The
-    released point lies on a public lattice. The guarantee covers neither an error for values that are not finite nor
-    the time that `fit` takes, which depends on the data.
-
-    References
-    ----------
-    .. [1] M. Cesar and R. Rogers, "Bounding, Concentrating, and Truncating: Unifying Privacy Loss Composition for
-       Data Analytics", ALT 2021.
-    .. [2] R. Bassily, A. Smith and A. Thakurta, "Private Empirical Risk Minimization: Efficient Algorithms and Tight
-       Error Bounds", FOCS 2014.
-    .. [3] W. R. Gilks and P. Wild, "Adaptive Rejection Sampling for Gibbs Sampling", Applied Statistics 41, 1992.
+    theorem 1 <regression-theorem-1>`). One point :math:`w` of the ball is drawn with density proportional to
+    :math:`e^{-(\varepsilon/\Delta)\sum_i \ell(w; z_i)}`. The values of the loss of one record on the ball are at most
+    :math:`\Delta` apart (:ref:`exponential mechanism, theorem 2 <erm-theorem-2>`). The draw is epsilon-DP under adding
+    or removing one record, and epsilon-bounded-range, which composes better (:ref:`theorem 1 <erm-theorem-1>`). The
+    exponent has no factor of 2, because records are added or removed and not replaced. The time that `fit` takes
+    depends on the data.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from skdp.linear_model import ExpMechERM
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X = (X[:, [21, 27]] - [25, 0.1]) / [10, 0.1]
-    >>> model = ExpMechERM(epsilon=1.0, data_norm=2.0, classes=[0, 1], random_state=0)
-    >>> bool(model.fit(X, y).score(X, y) > 0.85)
-    True
+    >>> import numpy as np
+    >>> from skdp import ExpMechERM, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, 5000)
+    >>> ill = age + rng.logistic(0, 8, 5000) > 60
+    >>> schema = Schema({"age": (18, 90)}, target=[False, True])
+    >>> model = ExpMechERM(epsilon=1.0, schema=schema, random_state=0)
+    >>> model = model.fit({"age": age}, ill)
+    >>> round(model.score({"age": age}, ill), 1)
+    0.9
     """
 
     intercept_: Any

@@ -201,40 +201,33 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise is several times as large
-        for more than a few features. Otherwise, the noise is Gaussian. Choose a value far below one over the expected
-        number of records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP, and the noise is several times as large for more than a few features.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `bounds_y`, `data_norm` and `rows_per_group`. A
-        parameter that is set takes precedence over the schema. X is then the table, with text and missing values.
+        Public facts about the columns of the table X, in place of `bounds`, `bounds_y`, `data_norm` and
+        `rows_per_group`. A parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     alpha : float, default=None
-        Strength of the ridge penalty, in units of the scaled features, as in :class:`sklearn.linear_model.Ridge`. Must
-        be non-negative. The intercept is not penalised. If None, the penalty is half of the expected largest eigenvalue
-        of the noise, which is a public number, also for the intercept, and 0 with ``epsilon=inf``. If the released
-        moments show that another penalty has less error, it is used: 1, 8 or 64 times as large for the coefficients,
-        and almost none for the intercept; or so large that the model predicts the noisy mean of the targets.
+        Ridge penalty, in units of the scaled features, non-negative. If None, it is half of the expected largest
+        eigenvalue of the noise, unless the released moments show that another penalty has less error
+        (:doc:`/user_guide/functional_mechanism`).
     fit_intercept : bool, default=True
         Whether to fit an intercept. If False, features and targets are not centred.
     bounds : tuple (lower, upper)
-        Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
-        For one-hot columns, use (-1, 1), and the square root of the number of variables for `data_norm`. Their zeros
-        are then the middle of the bounds. With (0, 1), zeros would be -1, and rows would be longer.
+        Public bounds of the features: numbers, or one for each column. Values beyond are clipped. For one-hot columns,
+        use (-1, 1), and the square root of the number of variables for `data_norm`.
     bounds_y : tuple (lower, upper)
-        Public bounds of the targets: numbers, or one for each target. Targets beyond are clipped, without a warning.
-        Predictions are within the bounds. The bounds may be generous (see :ref:`regression`).
+        Public bounds of the targets: numbers, or one for each target. Targets beyond are clipped, and predictions are
+        within. The bounds may be generous (see :ref:`regression`).
     data_norm : float, default=None
-        Public norm, after scaling, beyond which a record has less weight. With features in [-1, 1], a record with a
-        longer row is scaled down to this norm as a whole, target and intercept included. A smaller norm means less
-        noise, and more weight on records near the centre of the bounds. If None, the norm is ``sqrt(n_features / 2)``,
-        which at most halves a weight. With ``epsilon=inf``, no record is scaled.
+        Public norm, after scaling, beyond which a record has less weight. A smaller norm means less noise. If None, it
+        is ``sqrt(n_features / 2)``, which at most halves a weight.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
-        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
-        large. If None, the guarantee is for one row.
+        Public limit on the rows of one group, such as a person. Further rows are left out at random. The guarantee is
+        then for all rows of a group, with `rows_per_group` times the noise. If None, it is for one row.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
 
@@ -261,30 +254,28 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     -----
     **Privacy.** A range of the targets and their mean in it are released first (:ref:`regression, theorem 1
     <regression-theorem-1>`). The moments :math:`(Z^\top Z, Z^\top U)` are then released once, for rows :math:`z` of
-    norm at most :math:`R` (scaled features and a constant) and :math:`k` targets in [-1, 1]. Adding or removing one
-    record moves the Gram matrix by :math:`R^2` in Frobenius norm, and the cross moments by :math:`R\sqrt k`. With a
-    weight :math:`t` on the cross moments, both together move by :math:`R\sqrt{R^2 + t^2 k}`, and by a little more,
-    because the number of records and the sums of targets have larger weights (:ref:`functional mechanism, theorem 1
-    <functional-mechanism-theorem-1>`). If `delta` is positive, the noise is a symmetric Gaussian matrix, with half the
-    variance off its diagonal. If `delta` is 0, the noise is that of the L2 mechanism. The rest, including the choice of
-    the penalty, is post-processing. The guarantee covers neither an error for values that are not finite nor the time
-    that `fit` takes.
-
-    References
-    ----------
-    .. [1] J. Zhang, Z. Zhang, X. Xiao, Y. Yang and M. Winslett, "Functional Mechanism: Regression Analysis under
-       Differential Privacy", PVLDB 5, 2012.
-    .. [2] D. Vu and A. Slavković, "Differential Privacy for Clinical Trial Data: Preliminary Evaluations", ICDM
-       Workshops 2009.
+    norm at most :math:`R` (scaled features and a constant) and :math:`k` targets in [-1, 1]. With a weight :math:`t` on
+    the cross moments, one record moves both together by :math:`R\sqrt{R^2 + t^2 k}`, and by a little more, because the
+    number of records and the sums of targets have larger weights (:ref:`functional mechanism, theorem 1
+    <functional-mechanism-theorem-1>`). The rest, including the choice of the penalty, is post-processing.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from skdp.linear_model import FunctionalMechLinReg
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = FunctionalMechLinReg(epsilon=1.0, delta=1e-5, bounds=(-0.2, 0.2), bounds_y=(25, 346), random_state=0)
-    >>> model.fit(X, y).coef_.shape
-    (10,)
+    >>> import numpy as np
+    >>> from skdp import FunctionalMechLinReg, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, 5000)
+    >>> smokes = rng.choice(["no", "yes"], 5000)
+    >>> cost = 10 * age + 500 * (smokes == "yes") + rng.normal(200, 100, 5000)
+    >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
+    >>> schema = Schema(columns, target=(0, 3000))
+    >>> model = FunctionalMechLinReg(
+    ...     epsilon=1, delta=1e-6, schema=schema, random_state=0
+    ... )
+    >>> model = model.fit({"age": age, "smokes": smokes}, cost)
+    >>> people = {"age": [30, 80], "smokes": ["no", "yes"]}
+    >>> model.predict(people).round(-2)
+    array([ 500., 1500.])
     """
 
     _counts_outside = ("numbers",)

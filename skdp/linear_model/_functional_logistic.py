@@ -125,49 +125,43 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
     r"""Differentially private linear classifier by the functional mechanism.
 
     The second moments of features and labels are released once, with noise, and a linear rule is computed from them.
-    The estimator takes one pass over the data and no optimisation, for any number of classes. `ObjPertLogReg` is more
-    accurate, in particular where the log loss and its quadratic approximation differ.
+    The fit takes one pass over the data, for any number of classes. `ObjPertLogReg` is more accurate.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise is several times as large
-        for more than a few features. Otherwise, the noise is Gaussian. Choose a value far below one over the expected
-        number of records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP, and the noise is several times as large for more than a few features.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`, `data_norm`, `classes` and `rows_per_group`. A
-        parameter that is set takes precedence over the schema. X is then the table, with text and missing values.
+        Public facts about the columns of the table X, in place of `bounds`, `data_norm`, `classes` and
+        `rows_per_group`. A parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     alpha : float, default=None
-        Strength of the ridge penalty, in units of the scaled features. Must be non-negative. If None, it is half of the
-        expected largest eigenvalue of the noise, which is a public number, and 0 with ``epsilon=inf``.
+        Ridge penalty, in units of the scaled features, non-negative. If None, it is half of the expected largest
+        eigenvalue of the noise, which is a public number.
     calibration : {"lda", "taylor"}, default="lda"
-        How scores are converted to log-odds. ``"lda"`` uses linear discriminant analysis of the scores. ``"taylor"``
-        uses the minimiser of the Taylor polynomial of the log loss, which underestimates probabilities far from 1/2.
+        How scores are converted to log-odds: by linear discriminant analysis of the scores, or by the Taylor polynomial
+        of the log loss, which underestimates probabilities far from 1/2.
     bounds : tuple (lower, upper)
-        Public bounds of the features: numbers, or one for each column. Values beyond are clipped, without a warning.
-        The features are centred and scaled by these bounds. For one-hot columns, use (-1, 1) together with `data_norm`.
-        This keeps zeros at zero, and needs less noise than (0, 1).
+        Public bounds of the features: numbers, or one for each column. Values beyond are clipped. For one-hot columns,
+        use (-1, 1) together with `data_norm`.
     data_norm : float, default=None
-        Public norm, after scaling, beyond which a record has less weight. A record with a longer row is scaled down to
-        this norm as a whole, label included. A smaller norm means less noise. If None, the norm is ``sqrt(n_features /
-        2)``, which at most halves a weight. With ``epsilon=inf``, no record is scaled.
+        Public norm, after scaling, beyond which a record has less weight. A smaller norm means less noise. If None, it
+        is ``sqrt(n_features / 2)``, which at most halves a weight.
     classes : array-like, default=None
-        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
-        declared public, with a `PrivacyAssumptionWarning`.
+        Public label set. Rows with other labels are left out. If None, the labels in `y` are declared public, with a
+        `PrivacyAssumptionWarning`.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
-        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
-        large. If None, the guarantee is for one row.
+        Public limit on the rows of one group, such as a person. Further rows are left out at random. The guarantee is
+        then for all rows of a group, with `rows_per_group` times the noise. If None, it is for one row.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
-        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
-        proportional to noisy counts of the labels, which take 4 % of the budget.
+        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
+        of the labels, for 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
 
@@ -198,30 +192,28 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
     Notes
     -----
     **Privacy.** The moments :math:`(Z^\top Z, Z^\top U)` are released once, for rows :math:`z` of norm at most
-    :math:`R` (scaled features and a constant) and labels :math:`u`. Labels are -1 or 1 for two classes and one-hot
-    otherwise, so that a record affects one column. For every number of classes, adding or removing one record moves the
-    Gram matrix by :math:`R^2` in Frobenius norm, and the cross moments by :math:`R`. With a weight :math:`t` on the
-    cross moments, both together move by :math:`R\sqrt{R^2 + t^2}` (:ref:`functional mechanism, theorem 1
-    <functional-mechanism-theorem-1>`). The rest is post-processing. The guarantee covers neither an error for values
-    that are not finite nor the time that `fit` takes.
-
-    References
-    ----------
-    .. [1] J. Zhang, Z. Zhang, X. Xiao, Y. Yang and M. Winslett, "Functional Mechanism: Regression Analysis under
-       Differential Privacy", PVLDB 5, 2012.
-    .. [2] J. Huggins, R. Adams and T. Broderick, "PASS-GLM: Polynomial Approximate Sufficient Statistics for
-       Scalable Bayesian GLM Inference", NeurIPS 2017.
-    .. [3] T. Hastie, R. Tibshirani and A. Buja, "Flexible Discriminant Analysis by Optimal Scoring", JASA 89, 1994.
+    :math:`R` (scaled features and a constant) and labels :math:`u`, which are -1 or 1 for two classes and one-hot
+    otherwise. With a weight :math:`t` on the cross moments, one record moves both together by :math:`R\sqrt{R^2 +
+    t^2}`, for every number of classes (:ref:`functional mechanism, theorem 1 <functional-mechanism-theorem-1>`). The
+    rest is post-processing.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> from skdp.linear_model import FunctionalMechLogReg
-    >>> X, y = load_iris(return_X_y=True)
-    >>> bounds = [4, 2, 1, 0], [8, 5, 7, 3]
-    >>> model = FunctionalMechLogReg(epsilon=10.0, delta=1e-5, bounds=bounds, classes=[0, 1, 2], random_state=0)
-    >>> model.fit(X, y).predict_proba(X).shape
-    (150, 3)
+    >>> import numpy as np
+    >>> from skdp import FunctionalMechLogReg, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, 5000)
+    >>> smokes = rng.choice(["no", "yes"], 5000)
+    >>> ill = age + 16 * (smokes == "yes") + rng.logistic(0, 8, 5000) > 60
+    >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
+    >>> schema = Schema(columns, target=[False, True])
+    >>> model = FunctionalMechLogReg(
+    ...     epsilon=1, delta=1e-6, schema=schema, random_state=0
+    ... )
+    >>> model = model.fit({"age": age, "smokes": smokes}, ill)
+    >>> people = {"age": [40, 60], "smokes": ["no", "yes"]}
+    >>> model.predict_proba(people)[:, 1].round(1)
+    array([0.1, 0.9])
     """
 
     _counts_outside = ("numbers", "target")

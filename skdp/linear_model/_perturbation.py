@@ -154,49 +154,46 @@ class ObjPertLogReg(PrivateLinearClassifier):
     r"""Differentially private logistic regression by objective perturbation.
 
     Logistic regression with an L2 penalty is fitted to an objective with a random linear term, and its minimiser is
-    released. This is the default classifier of the library, because it is accurate, quick, and needs no tuning.
+    released. Use it for a linear model with coefficients. It needs no tuning. :doc:`/user_guide/objective_perturbation`
+    is about the choice of the parameters.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP. Otherwise, the noise is Gaussian, and
-        much smaller for many features. Choose a value far below one over the expected number of records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP. Otherwise, the noise is Gaussian, and much smaller for many features.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
-        precedence over the schema. X is then the table, with text and missing values.
+        Public facts about the columns of the table X, in place of `data_norm` and `classes`. A parameter that is set
+        takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     C : float or "auto", default="auto"
-        Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. If
-        ``"auto"``, the weight is a formula of public parameters, at most 100 over the squared norm of rows. For three
-        classes or more, 6 % of the budget is then spent on the counts of labels. Logits are shrunk to half of their
-        log-odds, and more strongly if there are few records. A number that is larger than the proof admits is reduced.
-        ``C_`` is the result.
+        Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. ``"auto"`` is
+        a formula of public parameters, and for three classes or more also of noisy counts of labels, for 6 % of the
+        budget. A weight that is larger than the proof admits is reduced to ``C_``.
     loss : {"log_loss", "huber"}, default="log_loss"
-        ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"huber"`` is the hinge loss with
-        a rounded kink (a support vector machine), one-vs-rest for three classes or more, without probabilities.
+        ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"huber"`` is a support vector
+        machine (a hinge with a rounded kink), one-vs-rest, without probabilities.
     fit_intercept : bool, default=True
-        Whether to add a constant feature of 0.3 `data_norm`. Its coefficient is regularised, because an intercept
-        without a penalty has an unbounded sensitivity.
+        Whether to add a constant feature of 0.3 `data_norm`, whose coefficient is regularised.
     data_norm : float
-        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
-        warning. A smaller norm means less noise and more clipping.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to it. A smaller norm
+        means less noise and more clipping.
     classes : array-like, default=None
-        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
-        declared public, with a `PrivacyAssumptionWarning`.
+        Public label set. Rows with other labels are left out. If None, the labels in `y` are declared public, with a
+        `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
-        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
-        proportional to noisy counts of the labels, which take 4 % of the budget.
+        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
+        of the labels, for 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     tol : float, default=1e-6
-        Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
-        noise that hides the residual of the solver is proportional to `tol`. The residual is certified to be smaller.
+        Tolerance of the solver, as a multiple of the largest gradient of one record. The noise that hides the residual
+        of the solver is proportional to it.
     max_iter : int, default=100
         Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
 
@@ -226,37 +223,29 @@ class ObjPertLogReg(PrivateLinearClassifier):
     Notes
     -----
     **Privacy.** The release is the minimiser of the perturbed objective, with a little noise for the residual of the
-    solver. With ``C="auto"`` and three classes or more, the counts of labels are released before (:ref:`statistics,
-    theorem 2 <statistics-theorem-2>`). Let the norm of rows be at most :math:`R_a` (`data_norm`, and the constant
-    feature). The noise of the objective is calibrated to an L2 sensitivity of :math:`C L`, where :math:`L` is
-    :math:`R_a` for two classes and :math:`\sqrt{2} R_a` for the multinomial loss. The Huber hinge has one problem for
-    each class. The density of the minimiser also has a determinant, which adds to the privacy loss [1]_, [2]_. For the
-    binary log loss and ``delta=0``, the determinant adds nothing as long as :math:`C R_a^2` is at most epsilon
-    (:ref:`theorem 1 <objective-perturbation-proof-theorem-1>`). With a positive `delta`, and :math:`C R_a^2` of at most
-    3.7 times the GDP parameter of the noise, objective perturbation is exactly as private as the Gaussian mechanism,
-    also in composition (:ref:`theorem 6 <objective-perturbation-proof-theorem-6>`).
-    :doc:`/user_guide/objective_perturbation_proof` proves the bounds for the other losses (theorems 2 to 4) and for the
-    residual (theorem 5) [3]_. The guarantee covers neither an error for values that are not finite nor the time that
-    `fit` takes.
-
-    References
-    ----------
-    .. [1] K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially Private Empirical Risk Minimization",
-       JMLR 12, 2011.
-    .. [2] D. Kifer, A. Smith and A. Thakurta, "Private Convex Empirical Risk Minimization and High-dimensional
-       Regression", COLT 2012.
-    .. [3] R. Iyengar, J. P. Near, D. Song, O. Thakkar, A. Thakurta and L. Wang, "Towards Practical Differentially
-       Private Convex Optimization", IEEE S&P 2019.
+    solver. Let :math:`R_a` be the norm of a row with the constant feature. The noise of the objective is calibrated to
+    an L2 sensitivity of :math:`C L`, where :math:`L` is :math:`R_a` for two classes and :math:`\sqrt{2} R_a` for the
+    multinomial loss. With a positive `delta`, and :math:`C R_a^2` of at most 3.7 times the GDP parameter of the noise,
+    objective perturbation is exactly as private as the Gaussian mechanism (:ref:`theorem 6
+    <objective-perturbation-proof-theorem-6>`). :doc:`/user_guide/objective_perturbation_proof` proves the bounds for
+    all losses. With ``C="auto"`` and three classes or more, counts of labels are released before (:ref:`statistics,
+    theorem 2 <statistics-theorem-2>`).
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from skdp.linear_model import ObjPertLogReg
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> public_upper = [40, 50, 250, 3000] + [1] * 6 + [4, 6, 30, 600] + [1] * 6 + [50, 60, 300, 5000] + [1] * 6
-    >>> model = ObjPertLogReg(epsilon=1.0, delta=1e-5, data_norm=2.0, classes=[0, 1], random_state=0)
-    >>> bool(model.fit(X / public_upper, y).score(X / public_upper, y) > 0.8)
-    True
+    >>> import numpy as np
+    >>> from skdp import ObjPertLogReg, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, 5000)
+    >>> smokes = rng.choice(["no", "yes"], 5000)
+    >>> ill = age + 16 * (smokes == "yes") + rng.logistic(0, 8, 5000) > 60
+    >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
+    >>> schema = Schema(columns, target=[False, True])
+    >>> model = ObjPertLogReg(epsilon=1, delta=1e-6, schema=schema, random_state=0)
+    >>> model = model.fit({"age": age, "smokes": smokes}, ill)
+    >>> people = {"age": [40, 60], "smokes": ["no", "yes"]}
+    >>> model.predict_proba(people)[:, 1].round(1)
+    array([0.1, 0.9])
     """
 
     @staticmethod
@@ -308,50 +297,44 @@ _THEOREM = Theorem("Output perturbation", 1)
 class OutputPertLogReg(PrivateLinearClassifier):
     r"""Differentially private logistic regression by output perturbation.
 
-    A regularised model is fitted, and noise is added to its coefficients. This is the simplest private classifier, and
-    the least accurate one of the library, because the noise does not become smaller in directions that the data
-    determine well. `ObjPertLogReg` is better at every budget. Use this one to learn and to compare.
+    A regularised model is fitted, and noise is added to its coefficients. This is the simplest private classifier, to
+    learn and to compare. `ObjPertLogReg` is more accurate.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, by the L2 mechanism. Otherwise, the
-        noise is Gaussian, and much smaller for many features. Choose a value far below one over the expected number of
-        records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP, by the L2 mechanism. Otherwise, the noise is Gaussian, and much smaller for many features.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
-        precedence over the schema. X is then the table, with text and missing values.
+        Public facts about the columns of the table X, in place of `data_norm` and `classes`. A parameter that is set
+        takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     C : float or "auto", default="auto"
         Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. The noise is
-        proportional to it. If ``"auto"``, a formula of public parameters gives the weight at which the score of a row
-        of norm `data_norm` has noise of standard deviation 1/4, at most 100 over the squared norm of rows.
+        proportional to it. ``"auto"`` is a formula of public parameters.
     loss : {"log_loss", "huber"}, default="log_loss"
-        ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"huber"`` is the hinge loss with
-        a rounded kink (a support vector machine), one-vs-rest for three classes or more, without probabilities.
+        ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"huber"`` is a support vector
+        machine (a hinge with a rounded kink), one-vs-rest, without probabilities.
     fit_intercept : bool, default=True
-        Whether to add a constant feature of 0.3 `data_norm`. Its coefficient is regularised, because an intercept
-        without a penalty has an unbounded sensitivity.
+        Whether to add a constant feature of 0.3 `data_norm`, whose coefficient is regularised.
     data_norm : float
-        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
-        warning. A smaller norm means less noise and more clipping.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to it. A smaller norm
+        means less noise and more clipping.
     classes : array-like, default=None
-        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
-        declared public, with a `PrivacyAssumptionWarning`.
+        Public label set. Rows with other labels are left out. If None, the labels in `y` are declared public, with a
+        `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
-        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
-        proportional to noisy counts of the labels, which take 4 % of the budget.
+        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
+        of the labels, for 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     tol : float, default=1e-6
-        Tolerance of the solver, as a multiple of the largest gradient of one record. It affects privacy, because the
-        residual of the solver is added to the sensitivity twice. The residual is certified to be smaller.
+        Tolerance of the solver, as a multiple of the largest gradient of one record. It adds twice to the sensitivity.
     max_iter : int, default=100
         Number of Newton steps after which the solver changes to a slower search. It does not affect privacy.
 
@@ -380,28 +363,28 @@ class OutputPertLogReg(PrivateLinearClassifier):
 
     Notes
     -----
-    **Privacy.** The coefficients are released once. Let the norm of rows be at most :math:`R_a` (`data_norm`, and the
-    constant feature). Adding or removing one record moves the minimiser by at most :math:`C L + 2\tau` in L2 norm,
-    where :math:`L` is :math:`R_a` (two classes), :math:`\sqrt{2} R_a` (multinomial) or :math:`\sqrt{K} R_a` (Huber, K >
-    2 classes) [1]_ (:ref:`output perturbation, theorem 1 <output-perturbation-theorem-1>`). The guarantee covers
-    neither an error for values that are not finite nor the time that `fit` takes.
-
-    References
-    ----------
-    .. [1] K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially Private Empirical Risk Minimization",
-       JMLR 12, 2011.
-    .. [2] B. Balle and Y.-X. Wang, "Improving the Gaussian Mechanism for Differential Privacy", ICML 2018.
+    **Privacy.** The coefficients are released once. Adding or removing one record moves the minimiser by at most
+    :math:`C L + 2\tau` in L2 norm. With the norm :math:`R_a` of a row with the constant feature, :math:`L` is
+    :math:`R_a` (two classes), :math:`\sqrt{2} R_a` (multinomial) or :math:`\sqrt{K} R_a` (Huber, K > 2 classes)
+    (:ref:`output perturbation, theorem 1 <output-perturbation-theorem-1>`).
 
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import FunctionTransformer
-    >>> from skdp.linear_model import OutputPertLogReg
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> public_upper = [40, 50, 250, 3000] + [1] * 6 + [4, 6, 30, 600] + [1] * 6 + [50, 60, 300, 5000] + [1] * 6
-    >>> model = OutputPertLogReg(epsilon=1.0, delta=1e-5, data_norm=2.0, classes=[0, 1], random_state=0)
-    >>> model.fit(X / public_upper, y).coef_.shape
-    (1, 30)
+    >>> import numpy as np
+    >>> from skdp import OutputPertLogReg, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, 5000)
+    >>> smokes = rng.choice(["no", "yes"], 5000)
+    >>> ill = age + 16 * (smokes == "yes") + rng.logistic(0, 8, 5000) > 60
+    >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
+    >>> schema = Schema(columns, target=[False, True])
+    >>> model = OutputPertLogReg(
+    ...     epsilon=1, delta=1e-6, schema=schema, random_state=0
+    ... )
+    >>> model = model.fit({"age": age, "smokes": smokes}, ill)
+    >>> people = {"age": [40, 60], "smokes": ["no", "yes"]}
+    >>> model.predict_proba(people)[:, 1].round(1)
+    array([0.2, 0.8])
     """
 
     @staticmethod

@@ -233,13 +233,10 @@ def loss_of(name: str, n_classes: int) -> GradientLoss:
 
 
 class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, GradientDescent):
-    r"""Differentially private linear classification by noisy gradient descent.
+    """Differentially private linear classification by noisy gradient descent.
 
-    In each step, the gradients of the records are clipped, added up, and released with noise. The classifier is often
-    more accurate than :class:`~skdp.linear_model.ObjPertLogReg` for few records, for several classes, or for many
-    columns that are mostly zero. It takes as long as 50 to 100 passes over the data. Clipping and noise make the
-    probabilities of the logits too extreme. `predict_proba` corrects this by a power of them that public and released
-    numbers determine (see :ref:`gradient_descent`).
+    In each step, the gradients of the records are clipped, added up, and released with noise. The fit takes as long as
+    50 to 100 passes over the data. See :ref:`gradient_descent` for the choice of the parameters.
 
     Parameters
     ----------
@@ -247,72 +244,61 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         Privacy budget of one fit, or of one course of `partial_fit`. Must be strictly positive. Smaller values add more
         noise. ``inf`` gives no privacy.
     delta : float, default=1e-5
-        Privacy budget of one fit, in (0, 1). The noise is Gaussian, which ``delta=0`` does not allow. Choose a value
-        far below one over the expected number of records.
+        Privacy budget of one fit, in (0, 1), far below one over the number of records.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
-        precedence over the schema. X is then the table, with text and missing values.
+        Public facts about the columns of the table X, in place of `data_norm` and `classes`. A parameter that is set
+        takes precedence.
     accountant : BudgetAccountant, default=None
-        Accountant that each `fit` and each `partial_fit` charges, before any noise is drawn. ``clone`` shares it. If
-        None, no charge is recorded.
+        Accountant that each `fit` and each `partial_fit` charges before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
         If None, noise and samples are cryptographically secure. Other values are for tests only, and give no privacy.
     loss : {"log_loss", "hinge", "huber"}, default="log_loss"
-        Loss function. ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"hinge"`` and
-        ``"huber"`` (a hinge with a rounded kink) are support vector machines, without probabilities. For three classes
-        or more, they are one-vs-rest, and one clipping norm bounds the gradient of all classes together.
+        ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"hinge"`` and ``"huber"`` (a
+        hinge with a rounded kink) are support vector machines, one-vs-rest, without probabilities.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
         Penalty on the coefficients, not on the intercept.
     alpha : float, default=None
         Weight of the penalty against the *mean* loss, as in :class:`sklearn.linear_model.SGDClassifier`. If None, it is
-        1e-6 times the square of `data_norm`, which has almost no effect, because noise and steps already regularise.
+        1e-6 times the square of `data_norm`, which has almost no effect.
     l1_ratio : float, default=0.15
         L1 part of the elastic net, in [0, 1].
     fit_intercept : bool, default=True
         Whether to add a constant feature of 0.3 `data_norm`.
     max_grad_norm : float or "auto", default="auto"
         Clipping bound: the norm to which the gradient of a record is clipped. ``"auto"`` is 0.3 times the largest
-        gradient of the loss. With ``epsilon=inf``, ``"auto"`` clips nothing. Larger numbers than the largest gradient
-        have the same effect as that gradient.
+        gradient of the loss.
     batch_size : float, int or None, default=None
-        A float is the probability that a record is in the sample of a step. An integer is the expected size of the
-        sample, and needs `expected_n`. If None, a public rule chooses the probability from `epsilon`, `delta` and
-        `n_steps`, for example 0.11 for ``epsilon=1``. With `epochs`, or with ``epsilon=inf``, each step takes all
-        records.
+        A float is the probability that a record is in the sample of a step. An int is the expected size of the sample,
+        and needs `expected_n`. If None, a public rule chooses the probability.
     n_steps : int, default=None
         Number of steps, at most 1e9. If None, it is 500, unless `epochs` is given.
     epochs : float, default=None
-        Number of steps in another unit: passes over the data, each of one over the sampling probability steps.
+        Number of steps in another unit: passes over the data, in place of `n_steps`.
     expected_n : float, default=None
-        Publicly known, approximate number of records, by which sums of gradients are divided. If None, two per cent of
-        the budget are spent on a private number.
+        Publicly known, approximate number of records. If None, 2 % of the budget are spent on a private number.
     learning_rate : {"auto", "constant", "invscaling", "cosine"}, default="auto"
         How the step size decreases: not at all, as one over the square root of the number of the step, or as a cosine
         down to 0. ``"auto"`` is ``"constant"``.
     eta0 : float, default=None
-        Length of the first step for a mean gradient of length 1. If None, it is three quarters of the longest step that
-        the curvature allows. A public rule makes it smaller if the noise of all steps together would be too large.
+        Length of the first step for a mean gradient of length 1. If None, a public rule chooses it.
     momentum : float, default=0.95
         Weight of the last step in the next one, in [0, 1).
     average : bool or float, default=True
         Fraction of the last iterates whose average is the result. True is one half. False is the last iterate only.
     data_norm : float
-        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
-        warning. Scale columns to similar ranges first (see :class:`~skdp.preprocessing.BoundsScaler`). If a single
-        column determines the norm, the noise hides the other columns.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to it. Scale the columns
+        to similar ranges first (see :class:`~skdp.preprocessing.BoundsScaler`).
     classes : array-like, default=None
-        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
-        declared public, with a `PrivacyAssumptionWarning`.
+        Public label set. Rows with other labels are left out. If None, the labels in `y` are declared public, with a
+        `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
-        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
-        proportional to noisy counts of the labels, which take 4 % of the budget.
+        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
+        of the labels, for 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     verbose : int, default=0
-        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
-        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
-        depends on the data, and the guarantee does not cover it.
+        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
+        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
 
     Attributes
     ----------
@@ -343,32 +329,28 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
     **Privacy.** `fit` is (`epsilon`, `delta`)-DP under adding or removing one record. Each step releases the sum of the
     clipped gradients of a Poisson sample, with Gaussian noise (:ref:`gradient descent, theorem 1
     <gradient-descent-theorem-1>`). The number of records is released once, unless `expected_n` is given (:ref:`theorem
-    3 <gradient-descent-theorem-3>`). The rest is post-processing. Sums are exact, so that a record changes them by its
-    own gradient only. Each `partial_fit` is charged in full. ``privacy_`` then states the sum of the pairs, and
-    ``privacy_.privacy_loss_distribution()`` composes the events of all courses, which is a tighter bound. If a course
-    fails after it was charged, the model and ``privacy_`` stay as they were, but the accountant keeps the charge. If a
-    callback has kept iterates of such a course, add its cost, which `privacy_plan` gives.
-
-    scikit-learn's callbacks (1.9 and later) receive the number of steps that are done, and no rows, labels or
-    gradients. A fitted estimator that a callback asks for holds earlier releases only.
-
-    References
-    ----------
-    .. [1] M. Abadi et al., "Deep learning with differential privacy", CCS 2016.
-    .. [2] S. Song, K. Chaudhuri, A. Sarwate, "Stochastic gradient descent with differentially private updates",
-       GlobalSIP 2013.
-    .. [3] R. Bassily, A. Smith, A. Thakurta, "Private empirical risk minimization: efficient algorithms and tight error
-       bounds", FOCS 2014.
+    3 <gradient-descent-theorem-3>`). The rest is post-processing. Each `partial_fit` is charged in full, also if it
+    fails after the charge. ``privacy_`` then states the sum of all courses, and
+    ``privacy_.privacy_loss_distribution()`` a tighter bound. Callbacks receive the number of steps that are done, and
+    no rows, labels or gradients (:doc:`/user_guide/progress`).
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp import DPSGDClassifier
-    >>> X = np.cos(np.outer(np.arange(1000), [1, 2, 3, 4]))
-    >>> y = (X[:, 0] > X[:, 1]).astype(int)
-    >>> model = DPSGDClassifier(epsilon=1.0, data_norm=2.0, classes=[0, 1], random_state=0).fit(X, y)
-    >>> model.score(X, y) > 0.9
-    True
+    >>> from skdp import DPSGDClassifier, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, 5000)
+    >>> smokes = rng.choice(["no", "yes"], 5000)
+    >>> ill = age + 16 * (smokes == "yes") + rng.logistic(0, 8, 5000) > 60
+    >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
+    >>> schema = Schema(columns, target=[False, True])
+    >>> model = DPSGDClassifier(
+    ...     epsilon=1, delta=1e-6, schema=schema, random_state=0
+    ... )
+    >>> model = model.fit({"age": age, "smokes": smokes}, ill)
+    >>> people = {"age": [40, 60], "smokes": ["no", "yes"]}
+    >>> model.predict_proba(people)[:, 1].round(1)
+    array([0.1, 0.9])
     """
 
     _released = frozenset({"coef_", "intercept_", "_powers"})

@@ -29,10 +29,10 @@ _LEAST_THRESHOLD = 1e-9
 
 
 class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
-    r"""Differentially private linear regression by noisy gradient descent.
+    """Differentially private linear regression by noisy gradient descent.
 
-    In each step, the gradients of the records are clipped, added up, and released with noise. Targets are first centred
-    and scaled by `bounds_y`. The coefficients are converted back.
+    In each step, the gradients of the records are clipped, added up, and released with noise. See
+    :ref:`gradient_descent` for the choice of the parameters.
 
     Parameters
     ----------
@@ -40,73 +40,60 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
         Privacy budget of one fit, or of one course of `partial_fit`. Must be strictly positive. Smaller values add more
         noise. ``inf`` gives no privacy.
     delta : float, default=1e-5
-        Privacy budget of one fit, in (0, 1). The noise is Gaussian, which ``delta=0`` does not allow. Choose a value
-        far below one over the expected number of records.
+        Privacy budget of one fit, in (0, 1), far below one over the number of records.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A parameter that is set takes
-        precedence over the schema. X is then the table, with text and missing values.
+        Public facts about the columns of the table X, in place of `bounds_y` and `data_norm`. A parameter that is set
+        takes precedence.
     accountant : BudgetAccountant, default=None
-        Accountant that each `fit` and each `partial_fit` charges, before any noise is drawn. ``clone`` shares it. If
-        None, no charge is recorded.
+        Accountant that each `fit` and each `partial_fit` charges before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
         If None, noise and samples are cryptographically secure. Other values are for tests only, and give no privacy.
     loss : {"squared_error", "huber"}, default="squared_error"
         Loss function. ``"huber"`` is linear beyond a threshold.
     huber_threshold : float, default=None
         Residual beyond which Huber's loss is linear, in units of the targets (``epsilon`` in scikit-learn). If None, it
-        is an eighth of the width of the released range of the targets. Must be at least 1e-9 of half the width of
-        `bounds_y`.
+        is an eighth of the width of the released range of the targets.
     penalty : {"l2", "l1", "elasticnet"} or None, default="l2"
         Penalty on the coefficients, not on the intercept.
     alpha : float, default=None
-        Weight of the penalty against the *mean* loss, as in :class:`sklearn.linear_model.SGDRegressor`, for scaled
-        targets, in units of half the range in `bounds_y`. If None, it is 1e-6 times the square of `data_norm`, which
-        has almost no effect, because noise and steps already regularise.
+        Weight of the penalty against the *mean* loss of targets that are scaled to [-1, 1] by `bounds_y`. If None, it
+        is 1e-6 times the square of `data_norm`, which has almost no effect.
     l1_ratio : float, default=0.15
         L1 part of the elastic net, in [0, 1].
     fit_intercept : bool, default=True
         Whether to add a constant feature of 0.3 `data_norm`.
     max_grad_norm : float or "auto", default="auto"
         Clipping bound: the norm to which the gradient of a record is clipped. ``"auto"`` is 0.3 times the gradient of a
-        residual of half the range of the targets, or of `huber_threshold` if that is smaller. With ``epsilon=inf``,
-        ``"auto"`` clips almost nothing. Larger numbers than the gradient of a residual of four half ranges have the
-        same effect as that gradient.
+        residual of half the range of the targets, or of `huber_threshold` if that is smaller.
     batch_size : float, int or None, default=None
-        A float is the probability that a record is in the sample of a step. An integer is the expected size of the
-        sample, and needs `expected_n`. If None, a public rule chooses the probability from `epsilon`, `delta` and
-        `n_steps`, for example 0.11 for ``epsilon=1``. With `epochs`, or with ``epsilon=inf``, each step takes all
-        records.
+        A float is the probability that a record is in the sample of a step. An int is the expected size of the sample,
+        and needs `expected_n`. If None, a public rule chooses the probability.
     n_steps : int, default=None
         Number of steps, at most 1e9. If None, it is 500, unless `epochs` is given.
     epochs : float, default=None
-        Number of steps in another unit: passes over the data, each of one over the sampling probability steps.
+        Number of steps in another unit: passes over the data, in place of `n_steps`.
     expected_n : float, default=None
-        Publicly known, approximate number of records, by which sums of gradients are divided. If None, the number
-        is released together with the range of the targets.
+        Publicly known, approximate number of records. If None, it is released with the range of the targets.
     learning_rate : {"auto", "constant", "invscaling", "cosine"}, default="auto"
         How the step size decreases: not at all, as one over the square root of the number of the step, or as a cosine
         down to 0. ``"auto"`` is ``"constant"``.
     eta0 : float, default=None
-        Length of the first step for a mean gradient of length 1 of scaled targets. If None, it is three quarters of the
-        longest step that the curvature allows, and half of the longest for Huber's loss. A public rule makes it smaller
-        if the noise of all steps together would be too large.
+        Length of the first step for a mean gradient of length 1 of scaled targets. If None, a public rule chooses it.
     momentum : float, default=0.95
         Weight of the last step in the next one, in [0, 1).
     average : bool or float, default=True
         Fraction of the last iterates whose average is the result. True is one half. False is the last iterate only.
     bounds_y : tuple (lower, upper)
-        Public bounds of the targets. Targets beyond are clipped, without a warning. Predictions are within the bounds.
-        The bounds may be generous (see :ref:`regression`).
+        Public bounds of the targets. Targets beyond are clipped, and predictions are within. The bounds may be generous
+        (see :ref:`regression`).
     data_norm : float
-        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
-        warning. Scale columns to similar ranges first (see :class:`~skdp.preprocessing.BoundsScaler`). If a single
-        column determines the norm, the noise hides the other columns.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to it. Scale the columns
+        to similar ranges first (see :class:`~skdp.preprocessing.BoundsScaler`).
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     verbose : int, default=0
-        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
-        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
-        depends on the data, and the guarantee does not cover it.
+        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
+        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
 
     Attributes
     ----------
@@ -130,37 +117,32 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
 
     Notes
     -----
-    **Privacy.** `fit` is (`epsilon`, `delta`)-DP under adding or removing one record. Each step releases the sum of the
-    clipped gradients of a Poisson sample, with Gaussian noise (:ref:`gradient descent, theorem 1
-    <gradient-descent-theorem-1>`). A range of the targets, their mean in it and the number of records are released
-    first (:ref:`regression, theorem 1 <regression-theorem-1>`). With the squared error and an intercept, six sums of
-    products of predictions and targets are released last, for two per cent of the budget, and correct the mean and the
-    slope (:ref:`theorem 2 <gradient-descent-theorem-2>`). The rest is post-processing. Sums are exact, so that a record
-    changes them by its own gradient only. Each `partial_fit` is charged in full. ``privacy_`` then states the sum of
-    the pairs, and ``privacy_.privacy_loss_distribution()`` composes the events of all courses, which is a tighter
-    bound. If a course fails after it was charged, the model and ``privacy_`` stay as they were, but the accountant
-    keeps the charge. If a callback has kept iterates of such a course, add its cost, which `privacy_plan` gives.
-
-    scikit-learn's callbacks (1.9 and later) receive the number of steps that are done, and no rows, labels or
-    gradients. A fitted estimator that a callback asks for holds earlier releases only.
-
-    References
-    ----------
-    .. [1] M. Abadi et al., "Deep learning with differential privacy", CCS 2016.
-    .. [2] S. Song, K. Chaudhuri, A. Sarwate, "Stochastic gradient descent with differentially private updates",
-       GlobalSIP 2013.
-    .. [3] R. Bassily, A. Smith, A. Thakurta, "Private empirical risk minimization: efficient algorithms and tight error
-       bounds", FOCS 2014.
+    **Privacy.** `fit` is (`epsilon`, `delta`)-DP under adding or removing one record. A range of the targets, their
+    mean in it and the number of records are released first (:ref:`regression, theorem 1 <regression-theorem-1>`). Each
+    step releases the sum of the clipped gradients of a Poisson sample, with Gaussian noise (:ref:`gradient descent,
+    theorem 1 <gradient-descent-theorem-1>`). With the squared error and an intercept, six noisy sums correct mean and
+    slope (:ref:`theorem 2 <gradient-descent-theorem-2>`). The rest is post-processing. Each `partial_fit` is charged in
+    full, also if it fails after the charge. ``privacy_`` then states the sum of all courses, and
+    ``privacy_.privacy_loss_distribution()`` a tighter bound. Callbacks receive the number of steps that are done, and
+    no rows, labels or gradients (:doc:`/user_guide/progress`).
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp import DPSGDRegressor
-    >>> X = np.cos(np.outer(np.arange(2000), [1, 2, 3, 4]))
-    >>> y = 10 + 3 * X[:, 0] - 2 * X[:, 1]
-    >>> model = DPSGDRegressor(epsilon=1.0, data_norm=2.0, bounds_y=(0, 20), random_state=0).fit(X, y)
-    >>> model.score(X, y) > 0.9
-    True
+    >>> from skdp import DPSGDRegressor, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, 5000)
+    >>> smokes = rng.choice(["no", "yes"], 5000)
+    >>> cost = 10 * age + 500 * (smokes == "yes") + rng.normal(200, 100, 5000)
+    >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
+    >>> schema = Schema(columns, target=(0, 3000))
+    >>> model = DPSGDRegressor(
+    ...     epsilon=1, delta=1e-6, schema=schema, random_state=0
+    ... )
+    >>> model = model.fit({"age": age, "smokes": smokes}, cost)
+    >>> people = {"age": [30, 80], "smokes": ["no", "yes"]}
+    >>> model.predict(people).round(-2)
+    array([ 500., 1500.])
     """
 
     _released = frozenset({"coef_", "intercept_", "_targets"})

@@ -113,8 +113,8 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LocalMixin, BaseE
         Privacy budget of one row with its label. Must be strictly positive. Smaller values add more noise. ``inf``
         gives no privacy.
     schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
-        `classes`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
+        Public facts about the columns of the table X, in place of `bounds`, `classes`, `categorical_features` and
+        `n_categories`. A parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that each call of `fit` or `randomize` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -131,7 +131,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LocalMixin, BaseE
     priors : array-like of shape (n_classes,), default=None
         Public probabilities of the classes, in sorted order. If None, they are estimated.
     bounds : tuple (lower, upper)
-        Public bounds of the numeric features. Values beyond are clipped, without a warning.
+        Public bounds of the numeric features. Values beyond are clipped.
     categorical_features : array-like, default=None
         Categorical columns, given by positions, names, or a mask. If None, there are none.
     n_categories : int or array-like of int, default=None
@@ -140,9 +140,8 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LocalMixin, BaseE
     bin_edges : dict, default=None
         Edges of the bins of single columns, by position or name.
     classes : array-like, default=None
-        Public label set, of at least two labels. Required by `randomize` and `fit_reports`. Rows with other or missing
-        labels are reported as well, and do not affect the estimates. If None, `fit` declares the labels in `y` public,
-        with a `PrivacyAssumptionWarning`.
+        Public label set. Required by `randomize` and `fit_reports`. Rows with other labels are reported as well, and do
+        not affect the estimates. If None, `fit` declares the labels in `y` public, with a `PrivacyAssumptionWarning`.
 
     Attributes
     ----------
@@ -183,19 +182,22 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LocalMixin, BaseE
     likely. The number of rows is public. The rest is post-processing of reports. A label is never refused, because an
     error for a single row would disclose its label. Features that are not finite numbers are refused.
 
-    References
-    ----------
-    .. [1] P. Kairouz, S. Oh and P. Viswanath, "Extremal Mechanisms for Local Differential Privacy", Journal of Machine
-       Learning Research 17, 2016.
-
     Examples
     --------
-    >>> from sklearn.datasets import make_classification
-    >>> from skdp.local import LocalDPNaiveBayes
-    >>> X, y = make_classification(20_000, n_features=4, n_redundant=0, class_sep=2.0, random_state=0)
-    >>> model = LocalDPNaiveBayes(epsilon=2.0, bounds=(-5, 5), classes=[0, 1], random_state=0)
-    >>> model.fit_reports(model.randomize(X, y)).score(X, y) > 0.8
-    True
+    >>> import numpy as np
+    >>> from skdp import LocalDPNaiveBayes, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, 20_000)
+    >>> smokes = rng.choice(["no", "yes"], 20_000)
+    >>> ill = age + 16 * (smokes == "yes") + rng.logistic(0, 8, 20_000) > 60
+    >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
+    >>> schema = Schema(columns, target=[False, True])
+    >>> model = LocalDPNaiveBayes(epsilon=2.0, schema=schema, random_state=0)
+    >>> reports = model.randomize({"age": age, "smokes": smokes}, ill)
+    >>> model = model.fit_reports(reports)
+    >>> people = {"age": [40, 60], "smokes": ["no", "yes"]}
+    >>> model.predict_proba(people)[:, 1].round(1)
+    array([0.1, 0.8])
     """
 
     _released = frozenset({"class_count_", "class_prior_", "feature_log_prob_", "exponent_"})

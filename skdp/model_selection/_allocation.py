@@ -191,7 +191,9 @@ def allocate(
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import Normalizer
     >>> from skdp import ObjPertLogReg, allocate
-    >>> model = make_pipeline(Normalizer(), ObjPertLogReg(data_norm=1.0, classes=[0, 1]))
+    >>> model = make_pipeline(
+    ...     Normalizer(), ObjPertLogReg(data_norm=1.0, classes=[0, 1])
+    ... )
     >>> allocate(model, epsilon=0.5, delta=1e-6)
     Allocation of (epsilon=0.5, delta=1e-06)
       objpertlogreg  epsilon=0.5, delta=1e-06 (weight 1)

@@ -348,7 +348,9 @@ def private_score(
     >>> from skdp import ObjPertLogReg
     >>> from skdp.model_selection import private_score
     >>> X, y = make_classification(n_samples=4000, n_features=4, random_state=0)
-    >>> model = ObjPertLogReg(data_norm=3.0, classes=[0, 1], epsilon=2.0).fit(X[:2000], y[:2000])
+    >>> model = ObjPertLogReg(data_norm=3.0, classes=[0, 1], epsilon=2.0).fit(
+    ...     X[:2000], y[:2000]
+    ... )
     >>> accuracy = private_score(model, X[2000:], y[2000:], epsilon=0.5)
     >>> low, high = accuracy.confidence_interval()
     >>> 0.8 < low < float(accuracy) < high

@@ -101,7 +101,10 @@ class PrivatePipeline(Pipeline):
     --------
     >>> from skdp import DPPCA, ObjPertLogReg, make_private_pipeline
     >>> model = make_private_pipeline(
-    ...     DPPCA(2, data_norm=3.0), ObjPertLogReg(data_norm=3.0, classes=[0, 1]), epsilon=2.0, delta=1e-6
+    ...     DPPCA(2, data_norm=3.0),
+    ...     ObjPertLogReg(data_norm=3.0, classes=[0, 1]),
+    ...     epsilon=2.0,
+    ...     delta=1e-6,
     ... )
     >>> from sklearn.datasets import make_classification
     >>> X, y = make_classification(n_samples=4000, n_features=5, random_state=0)
@@ -400,7 +403,9 @@ def make_private_pipeline(
     --------
     >>> from sklearn.preprocessing import StandardScaler
     >>> from skdp import ObjPertLogReg, make_private_pipeline
-    >>> model = make_private_pipeline(StandardScaler(), ObjPertLogReg(data_norm=3.0, classes=[0, 1]))
+    >>> model = make_private_pipeline(
+    ...     StandardScaler(), ObjPertLogReg(data_norm=3.0, classes=[0, 1])
+    ... )
     >>> try:
     ...     model.fit([[0.0], [1.0]], [0, 1])
     ... except ValueError as error:

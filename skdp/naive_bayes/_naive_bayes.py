@@ -340,13 +340,12 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the Laplace noise grows with the
-        number of features. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a
-        value far below one over the expected number of records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP, and the noise grows with the number of features. Otherwise, it grows with the square root of this
+        number.
     schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
-        `classes`, `rows_per_group`, `categorical_features` and `n_categories`. A parameter that is set takes
-        precedence.
+        Public facts about the columns of the table X, in place of `bounds`, `classes`, `rows_per_group`,
+        `categorical_features` and `n_categories`. A parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -356,37 +355,33 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     n_bins : int, default=16
         Number of bins of equal width within the bounds.
     alpha : float, default=1.0
-        Number of records that are added to each category and bin of each class, as in
-        :class:`sklearn.naive_bayes.CategoricalNB`.
+        Number of records that are added to each category and bin of each class.
     var_smoothing : float, default=1e-3
         Number that is added to the variances of Gaussians, as a multiple of the square of half the bounds' width.
     dependence : float, default=0.15
-        Assumed correlation of the features' evidence within a class, in [0, 1]. Because naive Bayes counts shared
-        evidence more than once, the joint evidence is raised to a power below 1 (see ``exponent_``), unless this is 0.
+        Assumed correlation of the features' evidence within a class, in [0, 1]. It determines ``exponent_``.
     priors : array-like of shape (n_classes,), default=None
         Public probabilities of the classes, in sorted order. If None, the released frequencies are used.
     bounds : tuple (lower, upper)
-        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column
-        (with or without those in `bin_edges`). Values beyond are clipped, without a warning.
+        Public bounds of the numeric features: numbers, or one for each column of X or each numeric column (with or
+        without those in `bin_edges`). Values beyond are clipped.
     categorical_features : array-like, default=None
         Categorical columns, given by positions, names, or a mask. If None, there are none.
     n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
-        coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
-        is unknown: `fit` counts the record without a category in this column, and `predict` ignores the column.
+        Numbers of categories of these columns, which are coded 0, 1, ... Required with `categorical_features`. Any
+        other value is unknown: `fit` counts the record without a category in this column, and `predict` ignores the
+        column.
     bin_edges : dict, default=None
-        Increasing edges of the bins of single columns, by position or name. Values beyond the outer edges are counted
-        in the outer bins. Such columns are binned for any value of `numeric`.
+        Increasing edges of the bins of single columns, by position or name. Values beyond count in the outer bins.
     classes : array-like, default=None
-        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
-        declared public, with a `PrivacyAssumptionWarning`.
+        Public label set. Rows with other labels are left out. If None, the labels in `y` are declared public, with a
+        `PrivacyAssumptionWarning`.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. Further rows are left out at random. The
-        guarantee is then for the whole group, with `rows_per_group` times the noise. If None, it is for one row.
+        Public limit on the rows of one group, such as a person. Further rows are left out at random. The guarantee is
+        then for all rows of a group, with `rows_per_group` times the noise. If None, it is for one row.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
-        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, all labels have the same
-        prior probability, unless `priors` is set, and no records are left out.
+        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` gives all labels the same prior
+        probability, unless `priors` is set, and uses no budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
 
@@ -399,14 +394,14 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     class_prior_ : ndarray of shape (n_classes,)
         Probabilities of the classes.
     feature_log_prob_ : list of length n_features
-        For each categorical or binned column, logarithms of private probabilities of its categories or bins, of shape
-        (n_classes, n_categories). None for a Gaussian column.
+        For each column, logarithms of private probabilities of its categories or bins, of shape (n_classes,
+        n_categories). None for a Gaussian column.
     bin_edges_ : list of length n_features
         Public edges of the bins of each binned column. None for other columns.
     theta_, var_ : ndarray of shape (n_classes, n_features)
         Private means and variances of Gaussian columns. NaN for other columns.
     exponent_ : float
-        Power to which the joint evidence of the features is raised, in (0, 1].
+        Power to which the joint evidence of the features is raised, in (0, 1], because they share evidence.
     privacy_ : PrivacyGuarantee
         Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     feature_importances_ : ndarray of shape (n_features,)
@@ -422,27 +417,26 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
 
     Notes
     -----
-    **Privacy.** One vector is released once. For each class, it has the counts of all tables, and the sums of
-    :math:`(v, a(v^2 - 1/2))` for Gaussian columns scaled into [-1, 1]. Adding or removing one record changes only the
-    row of its class, by at most :math:`\sqrt{m + (1 + a^2/4) g}` in L2 norm and :math:`m + (1 + a/2) g` in L1 norm, for
-    :math:`m` tables, :math:`g` Gaussian columns and any number of classes (:ref:`naive Bayes, theorem 1
-    <naive-bayes-theorem-1>`). The rest is post-processing. The guarantee covers neither an error for values that are
-    not finite nor the time that `fit` takes.
-
-    References
-    ----------
-    .. [1] J. Vaidya, B. Shafiq, A. Basu and Y. Hong, "Differentially Private Naive Bayes Classification", WI-IAT 2013.
-    .. [2] C. Stein, "Estimation of the Mean of a Multivariate Normal Distribution", Annals of Statistics 9, 1981.
+    **Privacy.** One vector is released once: for each class, the counts of all tables, and the sums of :math:`(v, a(v^2
+    - 1/2))` for Gaussian columns scaled into [-1, 1]. One record moves it by at most :math:`\sqrt{m + (1 + a^2/4) g}`
+    in L2 norm and :math:`m + (1 + a/2) g` in L1 norm, for :math:`m` tables and :math:`g` Gaussian columns (:ref:`naive
+    Bayes, theorem 1 <naive-bayes-theorem-1>`). The rest is post-processing.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> from skdp.naive_bayes import DPNaiveBayes
-    >>> X, y = load_iris(return_X_y=True)
-    >>> bounds = [4, 2, 1, 0], [8, 5, 7, 3]
-    >>> model = DPNaiveBayes(epsilon=5.0, delta=1e-5, bounds=bounds, classes=[0, 1, 2], random_state=0)
-    >>> model.fit(X, y).predict_proba(X).shape
-    (150, 3)
+    >>> import numpy as np
+    >>> from skdp import DPNaiveBayes, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, 5000)
+    >>> smokes = rng.choice(["no", "yes"], 5000)
+    >>> ill = age + 16 * (smokes == "yes") + rng.logistic(0, 8, 5000) > 60
+    >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
+    >>> schema = Schema(columns, target=[False, True])
+    >>> model = DPNaiveBayes(epsilon=1, delta=1e-6, schema=schema, random_state=0)
+    >>> model = model.fit({"age": age, "smokes": smokes}, ill)
+    >>> people = {"age": [40, 60], "smokes": ["no", "yes"]}
+    >>> model.predict_proba(people)[:, 1].round(1)
+    array([0.2, 0.8])
     """
 
     _parameter_rules: ClassVar[Rules] = {

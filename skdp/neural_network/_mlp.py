@@ -32,11 +32,10 @@ _MOST_RESIDUAL = 4.0
 
 
 class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
-    r"""Differentially private multilayer perceptron for classification.
+    """Differentially private multilayer perceptron for classification.
 
-    A network of dense layers with tanh units, trained on the log loss by noisy gradient steps. It needs no tuning,
-    because public rules choose steps, batches and learning rates. Clipping makes the outputs too extreme, for which
-    `predict_proba` corrects the probabilities by public numbers.
+    A network of dense layers with tanh units is trained on the log loss by noisy gradient steps. It needs no tuning,
+    because public rules choose steps, batches and learning rates.
 
     Parameters
     ----------
@@ -45,51 +44,45 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=1e-5
-        Privacy budget of one fit, in (0, 1). Choose a value far below one over the expected number of records.
+        Privacy budget of one fit, in (0, 1), far below one over the number of records.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `data_norm` and `classes`. A parameter that is set takes
-        precedence over the schema. X is then the table, with text and missing values.
+        Public facts about the columns of the table X, in place of `data_norm` and `classes`. A parameter that is set
+        takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, noise, samples and initial weights are cryptographically secure. Other values are for tests only, and
-        give no privacy.
+        If None, noise and samples are cryptographically secure. Other values are for tests only, and give no privacy.
     max_grad_norm : float or "auto", default="auto"
         Clipping bound: the largest L2 norm of the contribution of a record to a gradient. A larger norm means more
-        noise. ``"auto"`` is 2, for inputs that are scaled so that `data_norm` becomes
-        the square root of the number of features.
+        noise. ``"auto"`` is 2, for inputs that are scaled by `data_norm`.
     batch_size : int or float, default=None
-        Size of the samples. A float is the probability that a record is in a sample. An int is the expected number of
-        records in a sample, and needs `expected_n`. If None, the probability is 0.1, or 16,384 of `expected_n` records
-        if that is less.
+        A float is the probability that a record is in the sample of a step. An int is the expected size of the sample,
+        and needs `expected_n`. If None, the probability is 0.1, or 16,384 of `expected_n` records if that is less.
     n_steps : int, default=None
         Number of gradient steps, at most 1e9. If None, it is 1000, unless `epochs` is set.
     epochs : float, default=None
-        Number of steps times the probability that a record is in a sample, in place of `n_steps`.
+        Number of steps in another unit: passes over the data, in place of `n_steps`.
     expected_n : float, default=None
-        Publicly known, approximate number of records, by which gradients are divided. If None, a fiftieth of the budget
-        is spent on a private count.
+        Publicly known, approximate number of records. If None, 2 % of the budget are spent on a private count.
     learning_rate_init : float or "auto", default="auto"
-        Learning rate of Adam, a multiple, in each layer, of the standard deviation of the initial weights,
-        which is one over the root of the number of inputs. ``"auto"`` takes formulas of public numbers.
+        Learning rate of Adam, as a multiple of the standard deviation of the initial weights of a layer. ``"auto"``
+        takes formulas of public numbers.
     average : float, default=0.5
         Fraction of the last iterates whose average is the result. If 0, the result is the last iterate.
     data_norm : float
-        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
-        warning. A smaller norm means less noise and more clipping.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to it. A smaller norm
+        means less noise and more clipping.
     classes : array-like, default=None
-        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
-        declared public, with a `PrivacyAssumptionWarning`.
+        Public label set. Rows with other labels are left out. If None, the labels in `y` are declared public, with a
+        `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
-        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
-        proportional to noisy counts of the labels, which take 4 % of the budget.
+        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
+        of the labels, for 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     verbose : int, default=0
-        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
-        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
-        depends on the data, and the guarantee does not cover it.
+        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
+        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
 
     Attributes
     ----------
@@ -122,29 +115,27 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     Notes
     -----
     **Privacy.** In each step, a record is in the sample with the same probability, independently of all others. It adds
-    a gradient over all layers of norm at most `max_grad_norm` to a sum, which is released with Gaussian noise. The
-    sizes of samples stay private, because sums are divided by the expected size. The noise is calibrated to all steps
-    together, by composition of the privacy loss distribution of sampled Gaussian noise [2]_ (:ref:`neural networks,
-    theorem 1 <neural-network-theorem-1>`). Weights are functions of earlier releases. Sums and products with rows are
-    exact, so that the bound holds for the computed numbers. Initial weights are random and public. The guarantee covers
-    neither an error for values that are not finite nor the time that `fit` takes.
-
-    References
-    ----------
-    .. [1] M. Abadi, A. Chu, I. Goodfellow, H. B. McMahan, I. Mironov, K. Talwar and L. Zhang, "Deep Learning with
-       Differential Privacy", CCS 2016.
-    .. [2] A. Koskela, J. Jälkö and A. Honkela, "Computing Tight Differential Privacy Guarantees Using FFT", AISTATS
-       2020.
-    .. [3] I. Goodfellow, "Efficient Per-Example Gradient Computations", 2015.
+    a gradient of norm at most `max_grad_norm` to a sum, which is released with Gaussian noise. The noise is calibrated
+    to all steps together, by the privacy loss distribution of sampled Gaussian noise (:ref:`neural networks, theorem 1
+    <neural-network-theorem-1>`). Weights are functions of earlier releases. Initial weights are random and public.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_digits
-    >>> from skdp.neural_network import DPMLPClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> model = DPMLPClassifier(epsilon=8.0, data_norm=80.0, classes=range(10), random_state=0)
-    >>> bool(model.fit(X, y).score(X, y) > 0.9)
-    True
+    >>> import numpy as np
+    >>> from skdp import DPMLPClassifier, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, 5000)
+    >>> smokes = rng.choice(["no", "yes"], 5000)
+    >>> ill = age + 16 * (smokes == "yes") + rng.logistic(0, 8, 5000) > 60
+    >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
+    >>> schema = Schema(columns, target=[False, True])
+    >>> model = DPMLPClassifier(
+    ...     epsilon=1, delta=1e-6, schema=schema, random_state=0
+    ... )
+    >>> model = model.fit({"age": age, "smokes": smokes}, ill)
+    >>> people = {"age": [40, 60], "smokes": ["no", "yes"]}
+    >>> model.predict_proba(people)[:, 1].round(1)
+    array([0.1, 0.9])
     """
 
     _auto_grad_norm = LABEL_GRAD_NORM
@@ -219,9 +210,9 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
 
 
 class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, PrivateNetwork):
-    r"""Differentially private multilayer perceptron for regression.
+    """Differentially private multilayer perceptron for regression.
 
-    A network of dense layers with tanh units, trained by noisy gradient steps on squared errors, which are linear
+    A network of dense layers with tanh units is trained by noisy gradient steps on squared errors, which are linear
     beyond twice the width of the released range of the targets. It needs no tuning, because public rules choose steps,
     batches and learning rates.
 
@@ -232,48 +223,42 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=1e-5
-        Privacy budget of one fit, in (0, 1). Choose a value far below one over the expected number of records.
+        Privacy budget of one fit, in (0, 1), far below one over the number of records.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds_y` and `data_norm`. A parameter that is set takes
-        precedence over the schema. X is then the table, with text and missing values.
+        Public facts about the columns of the table X, in place of `bounds_y` and `data_norm`. A parameter that is set
+        takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, noise, samples and initial weights are cryptographically secure. Other values are for tests only, and
-        give no privacy.
+        If None, noise and samples are cryptographically secure. Other values are for tests only, and give no privacy.
     max_grad_norm : float or "auto", default="auto"
         Clipping bound: the largest L2 norm of the contribution of a record to a gradient. A larger norm means more
-        noise. ``"auto"`` is 1, for inputs that are scaled so that `data_norm` becomes the square root of the number of
-        features, and targets scaled to [-1, 1].
+        noise. ``"auto"`` is 1, for inputs that are scaled by `data_norm`, and targets scaled to [-1, 1].
     batch_size : int or float, default=None
-        Size of the samples. A float is the probability that a record is in a sample. An int is the expected number of
-        records in a sample, and needs `expected_n`. If None, the probability is 0.1, or 16,384 of `expected_n` records
-        if that is less.
+        A float is the probability that a record is in the sample of a step. An int is the expected size of the sample,
+        and needs `expected_n`. If None, the probability is 0.1, or 16,384 of `expected_n` records if that is less.
     n_steps : int, default=None
         Number of gradient steps, at most 1e9. If None, it is 1000, unless `epochs` is set.
     epochs : float, default=None
-        Number of steps times the probability that a record is in a sample, in place of `n_steps`.
+        Number of steps in another unit: passes over the data, in place of `n_steps`.
     expected_n : float, default=None
-        Publicly known, approximate number of records, by which gradients are divided. If None, it is released
-        together with the range of the targets.
+        Publicly known, approximate number of records. If None, it is released with the range of the targets.
     learning_rate_init : float or "auto", default="auto"
-        Learning rate of Adam, a multiple, in each layer, of the standard deviation of the initial weights,
-        which is one over the root of the number of inputs. It decreases to 0 with the square of the fraction of steps
-        that are left. ``"auto"`` takes formulas of public numbers.
+        Learning rate of Adam, as a multiple of the standard deviation of the initial weights of a layer. ``"auto"``
+        takes formulas of public numbers.
     average : float, default=0.5
         Fraction of the last iterates whose average is the result. If 0, the result is the last iterate.
     bounds_y : tuple (lower, upper)
-        Public bounds of the targets: numbers, or one for each target. Targets beyond are clipped, without a warning.
-        Predictions are within the bounds. The bounds may be generous (see :ref:`regression`).
+        Public bounds of the targets: numbers, or one for each target. Targets beyond are clipped, and predictions are
+        within. The bounds may be generous (see :ref:`regression`).
     data_norm : float
-        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to this norm, without a
-        warning. Centre the features by public numbers first, such as the middle of their bounds.
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to it. A smaller norm
+        means less noise and more clipping.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     verbose : int, default=0
-        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
-        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
-        depends on the data, and the guarantee does not cover it.
+        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
+        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
 
     Attributes
     ----------
@@ -301,26 +286,28 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
 
     Notes
     -----
-    **Privacy.** As for :class:`DPMLPClassifier`, each record adds a gradient of norm at most `max_grad_norm` to each
-    sum that it is sampled for. The sums are released with Gaussian noise that is calibrated to all steps together
-    (:ref:`neural networks, theorem 1 <neural-network-theorem-1>`). A range of the targets, their mean in it and the
-    number of records are released first (:ref:`regression, theorem 1 <regression-theorem-1>`). Six sums of products of
-    predictions and targets are released last, for each target. They take two per cent of the budget, and correct the
+    **Privacy.** A range of the targets, their mean in it and the number of records are released first
+    (:ref:`regression, theorem 1 <regression-theorem-1>`). The steps are as in :class:`DPMLPClassifier` (:ref:`neural
+    networks, theorem 1 <neural-network-theorem-1>`). For 2 % of the budget, six noisy sums for each target correct the
     mean and the size of the predictions (:ref:`gradient descent, theorem 2 <gradient-descent-theorem-2>`).
-
-    References
-    ----------
-    .. [1] M. Abadi, A. Chu, I. Goodfellow, H. B. McMahan, I. Mironov, K. Talwar and L. Zhang, "Deep Learning with
-       Differential Privacy", CCS 2016.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from skdp.neural_network import DPMLPRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPMLPRegressor((16,), epsilon=8.0, data_norm=0.3, bounds_y=(25, 346), random_state=0)
-    >>> bool(model.fit(X, y).score(X, y) > 0.3)
-    True
+    >>> import numpy as np
+    >>> from skdp import DPMLPRegressor, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, 5000)
+    >>> smokes = rng.choice(["no", "yes"], 5000)
+    >>> cost = 10 * age + 500 * (smokes == "yes") + rng.normal(200, 100, 5000)
+    >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
+    >>> schema = Schema(columns, target=(0, 3000))
+    >>> model = DPMLPRegressor(
+    ...     epsilon=1, delta=1e-6, schema=schema, random_state=0
+    ... )
+    >>> model = model.fit({"age": age, "smokes": smokes}, cost)
+    >>> people = {"age": [30, 80], "smokes": ["no", "yes"]}
+    >>> model.predict(people).round(-2)
+    array([ 500., 1500.])
     """
 
     _auto_grad_norm = TARGET_GRAD_NORM

@@ -237,7 +237,7 @@ class PublicBinner(BinTransformer, PublicTransformer):
 
 
 class DPQuantileBinner(RowsMixin, BinTransformer):
-    r"""Map values to bins with about equally many records, between differentially private quantiles.
+    """Map values to bins with about equally many records, between differentially private quantiles.
 
     Use this transformer for features that are skewed, or whose range is unknown. `bounds` may be much wider than the
     data. The output is always bounded.
@@ -249,17 +249,15 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and epsilon is divided by the number of
-        columns times the depth of the search, :math:`\lceil\log_2 n_\mathrm{bins}\rceil`. Otherwise, composition under
-        Gaussian DP divides it by about the square root. Choose a value far below one over the expected number of
-        records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP. A positive `delta` composes the quantiles of many columns more tightly.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds`. A parameter that is set takes precedence over
-        the schema. X is then the table. All of its columns must be declared as `Number`, with ``missing="error"``.
+        Public facts about the columns of the table X, in place of `bounds`, all declared as `Number` with
+        ``missing="error"``. A parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
-        If None, random bits are cryptographically secure. Other values are for tests only, and give no privacy.
+        If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     scale : {"auto", "linear", "log", "symlog"}, default="auto"
         How the cells of the grid are spaced: evenly, evenly in logarithms (for positive bounds), or evenly in the
         inverse hyperbolic sine of values over `unit` (for wide bounds of any sign). ``"auto"`` takes half of the edges
@@ -299,22 +297,17 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
     -----
     **Privacy.** The quantiles of a column are drawn by the exponential mechanism among the edges of a public grid, by
     ranks. The middle quantile is drawn first, and then those of the records on either side (:ref:`preprocessing,
-    theorem 2 <preprocessing-theorem-2>`). The rest is post-processing. The guarantee covers neither an error for values
-    that are not finite nor the time that `fit` takes.
-
-    References
-    ----------
-    .. [1] A. Smith, "Privacy-preserving Statistical Estimation with Optimal Convergence Rates", STOC 2011.
-    .. [2] H. Kaplan, S. Schnapp and U. Stemmer, "Differentially Private Approximate Quantiles", ICML 2022.
+    theorem 2 <preprocessing-theorem-2>`). The rest is post-processing.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.preprocessing import DPQuantileBinner
-    >>> X = np.linspace(0, 1, 10_000)[:, None] ** 4 * 50_000
-    >>> binner = DPQuantileBinner(4, epsilon=1.0, bounds=(0, 1e9), scale="symlog", random_state=0)
-    >>> binner.fit_transform(X).mean(axis=0).round(1).tolist()
-    [0.2, 0.3, 0.3, 0.3]
+    >>> from skdp import DPQuantileBinner, Number, Schema
+    >>> income = {"income": np.random.default_rng(0).lognormal(10, 1, 5000)}
+    >>> schema = Schema({"income": Number(0, 10_000_000, missing="error")})
+    >>> binner = DPQuantileBinner(4, epsilon=1.0, schema=schema, random_state=0)
+    >>> binner.fit_transform(income).mean(axis=0).round(1)
+    array([0.2, 0.2, 0.2, 0.3])
     """
 
     _parameter_rules: ClassVar[Rules] = {

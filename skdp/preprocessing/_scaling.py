@@ -193,7 +193,9 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
     Examples
     --------
     >>> from skdp.preprocessing import BoundsScaler
-    >>> BoundsScaler(([0, 0], [10, 100])).fit_transform([[5, 100], [12, -3]]).tolist()
+    >>> BoundsScaler(([0, 0], [10, 100])).fit_transform(
+    ...     [[5, 100], [12, -3]]
+    ... ).tolist()
     [[0.0, 1.0], [1.0, -1.0]]
     """
 
@@ -411,13 +413,12 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise grows with the number of
-        features. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a value far
-        below one over the expected number of records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP, and the noise grows with the number of features. Otherwise, it grows with the square root of this
+        number.
     schema : Schema, default=None
-        Public facts about the columns of a table, in place of `bounds` and `rows_per_group`. A parameter that is set
-        takes precedence over the schema. X is then the table. All of its columns must be declared as `Number`, with
-        ``missing="error"``. 0.02 of the budget is spent on a warning about columns with most numbers beyond the bounds.
+        Public facts about the columns of the table X, in place of `bounds` and `rows_per_group`, all declared as
+        `Number` with ``missing="error"``. A parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -428,9 +429,8 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         Public bounds of the features: numbers, or one for each column. In `fit`, values beyond are clipped. A warning
         names columns whose released mean is nearly a bound other than 0.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
-        random. The guarantee is then for all rows of a group together, and the noise is `rows_per_group` times as
-        large. If None, the guarantee is for one row.
+        Public limit on the rows of one group, such as a person. Further rows are left out at random. The guarantee is
+        then for all rows of a group, with `rows_per_group` times the noise. If None, it is for one row.
 
     Attributes
     ----------
@@ -443,9 +443,7 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
     n_samples_estimate_ : float
         Noisy number of records.
     data_norm_ : float
-        Bound on the L2 norm of transformed rows: `clip` times the square root of the number of columns. The norm of
-        most rows is only about this square root. Therefore models that clip rows are often more accurate with a
-        slightly larger norm than that.
+        Bound on the L2 norm of transformed rows: `clip` times the square root of the number of columns.
     privacy_ : PrivacyGuarantee
         Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
@@ -461,28 +459,24 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
     -----
     **Privacy.** One record adds 1 to the count, and :math:`(v, a(v^2 - 1/2))` for each feature. This moves them
     together by :math:`\sqrt{1 + (1 + a^2/4) d}` in L2 norm and by :math:`1 + (1 + a/2) d` in L1 norm
-    (:ref:`preprocessing, theorem 1 <preprocessing-theorem-1>`). The rest is post-processing. The guarantee covers
-    neither an error for values that are not finite nor the time that `fit` takes.
-
-    The logarithm of a variance is its expected value, given the noisy variance, between 0 and the variance of values at
-    both bounds. If the noisy number of records is less than twice its noise, features count as evenly spread between
-    their bounds.
-
-    References
-    ----------
-    .. [1] C. Dwork and A. Smith, "Differential Privacy for Statistics: What We Know and What We Want to Learn", Journal
-       of Privacy and Confidentiality 1, 2009.
+    (:ref:`preprocessing, theorem 1 <preprocessing-theorem-1>`). With a schema, 0.02 of the budget is spent on a warning
+    about columns with most numbers beyond the bounds. The rest is post-processing.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> from skdp.preprocessing import DPStandardScaler
-    >>> X, _ = load_iris(return_X_y=True)
-    >>> scaler = DPStandardScaler(epsilon=1.0, delta=1e-5, bounds=([4, 2, 1, 0], [8, 5, 7, 3]), random_state=0)
-    >>> scaler.fit_transform(X).shape
-    (150, 4)
-    >>> scaler.data_norm_.__round__(3)
-    6.0
+    >>> import numpy as np
+    >>> from skdp import DPStandardScaler, Number, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> table = {"age": rng.integers(18, 90, 5000), "visits": rng.poisson(3, 5000)}
+    >>> schema = Schema(
+    ...     {
+    ...         "age": Number(0, 120, missing="error"),
+    ...         "visits": Number(0, 50, missing="error"),
+    ...     }
+    ... )
+    >>> scaler = DPStandardScaler(epsilon=1.0, schema=schema, random_state=0)
+    >>> scaler.fit(table).mean_.round()
+    array([54.,  3.])
     """
 
     _parameter_rules: ClassVar[Rules] = {"clip": Real()}

@@ -71,10 +71,14 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
     --------
     >>> from skdp import Schema
     >>> from skdp.preprocessing import TableEncoder
-    >>> encoder = TableEncoder(Schema({"age": (20, 80), "work": ["private", "state"]}))
+    >>> encoder = TableEncoder(
+    ...     Schema({"age": (20, 80), "work": ["private", "state"]})
+    ... )
     >>> encoder.get_feature_names_out().tolist()
     ['age', 'age_missing', 'work_private', 'work_state', 'work_not in list', 'work_missing']
-    >>> encoder.fit_transform({"age": [65, None], "work": ["state", "church"]}).tolist()
+    >>> encoder.fit_transform(
+    ...     {"age": [65, None], "work": ["state", "church"]}
+    ... ).tolist()
     [[0.5, 0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0, 1.0, 0.0]]
     """
 

@@ -152,7 +152,9 @@ class Estimate:
     Examples
     --------
     >>> from skdp import stats
-    >>> mean = stats.mean([2.0, 3.0, 4.0] * 1000, bounds=(0, 10), epsilon=1.0, random_state=0)
+    >>> mean = stats.mean(
+    ...     [2.0, 3.0, 4.0] * 1000, bounds=(0, 10), epsilon=1.0, random_state=0
+    ... )
     >>> low, high = mean.confidence_interval(0.95)
     >>> low < 3 < high
     True

@@ -96,7 +96,9 @@ class Description:
     Examples
     --------
     >>> from skdp import stats
-    >>> found = stats.describe({"age": [30.0, 40.0] * 500}, schema={"age": (0, 100)}, random_state=0)
+    >>> found = stats.describe(
+    ...     {"age": [30.0, 40.0] * 500}, schema={"age": (0, 100)}, random_state=0
+    ... )
     >>> list(found.numbers["age"])
     ['count', 'missing', 'mean', 'std', '25%', '50%', '75%']
     """
@@ -323,7 +325,10 @@ def describe(call: Call, y: Any = None) -> Description:
     >>> schema = Schema({"age": Number(0, 100, step=1), "sex": ["f", "m"]})
     >>> X = {"age": [30, 40, 50, None] * 5000, "sex": ["f", "m"] * 10_000}
     >>> found = stats.describe(X, schema=schema, epsilon=1.0, random_state=0)
-    >>> round(found.numbers["age"]["mean"].value), found.numbers["age"]["50%"].value
+    >>> (
+    ...     round(found.numbers["age"]["mean"].value),
+    ...     found.numbers["age"]["50%"].value,
+    ... )
     (40, 40.0)
     >>> found.categories["sex"].names
     ('f', 'm', 'not in list', 'missing')

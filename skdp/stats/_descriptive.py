@@ -141,7 +141,9 @@ def sum(call: Call) -> Estimate:
     Examples
     --------
     >>> from skdp import stats
-    >>> 2900 < stats.sum([3.0] * 1000, bounds=(0, 10), epsilon=1.0, random_state=0).value < 3100
+    >>> 2900 < stats.sum(
+    ...     [3.0] * 1000, bounds=(0, 10), epsilon=1.0, random_state=0
+    ... ).value < 3100
     True
     """
     numbers = numbers_of(call)
@@ -201,7 +203,12 @@ def mean(call: Call) -> Estimate:
     Examples
     --------
     >>> from skdp import stats
-    >>> round(stats.mean([2.0, 3.0, 4.0] * 1000, bounds=(0, 10), epsilon=1.0, random_state=0).value, 1)
+    >>> round(
+    ...     stats.mean(
+    ...         [2.0, 3.0, 4.0] * 1000, bounds=(0, 10), epsilon=1.0, random_state=0
+    ...     ).value,
+    ...     1,
+    ... )
     3.0
     """
     return _moments(call)
@@ -308,9 +315,18 @@ def group_by(call: Call, by: Any, statistics: Any) -> dict[str, Estimate]:
     Examples
     --------
     >>> from skdp import Number, Schema, stats
-    >>> schema = Schema({"sex": ["f", "m"], "height": Number(100, 220, missing="error")})
+    >>> schema = Schema(
+    ...     {"sex": ["f", "m"], "height": Number(100, 220, missing="error")}
+    ... )
     >>> X = {"sex": ["f", "m"] * 1000, "height": [165.0, 178.0] * 1000}
-    >>> found = stats.group_by(X, "sex", {"height": "mean"}, schema=schema, epsilon=1.0, random_state=0)
+    >>> found = stats.group_by(
+    ...     X,
+    ...     "sex",
+    ...     {"height": "mean"},
+    ...     schema=schema,
+    ...     epsilon=1.0,
+    ...     random_state=0,
+    ... )
     >>> found["height_mean"].names
     ('f', 'm', 'not in list', 'missing')
     >>> found["height_mean"].value[:2].round().tolist()

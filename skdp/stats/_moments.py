@@ -341,7 +341,12 @@ def linear_trend(call: Call) -> Estimate:
     --------
     >>> from skdp import stats
     >>> rows = [[1.0, 3.0], [5.0, 5.0], [9.0, 7.0]] * 5000
-    >>> round(stats.linear_trend(rows, bounds=(0, 10), epsilon=1.0, random_state=0).value, 1)
+    >>> round(
+    ...     stats.linear_trend(
+    ...         rows, bounds=(0, 10), epsilon=1.0, random_state=0
+    ...     ).value,
+    ...     1,
+    ... )
     0.5
     """
     numbers = numbers_of(call)

@@ -307,7 +307,9 @@ def quantile(call: Call, q: Any, *, interval: bool = True, level: float = 0.95) 
     --------
     >>> import numpy as np
     >>> from skdp import stats
-    >>> found = stats.quantile(np.arange(10_000) / 100, [0.25, 0.5], bounds=(0, 1000), random_state=0)
+    >>> found = stats.quantile(
+    ...     np.arange(10_000) / 100, [0.25, 0.5], bounds=(0, 1000), random_state=0
+    ... )
     >>> found.value.round().tolist()
     [25.0, 50.0]
     """
@@ -376,7 +378,11 @@ def median(call: Call, *, interval: bool = True, level: float = 0.95) -> Estimat
     --------
     >>> import numpy as np
     >>> from skdp import stats
-    >>> round(stats.median(np.arange(10_000) / 100, bounds=(0, 1000), random_state=0).value)
+    >>> round(
+    ...     stats.median(
+    ...         np.arange(10_000) / 100, bounds=(0, 1000), random_state=0
+    ...     ).value
+    ... )
     50
     """
     return _quantiles(call, 0.5, interval, level)
@@ -526,7 +532,9 @@ def min_max(call: Call) -> Estimate:
     --------
     >>> import numpy as np
     >>> from skdp import stats
-    >>> low, high = stats.min_max(np.arange(10_000) / 100, bounds=(0, 1e6), random_state=0).value
+    >>> low, high = stats.min_max(
+    ...     np.arange(10_000) / 100, bounds=(0, 1e6), random_state=0
+    ... ).value
     >>> bool(low < 2 and 98 < high < 102)
     True
     """

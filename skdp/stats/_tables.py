@@ -222,7 +222,9 @@ def value_counts(call: Call) -> Estimate:
     Examples
     --------
     >>> from skdp import stats
-    >>> found = stats.value_counts(["flu"] * 500 + ["cold"] * 300 + ["rare"], delta=1e-6, random_state=0)
+    >>> found = stats.value_counts(
+    ...     ["flu"] * 500 + ["cold"] * 300 + ["rare"], delta=1e-6, random_state=0
+    ... )
     >>> found.names
     ('cold', 'flu')
     """
@@ -304,7 +306,12 @@ def proportion(call: Call, value: Any = True) -> Estimate:
     Examples
     --------
     >>> from skdp import stats
-    >>> round(stats.proportion([True] * 300 + [False] * 700, epsilon=1.0, random_state=0).value, 1)
+    >>> round(
+    ...     stats.proportion(
+    ...         [True] * 300 + [False] * 700, epsilon=1.0, random_state=0
+    ...     ).value,
+    ...     1,
+    ... )
     0.3
     """
     wanted = list(value) if is_list(value) else [value]
@@ -417,7 +424,9 @@ def ecdf(call: Call, *, depth: int = 8) -> Estimate:
     --------
     >>> import numpy as np
     >>> from skdp import stats
-    >>> found = stats.ecdf(np.arange(10_000) / 1e4, bounds=(0, 1), depth=1, random_state=0)
+    >>> found = stats.ecdf(
+    ...     np.arange(10_000) / 1e4, bounds=(0, 1), depth=1, random_state=0
+    ... )
     >>> found.value.round(1).tolist()
     [0.0, 0.5, 1.0]
     """

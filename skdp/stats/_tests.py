@@ -53,7 +53,10 @@ class TestResult:
     Examples
     --------
     >>> from skdp import Schema, stats
-    >>> X = {"sex": ["f", "f", "m", "m"] * 500, "smokes": ["yes", "no", "no", "no"] * 500}
+    >>> X = {
+    ...     "sex": ["f", "f", "m", "m"] * 500,
+    ...     "smokes": ["yes", "no", "no", "no"] * 500,
+    ... }
     >>> schema = Schema({"sex": ["f", "m"], "smokes": ["yes", "no"]})
     >>> stats.chi2_contingency(X, schema=schema, random_state=0).df
     1
@@ -105,7 +108,9 @@ def ttest_ind(call: Call, by: str) -> TestResult:
     Examples
     --------
     >>> from skdp import Number, Schema, stats
-    >>> schema = Schema({"sex": ["f", "m"], "height": Number(100, 220, missing="error")})
+    >>> schema = Schema(
+    ...     {"sex": ["f", "m"], "height": Number(100, 220, missing="error")}
+    ... )
     >>> X = {"sex": ["f", "m"] * 1000, "height": [165.0, 178.0] * 1000}
     >>> stats.ttest_ind(X, "sex", schema=schema, random_state=0).pvalue < 1e-6
     True
@@ -195,7 +200,9 @@ def mannwhitneyu(call: Call, by: str, *, n_cells: int = 32) -> TestResult:
     Examples
     --------
     >>> from skdp import Number, Schema, stats
-    >>> schema = Schema({"sex": ["f", "m"], "height": Number(100, 220, missing="error")})
+    >>> schema = Schema(
+    ...     {"sex": ["f", "m"], "height": Number(100, 220, missing="error")}
+    ... )
     >>> X = {"sex": ["f", "m"] * 1000, "height": [165.0, 178.0] * 1000}
     >>> stats.mannwhitneyu(X, "sex", schema=schema, random_state=0).pvalue
     0.0005
@@ -284,7 +291,10 @@ def chi2_contingency(call: Call) -> TestResult:
     --------
     >>> from skdp import Schema, stats
     >>> schema = Schema({"sex": ["f", "m"], "smokes": ["yes", "no"]})
-    >>> X = {"sex": ["f", "f", "m", "m"] * 500, "smokes": ["yes", "no", "no", "no"] * 500}
+    >>> X = {
+    ...     "sex": ["f", "f", "m", "m"] * 500,
+    ...     "smokes": ["yes", "no", "no", "no"] * 500,
+    ... }
     >>> stats.chi2_contingency(X, schema=schema, random_state=0).pvalue
     0.0005
     """

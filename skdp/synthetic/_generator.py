@@ -84,9 +84,8 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
-        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
-        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time. The elapsed time
-        depends on the data, and the guarantee does not cover it.
+        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
+        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
 
     Attributes
     ----------
@@ -123,9 +122,14 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     Examples
     --------
     >>> from skdp import Category, DPTableGenerator, Number, Schema
-    >>> schema = Schema({"age": Number(18, 90, step=1), "work": ["private", "state"]}, target={"paid": ["no", "yes"]})
+    >>> schema = Schema(
+    ...     {"age": Number(18, 90, step=1), "work": ["private", "state"]},
+    ...     target={"paid": ["no", "yes"]},
+    ... )
     >>> table = schema.sample(5000)
-    >>> generator = DPTableGenerator(schema=schema, epsilon=1.0, delta=1e-6, random_state=0).fit(table)
+    >>> generator = DPTableGenerator(
+    ...     schema=schema, epsilon=1.0, delta=1e-6, random_state=0
+    ... ).fit(table)
     >>> generator.sample(1000, random_state=0).shape
     (1000, 3)
     """

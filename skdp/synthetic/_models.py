@@ -216,7 +216,11 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     >>> from skdp.synthetic import HistogramClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> model = HistogramClassifier(
-    ...     DecisionTreeClassifier(max_depth=3), bounds=([1, 0], [7, 3]), classes=[0, 1, 2], n_bins=6, random_state=0
+    ...     DecisionTreeClassifier(max_depth=3),
+    ...     bounds=([1, 0], [7, 3]),
+    ...     classes=[0, 1, 2],
+    ...     n_bins=6,
+    ...     random_state=0,
     ... )
     >>> model.fit(X[:, 2:], y).predict([[1.4, 0.2]])
     array([0])
@@ -352,7 +356,9 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     >>> from sklearn.datasets import load_diabetes
     >>> from skdp.synthetic import HistogramRegressor
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = HistogramRegressor(bounds=(-0.2, 0.2), bounds_y=(25, 346), n_bins=8, random_state=0)
+    >>> model = HistogramRegressor(
+    ...     bounds=(-0.2, 0.2), bounds_y=(25, 346), n_bins=8, random_state=0
+    ... )
     >>> model.fit(X[:, [2]], y).predict([[0.0]]).shape
     (1,)
     """

@@ -95,7 +95,9 @@ class NoisyHistogram(HistogramBase):
     >>> from sklearn.datasets import load_iris
     >>> from skdp.synthetic import NoisyHistogram
     >>> X, y = load_iris(return_X_y=True)
-    >>> histogram = NoisyHistogram(bounds=([1, 0], [7, 3]), classes=[0, 1, 2], n_bins=4, random_state=0)
+    >>> histogram = NoisyHistogram(
+    ...     bounds=([1, 0], [7, 3]), classes=[0, 1, 2], n_bins=4, random_state=0
+    ... )
     >>> histogram.fit(X[:, 2:], y).counts_.shape
     (4, 4, 3)
     >>> X_new, y_new = histogram.sample(1000, random_state=0)

@@ -109,7 +109,13 @@ def export_text(estimator: Any, feature_names: Sequence[str] | None = None, *, t
     >>> from skdp.tree import DPRandomTree, export_text
     >>> X, y = load_iris(return_X_y=True)
     >>> bounds = [4, 2, 1, 0], [8, 5, 7, 3]
-    >>> model = DPRandomTree(epsilon=10.0, bounds=bounds, classes=[0, 1, 2], max_depth=1, random_state=0).fit(X, y)
+    >>> model = DPRandomTree(
+    ...     epsilon=10.0,
+    ...     bounds=bounds,
+    ...     classes=[0, 1, 2],
+    ...     max_depth=1,
+    ...     random_state=0,
+    ... ).fit(X, y)
     >>> len(export_text(model).splitlines())
     4
     """

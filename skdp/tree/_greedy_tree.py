@@ -252,7 +252,7 @@ def make_plan(parameters: Checked, n_classes: int) -> PrivacyGuarantee:
 
 
 class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
-    r"""Differentially private decision tree for interpretation.
+    """Differentially private decision tree for interpretation.
 
     The exponential mechanism chooses the splits of a single tree among public candidates, level by level, and its
     leaves have noisy class counts. Use this tree to read it. `DPRandomTree` is more accurate.
@@ -262,50 +262,45 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the budgets of the levels add up.
-        Otherwise, their squares add up, which costs less. Choose a value far below one over the expected number of
-        records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP. A positive `delta` lets the budgets of the levels compose more tightly.
     schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
-        `classes`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
+        Public facts about the columns of the table X, in place of `bounds`, `classes`, `categorical_features` and
+        `n_categories`. A parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     max_depth : int, default=None
-        Number of splits from root to leaf, from 0 to 12. If None, it is 5, or less for an epsilon below 0.56: 3 at 0.1.
-        Each level takes a part of the budget.
+        Number of splits from root to leaf, from 0 to 12. If None, it is 5, or less for an epsilon below 0.56. Each
+        level takes a part of the budget.
     n_thresholds : int, default=31
-        Number of candidate thresholds of each numeric feature, evenly spaced within its bounds. A categorical feature
-        has one candidate for each category, against all others.
+        Number of candidate thresholds of each numeric feature, evenly spaced within its bounds.
     prune : bool, default=True
         Whether to undo splits of nodes that have too few records for the noise, according to the noisy counts.
     bounds : tuple (lower, upper)
-        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column.
-        Values beyond are clipped, without a warning.
+        Public bounds of the numeric features: numbers, or one for each column of X or each numeric column. Values
+        beyond are clipped.
     categorical_features : array-like, default=None
         Categorical columns, given by positions, names, or a mask. If None, there are none.
     n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
-        coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
-        goes left at each split of the column.
+        Numbers of categories of these columns, which are coded 0, 1, ... Required with `categorical_features`. Any
+        other value goes left at each split of the column.
     classes : array-like, default=None
-        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
-        declared public, with a `PrivacyAssumptionWarning`.
+        Public label set. Rows with other labels are left out. If None, the labels in `y` are declared public, with a
+        `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
-        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
-        proportional to noisy counts of the labels, which take 4 % of the budget.
+        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
+        of the labels, for 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
 
     Attributes
     ----------
     structure_ : object
-        Released splits. Node ``i`` of level ``l`` has position ``p = 2**l - 1 + i``, and the children ``2 * i`` and
-        ``2 * i + 1`` in the next level. It splits ``features[p]``. Values up to ``thresholds[p]`` go left, or, if
-        ``categories[p]`` is not negative, all categories but this one. All leaves below a node with ``merged[p]`` have
-        the same distribution. The guide describes :ref:`how they are chosen <trees_greedy>`.
+        Released splits (:ref:`trees_greedy`), level by level. `export_text` prints them. The split at ``p`` is by
+        ``features[p]``: values up to ``thresholds[p]`` go left, or, if ``categories[p]`` is not negative, all
+        categories but this one. All leaves below a node with ``merged[p]`` have the same distribution.
     leaf_counts_ : ndarray of shape (1, n_leaves, n_classes)
         Noisy counts. 0 in leaves that no record can reach.
     leaf_proba_ : ndarray of shape (1, n_leaves, n_classes)
@@ -331,28 +326,31 @@ class DPGreedyTree(TreeClassifier, ClassifierMixin, LabelsMixin, BaseEstimator):
     Notes
     -----
     **Privacy.** The nodes of a level hold disjoint records. Therefore one record changes the scores in one of them, by
-    at most 2 (``"gini"``) or 1 (``"max"``), and all in one direction (:ref:`trees, theorem 4 <trees-theorem-4>`). With
-    a positive `delta`, splits are chosen by the exponential mechanism, whose bounded range composes under Gaussian DP
-    (:ref:`theorem 5 <trees-theorem-5>`). With ``delta=0``, they are chosen by permute-and-flip. A record adds 1 to one
-    leaf count (:ref:`theorem 1 <trees-theorem-1>`). The rest is post-processing. The guarantee covers neither an error
-    for values that are not finite nor the time that `fit` takes.
-
-    References
-    ----------
-    .. [1] A. Friedman and A. Schuster, "Data Mining with Differential Privacy", KDD 2010.
-    .. [2] A. Blum, C. Dwork, F. McSherry and K. Nissim, "Practical Privacy: The SuLQ Framework", PODS 2005.
-    .. [3] J. Dong, D. Durfee and R. Rogers, "Optimal Differential Privacy Composition for Exponential Mechanisms",
-       ICML 2020.
+    at most 2 (``"gini"``) or 1 (``"max"``), and all in one direction (:ref:`trees, theorem 4 <trees-theorem-4>`).
+    Splits are chosen by the exponential mechanism, which composes under Gaussian DP (:ref:`theorem 5
+    <trees-theorem-5>`), or with ``delta=0`` by permute-and-flip. A record adds 1 to one leaf count (:ref:`theorem 1
+    <trees-theorem-1>`). The rest is post-processing.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> from skdp.tree import DPGreedyTree
-    >>> X, y = load_iris(return_X_y=True)
-    >>> bounds = [4, 2, 1, 0], [8, 5, 7, 3]
-    >>> tree = DPGreedyTree(epsilon=10.0, delta=1e-5, bounds=bounds, classes=[0, 1, 2], max_depth=2, random_state=0)
-    >>> tree.fit(X, y).leaf_counts_.shape
-    (1, 4, 3)
+    >>> import numpy as np
+    >>> from skdp import DPGreedyTree, Schema
+    >>> from skdp.tree import export_text
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, 5000)
+    >>> smokes = rng.choice(["no", "yes"], 5000)
+    >>> ill = age + 16 * (smokes == "yes") + rng.logistic(0, 8, 5000) > 60
+    >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
+    >>> schema = Schema(columns, target=[False, True])
+    >>> model = DPGreedyTree(
+    ...     max_depth=1, epsilon=1, delta=1e-6, schema=schema, random_state=0
+    ... )
+    >>> model = model.fit({"age": age, "smokes": smokes}, ill)
+    >>> print(export_text(model))
+    |--- age <= 50.91
+    |   |--- class: False (0.83), counts [1896.12, 390.03]
+    |--- age >  50.91
+    |   |--- class: True (0.82), counts [474.81, 2247.60]
     """
 
     _parameter_rules: ClassVar[Rules] = {

@@ -25,61 +25,55 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     r"""Differentially private forest of random trees with noisy leaf counts.
 
     The trees are drawn at random from public numbers. The class counts of all their leaves are released with noise, and
-    then the sums for one step towards the weights of the trees. By default, every feature has its own tree. The model
-    is then additive in the features, as naive Bayes is, but its weights correct for shared evidence.
+    then the sums for one step towards the weights of the trees. By default, every feature has its own tree.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise grows with the number of
-        trees. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a value far below
-        one over the expected number of records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP, and the noise grows with the number of trees. Otherwise, it grows with the square root of this
+        number.
     schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
-        `classes`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
+        Public facts about the columns of the table X, in place of `bounds`, `classes`, `categorical_features` and
+        `n_categories`. A parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     n_estimators : int, default=None
-        Number of trees. If None, it is the number of features, and at most 256. There are up to twice as many, and at
-        most 64, if the noise in a count is small. There are fewer, down to 4, if this noise, which grows with the
-        number of trees, would exceed an eighth of `expected_n` (or of a noisy count) over the number of classes.
+        Number of trees. If None, public numbers, `expected_n` and a noisy count determine it: about one for each
+        feature, and at most 256 (see :doc:`/user_guide/trees`).
     max_depth : int, default=None
-        Number of splits from root to leaf, from 0 to 16. If None, it follows from `expected_n` (or the noisy count) and
+        Number of splits from root to leaf, from 0 to 16. If None, it follows from `expected_n` (or a noisy count) and
         the noise. If `n_estimators` is set and `expected_n` is None, it is 5.
     max_features : int, default=None
-        Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as are needed to use each
-        feature once.
+        Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as use each feature once.
     expected_n : int, default=None
         Publicly known, approximate number of records, from which the number of trees and the depth follow. If None, and
-        unless `n_estimators` is set, 4 % of the budget is spent on noisy class counts, which are used instead.
+        unless `n_estimators` is set, 4 % of the budget is spent on noisy class counts.
     thresholds : {"uniform", "quantile"}, default="uniform"
-        How numeric features are split. ``"uniform"`` draws thresholds evenly within the bounds. ``"quantile"`` draws
-        them evenly between cut points, which take a tenth of the budget. Use it if the bounds are far too wide.
+        How numeric features are split: evenly within the bounds, or between cut points that take a tenth of the budget.
+        Use ``"quantile"`` if the bounds are far too wide.
     weights : {"newton", "equal"}, default="newton"
-        Weights of the trees. ``"newton"`` spends 2 % of the budget on a choice between equal weights of several sizes,
-        including 0, and, unless there is too much noise, 22 % on a step from there to better weights. ``"equal"``
-        spends nothing on weights, but counts evidence that many columns repeat, and may be worse than a constant.
+        Weights of the trees. ``"newton"`` spends up to 24 % of the budget to learn them: 2 % on a starting size, and 22
+        % on a Newton step from there. ``"equal"`` spends nothing, but counts evidence that many columns repeat.
     bounds : tuple (lower, upper)
-        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column.
-        Values beyond are clipped, without a warning.
+        Public bounds of the numeric features: numbers, or one for each column of X or each numeric column. Values
+        beyond are clipped.
     categorical_features : array-like, default=None
         Categorical columns, given by positions, names, or a mask. If None, there are none.
     n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
-        coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
-        is unknown: `fit` does not count the record in trees that split by this column, and in `predict`, the row stays
-        in the node that splits by it.
+        Numbers of categories of these columns, which are coded 0, 1, ... Required with `categorical_features`. Any
+        other value is unknown: `fit` does not count the record in trees that split by this column, and in `predict`,
+        the row stays in the node that splits by it.
     classes : array-like, default=None
-        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
-        declared public, with a `PrivacyAssumptionWarning`.
+        Public label set. Rows with other labels are left out. If None, the labels in `y` are declared public, with a
+        `PrivacyAssumptionWarning`.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
-        that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
-        proportional to noisy counts of the labels, which take 4 % of the budget.
+        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
+        of the labels, for 4 % of the budget.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     structure_seed : int, default=0
@@ -88,13 +82,12 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     Attributes
     ----------
     structure_ : object
-        Structure of the trees, drawn from public numbers and released cut points (:ref:`trees_structure`). Node ``i``
-        of level ``l`` has position ``p = 2**l - 1 + i``, and the children ``2 * i`` and ``2 * i + 1`` in the next
-        level. In tree ``t``, it splits the feature ``j = features[t, slots[t, p]]``, and values up to ``thresholds[t,
-        p]`` go left. The threshold is infinite if the node is not split. ``places[j][t]`` holds the values that the
-        categories of ``j`` take, with NaN at the end for other categories.
+        Structure of the trees, drawn from public numbers and released cut points (:ref:`trees_structure`).
+        `export_text` prints it. In tree ``t``, the node at ``p`` splits the feature ``j = features[t, slots[t, p]]``,
+        and values up to ``thresholds[t, p]`` go left. ``places[j][t]`` holds the values that the categories of ``j``
+        take.
     leaf_counts_ : ndarray of shape (n_trees, n_leaves, n_classes)
-        Noisy counts. 0 in leaves that no record can reach.
+        Noisy counts.
     leaf_proba_ : ndarray of shape (n_trees, n_leaves, n_classes)
         Class distributions in the leaves, smoothed.
     inner_proba_ : ndarray of shape (n_trees, n_leaves - 1, n_classes)
@@ -112,8 +105,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     privacy_ : PrivacyGuarantee
         Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     feature_importances_ : ndarray of shape (n_features,)
-        Mean decreases of Gini's impurity by the splits of each column beyond chance, from the released leaf counts,
-        divided by their sum.
+        Decreases of Gini's impurity by the splits of each column, from released counts, divided by their sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -126,35 +118,28 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
 
     Notes
     -----
-    **Privacy.** The trees depend on public numbers only. One record adds 1 to one count of each of :math:`T` trees. It
-    moves all counts together by :math:`T` in L1 norm, for discrete Laplace noise, and by :math:`\sqrt T` in L2 norm,
-    for Gaussian noise (:ref:`trees, theorem 1 <trees-theorem-1>`). In the step, the curvature and gradient of a record
-    are scaled down together to a public norm (:ref:`theorem 2 <trees-theorem-2>`). The size of the weights and the
-    length of the step are chosen by Brier scores, which one record moves by at most 1, all in one direction
-    (:ref:`theorem 7 <trees-theorem-7>`). Each cut point is drawn by the exponential mechanism (:ref:`theorem 3
-    <trees-theorem-3>`). By adaptive composition, the releases that depend on the class counts use the same part of the
-    budget for all counts (:ref:`theorem 6 <trees-theorem-6>`). The rest is post-processing, and so is a
-    `SchemaMismatchWarning` about declared labels and codes. The guarantee covers neither an error for values that are
-    not finite nor the time that `fit` takes.
-
-    References
-    ----------
-    .. [1] G. Jagannathan, K. Pillaipakkamnatt and R. N. Wright, "A Practical Differentially Private Random Decision
-       Tree Classifier", ICDM Workshops 2009.
-    .. [2] S. Fletcher and M. Z. Islam, "Decision Tree Classification with Differential Privacy: A Survey", ACM
-       Computing Surveys 52, 2019.
-    .. [3] H. Nori, R. Caruana, Z. Bu, J. H. Shen and J. Kulkarni, "Accuracy, Interpretability, and Differential Privacy
-       via Explainable Boosting", ICML 2021.
+    **Privacy.** One record adds 1 to one count of each of :math:`T` trees, which moves all counts by :math:`T` in L1
+    norm and by :math:`\sqrt T` in L2 norm (:ref:`trees, theorem 1 <trees-theorem-1>`). In the step for the weights, the
+    curvature and gradient of a record are scaled down together to a public norm (:ref:`theorem 2 <trees-theorem-2>`).
+    The size of the weights and the length of the step are chosen by Brier scores with a sensitivity of 1 (:ref:`theorem
+    7 <trees-theorem-7>`), and cut points by the exponential mechanism (:ref:`theorem 3 <trees-theorem-3>`).
+    :ref:`Theorem 6 <trees-theorem-6>` composes the releases. The rest is post-processing.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> from skdp.tree import DPRandomTree
-    >>> X, y = load_iris(return_X_y=True)
-    >>> bounds = [4, 2, 1, 0], [8, 5, 7, 3]
-    >>> model = DPRandomTree(epsilon=10.0, delta=1e-5, bounds=bounds, classes=[0, 1, 2], random_state=0)
-    >>> model.fit(X, y).predict_proba(X).shape
-    (150, 3)
+    >>> import numpy as np
+    >>> from skdp import DPRandomTree, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, 5000)
+    >>> smokes = rng.choice(["no", "yes"], 5000)
+    >>> ill = age + 16 * (smokes == "yes") + rng.logistic(0, 8, 5000) > 60
+    >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
+    >>> schema = Schema(columns, target=[False, True])
+    >>> model = DPRandomTree(epsilon=1, delta=1e-6, schema=schema, random_state=0)
+    >>> model = model.fit({"age": age, "smokes": smokes}, ill)
+    >>> people = {"age": [40, 60], "smokes": ["no", "yes"]}
+    >>> model.predict_proba(people)[:, 1].round(1)
+    array([0.1, 0.9])
     """
 
     _released = RandomTrees._released | {"leaf_proba_", "inner_proba_", "class_prior_"}
@@ -228,57 +213,52 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
 
     The trees are drawn at random from public numbers. The numbers of records and the sums of targets of all their
     leaves are released with noise, and then the sums for one step towards the weights of the trees. By default, every
-    feature has its own tree, and the logarithm of the odds of a prediction between its bounds is additive in the
-    features.
+    feature has its own tree.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1). If 0, the fit is pure epsilon-DP, and the noise grows with the number of
-        trees. Otherwise, the noise is Gaussian, and grows with the square root of this number. Choose a value far below
-        one over the expected number of records.
+        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
+        epsilon-DP, and the noise grows with the number of trees. Otherwise, it grows with the square root of this
+        number.
     schema : Schema, default=None
-        Public facts about the columns of the table X, which may hold text and missing values, in place of `bounds`,
-        `bounds_y`, `categorical_features` and `n_categories`. A parameter that is set takes precedence.
+        Public facts about the columns of the table X, in place of `bounds`, `bounds_y`, `categorical_features` and
+        `n_categories`. A parameter that is set takes precedence.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     n_estimators : int, default=None
-        Number of trees. If None, it is the number of features, and at most 256. There are up to twice as many, and at
-        most 64, if the noise in a count is small. There are fewer, down to 4, if this noise, which grows with the
-        number of trees, would exceed a sixteenth of `expected_n` (or of a noisy count).
+        Number of trees. If None, public numbers, `expected_n` and a noisy count determine it: about one for each
+        feature, and at most 256 (see :doc:`/user_guide/trees`).
     max_depth : int, default=None
-        Number of splits from root to leaf, from 0 to 16. If None, it follows from `expected_n` (or the noisy count) and
+        Number of splits from root to leaf, from 0 to 16. If None, it follows from `expected_n` (or a noisy count) and
         the noise. If `n_estimators` is set and `expected_n` is None, it is 5.
     max_features : int, default=None
-        Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as are needed to use each
-        feature once.
+        Number of features of a tree. If None, it is 1, and 2 in additional trees, or as many as use each feature once.
     expected_n : int, default=None
         Publicly known, approximate number of records, from which the number of trees and the depth follow. If None, the
         released number of records takes its place.
     thresholds : {"uniform", "quantile"}, default="uniform"
-        How numeric features are split. ``"uniform"`` draws thresholds evenly within the bounds. ``"quantile"`` draws
-        them evenly between cut points, which take a tenth of the budget. Use it if the bounds are far too wide.
+        How numeric features are split: evenly within the bounds, or between cut points that take a tenth of the budget.
+        Use ``"quantile"`` if the bounds are far too wide.
     weights : {"newton", "equal"}, default="newton"
-        Weights of the trees. ``"newton"`` spends 2 % of the budget on a choice between equal weights of several sizes,
-        including 0, and, unless there is too much noise, 22 % on a step from there to better weights. ``"equal"``
-        spends nothing on weights, but counts evidence that many columns repeat, and may be worse than a constant.
+        Weights of the trees. ``"newton"`` spends up to 24 % of the budget to learn them: 2 % on a starting size, and 22
+        % on a Newton step from there. ``"equal"`` spends nothing, but counts evidence that many columns repeat.
     bounds : tuple (lower, upper)
-        Public bounds of the numeric features: numbers, or one for each column of X, or one for each numeric column.
-        Values beyond are clipped, without a warning.
+        Public bounds of the numeric features: numbers, or one for each column of X or each numeric column. Values
+        beyond are clipped.
     bounds_y : tuple (lower, upper)
-        Public bounds of the targets. Targets beyond are clipped, without a warning, and predictions lie within the
-        bounds. The bounds may be generous (see :ref:`regression`).
+        Public bounds of the targets. Targets beyond are clipped, and predictions are within. The bounds may be generous
+        (see :ref:`regression`).
     categorical_features : array-like, default=None
         Categorical columns, given by positions, names, or a mask. If None, there are none.
     n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, in the same order. Required with `categorical_features`. Categories are
-        coded 0, 1, ..., as by :class:`sklearn.preprocessing.OrdinalEncoder` with declared categories. Any other value
-        is unknown: `fit` does not count the record in trees that split by this column, and in `predict`, the row stays
-        in the node that splits by it.
+        Numbers of categories of these columns, which are coded 0, 1, ... Required with `categorical_features`. Any
+        other value is unknown: `fit` does not count the record in trees that split by this column, and in `predict`,
+        the row stays in the node that splits by it.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     structure_seed : int, default=0
@@ -287,11 +267,11 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     Attributes
     ----------
     structure_ : object
-        Structure of the trees, drawn from public numbers (:ref:`trees_structure`). :class:`DPRandomTree` describes it.
+        Structure of the trees (:ref:`trees_structure`), as in :class:`DPRandomTree`. `export_text` prints it.
     leaf_counts_ : ndarray of shape (n_trees, n_leaves)
-        Noisy numbers of records. 0 in leaves that no record can reach.
+        Noisy numbers of records.
     leaf_sums_ : ndarray of shape (n_trees, n_leaves)
-        Noisy sums of targets minus the middle of their released range. 0 in leaves that no record can reach.
+        Noisy sums of targets minus the middle of their released range.
     leaf_means_ : ndarray of shape (n_trees, n_leaves)
         Means of targets in the leaves, shrunk.
     inner_means_ : ndarray of shape (n_trees, n_leaves - 1)
@@ -305,8 +285,7 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     privacy_ : PrivacyGuarantee
         Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     feature_importances_ : ndarray of shape (n_features,)
-        Mean decreases of the squared error by the splits of each column beyond chance, from the released leaf sums,
-        divided by their sum.
+        Decreases of the squared error by the splits of each column, from released sums, divided by their sum.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -321,32 +300,29 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     Notes
     -----
     **Privacy.** A range of the targets, their mean in it and the number of records are released first
-    (:ref:`regression, theorem 1 <regression-theorem-1>`). A target is clipped to this range and mapped to :math:`v` in
-    [0, 1]. In one leaf of each of :math:`T` trees, its record adds :math:`1 - v` to one sum and :math:`v` to another,
-    and :math:`v(1-v)`, weighted, to one more sum. One record moves all sums together by at most :math:`\sqrt T` in L2
-    norm, for Gaussian noise, and by at most :math:`33T/32` in L1 norm, for discrete Laplace noise (:ref:`trees, theorem
-    9 <trees-theorem-9>`). Weights and cut points are as in :class:`DPRandomTree`, with squared errors in units of
-    :math:`v` as losses (:ref:`theorems 2 <trees-theorem-2>`, :ref:`3 <trees-theorem-3>` and :ref:`7
-    <trees-theorem-7>`). By adaptive composition, the releases that depend on the noisy number of records use the same
-    part of the budget for all numbers (:ref:`theorem 6 <trees-theorem-6>`). The rest is post-processing, and so is a
-    `SchemaMismatchWarning` about declared codes. The guarantee covers neither an error for values that are not finite
-    nor the time that `fit` takes.
-
-    References
-    ----------
-    .. [1] G. Jagannathan, K. Pillaipakkamnatt and R. N. Wright, "A Practical Differentially Private Random Decision
-       Tree Classifier", ICDM Workshops 2009.
-    .. [2] L. E. Papke and J. M. Wooldridge, "Econometric Methods for Fractional Response Variables with an Application
-       to 401(k) Plan Participation Rates", Journal of Applied Econometrics 11, 1996.
+    (:ref:`regression, theorem 1 <regression-theorem-1>`). In one leaf of each of :math:`T` trees, a record adds to sums
+    of its target, clipped to this range. One record moves all sums together by at most :math:`\sqrt T` in L2 norm and
+    :math:`33T/32` in L1 norm (:ref:`trees, theorem 9 <trees-theorem-9>`). Weights and cut points are as in
+    :class:`DPRandomTree`, with squared errors as losses (:ref:`theorems 2 <trees-theorem-2>`, :ref:`3
+    <trees-theorem-3>` and :ref:`7 <trees-theorem-7>`). The rest is post-processing.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from skdp.tree import DPRandomTreeRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPRandomTreeRegressor(epsilon=3.0, delta=1e-5, bounds=(-0.2, 0.2), bounds_y=(25, 346), random_state=0)
-    >>> model.fit(X, y).predict(X).shape
-    (442,)
+    >>> import numpy as np
+    >>> from skdp import DPRandomTreeRegressor, Schema
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, 5000)
+    >>> smokes = rng.choice(["no", "yes"], 5000)
+    >>> cost = 10 * age + 500 * (smokes == "yes") + rng.normal(200, 100, 5000)
+    >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
+    >>> schema = Schema(columns, target=(0, 3000))
+    >>> model = DPRandomTreeRegressor(
+    ...     epsilon=1, delta=1e-6, schema=schema, random_state=0
+    ... )
+    >>> model = model.fit({"age": age, "smokes": smokes}, cost)
+    >>> people = {"age": [30, 80], "smokes": ["no", "yes"]}
+    >>> model.predict(people).round(-2)
+    array([ 500., 1500.])
     """
 
     _released = RandomTrees._released | {"leaf_sums_", "leaf_means_", "inner_means_", "mean_", "_shares", "_targets"}
