@@ -114,10 +114,8 @@ class AdditiveExplanations:
         Returns
         -------
         explanations : list of dict
-            For each row, a dict from names of terms, and ``"intercept"`` at the end, to contributions. They add up to
-            the score. A contribution is a number, or for three classes or more a dict from labels to numbers. For two
-            classes, the score is that of ``decision_function``, and positive contributions are in favour of
-            ``classes_[1]``.
+            For each row, a dict from names of terms, and ``"intercept"`` at the end, to contributions, which add up to
+            the score. For three classes or more, a contribution is a dict from labels to numbers.
         """
         intercept = np.asarray(self.intercept_)
         intercept = intercept.ravel()[0] if intercept.size == 1 else intercept
@@ -141,10 +139,7 @@ class AdditiveExplanations:
 
     @property
     def feature_importances_(self) -> Array:
-        """Importances of the columns, with the sum 1, of shape (n_features,).
-
-        The importance of a table of several columns is divided evenly among them.
-        """
+        """Importances of the columns, with the sum 1. A table of several columns counts evenly for each of them."""
         check_is_fitted(self, "terms_")
         sizes = np.zeros(len(self.cell_counts_))
         for columns, importance in zip(self.term_columns_, self.term_importances_, strict=True):
@@ -153,7 +148,7 @@ class AdditiveExplanations:
         return self._importances(sizes)  # type: ignore[attr-defined]
 
     def with_term(self, name: str, values: Any) -> Self:
-        """Return a copy of the model in which a term has other values.
+        """Return a copy of the model in which a term has other values, which must be public or come from releases.
 
         Parameters
         ----------
@@ -166,11 +161,6 @@ class AdditiveExplanations:
         -------
         model : object
             A fitted copy.
-
-        Notes
-        -----
-        **Privacy.** The guarantee is unchanged if the values are public, or computed from released numbers. It does not
-        cover values that depend on private records in another way.
         """
         position = self._position(name)
         given = real_numbers(values)
@@ -181,25 +171,18 @@ class AdditiveExplanations:
         return edited
 
     def monotone(self, directions: Mapping[str, int]) -> Self:
-        """Return a copy of the model with monotone curves.
-
-        Each curve is replaced by the nearest monotone curve, with the released counts as weights of the cells. The cell
-        of missing values keeps its value.
+        """Return a copy of the model with the nearest monotone curves, by the released counts. This uses no budget.
 
         Parameters
         ----------
         directions : dict of str to int
             1 for an increasing curve and -1 for a decreasing curve, by the name of the term. Terms must have one column
-            with bins, or with ordered categories.
+            with bins, or with ordered categories. A cell of missing values keeps its value.
 
         Returns
         -------
         model : object
             A fitted copy.
-
-        Notes
-        -----
-        **Privacy.** This is post-processing of released numbers and does not use any budget.
         """
         if not isinstance(directions, Mapping):
             raise TypeError(f"directions must map names of terms to 1 or -1, got {type(directions).__name__}")
@@ -423,9 +406,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         return [np.vstack([values.reshape(-1, outputs), np.zeros((1, outputs))]) for values in self.terms_]
 
     def contributions(self, X: Any) -> Array:
-        """Return the contribution of each term to the score of each row.
-
-        The score is the sum of the contributions and the intercept.
+        """Return the contribution of each term to the score of each row, which also has the intercept.
 
         Parameters
         ----------
@@ -494,10 +475,8 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
     def noise_std(self, X: Any) -> Array:
         """Return the standard deviation of each row's score that the noise of the fit causes.
 
-        The standard deviation covers neither the effect of other records nor the bias of penalties, clipping and bins.
-        It is a first-order estimate for records with the released counts and with independent columns, and may be too
-        small or too large if columns are correlated. Choices of tables and their shrinkage are taken as given: another
-        fit may choose other tables, in particular with ``delta=0``. The noise of the counts is not included.
+        It is an estimate from released numbers for records with independent columns, and uses no budget. It covers
+        neither other records, nor the bias of penalties, clipping and bins, nor the choice of tables.
 
         Parameters
         ----------
@@ -507,12 +486,7 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
         Returns
         -------
         deviations : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In units of ``decision_function``, or of the target for regression. The last axis is for three classes or
-            more.
-
-        Notes
-        -----
-        **Privacy.** The result is computed from released numbers and from X. It uses no budget.
+            In units of ``decision_function``, or of the target for regression.
         """
         cells = self._cells(X)
         variance = np.zeros((cells.shape[1], np.size(self.intercept_)))

@@ -176,9 +176,9 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from skdp import DPKMeans, Schema
-    >>> rng = np.random.default_rng(0)
-    >>> visits = rng.choice([2, 15], 5000) + rng.integers(0, 3, 5000)
-    >>> spent = 10 * visits + rng.normal(0, 5, 5000)
+    >>> k = np.arange(5000)
+    >>> visits = np.where(k % 5 < 2, 2, 15) + k % 3
+    >>> spent = 10 * visits + 5 * np.sin(k)
     >>> schema = Schema({"visits": (0, 20), "spent": (0, 200)})
     >>> model = DPKMeans(2, epsilon=1.0, delta=1e-6, schema=schema, random_state=0)
     >>> model = model.fit({"visits": visits, "spent": spent})

@@ -180,8 +180,8 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
     --------
     >>> import numpy as np
     >>> from skdp import SampleAggKMeans, Schema
-    >>> rng = np.random.default_rng(0)
-    >>> visits = rng.choice([2, 15], 10_000) + rng.integers(0, 3, 10_000)
+    >>> k = np.arange(10_000)
+    >>> visits = np.where(k % 5 < 2, 2, 15) + k % 3
     >>> schema = Schema({"visits": (0, 20)})
     >>> model = SampleAggKMeans(
     ...     2, epsilon=1, delta=1e-6, schema=schema, random_state=0

@@ -188,9 +188,9 @@ class DPPCA(PrivatePCA):
     --------
     >>> import numpy as np
     >>> from skdp import DPPCA, Schema
-    >>> rng = np.random.default_rng(0)
-    >>> height = rng.normal(170, 10, 5000)
-    >>> weight = height - 100 + rng.normal(0, 5, 5000)
+    >>> k = np.arange(5000)
+    >>> height = 170 + 15 * np.sin(k)
+    >>> weight = height - 100 + 15 * np.cos(3 * k)
     >>> schema = Schema({"height": (120, 220), "weight": (20, 120)})
     >>> pca = DPPCA(1, epsilon=1, delta=1e-6, schema=schema, random_state=0)
     >>> pca = pca.fit({"height": height, "weight": weight})

@@ -205,9 +205,9 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
     >>> import numpy as np
     >>> from sklearn.linear_model import HuberRegressor
     >>> from skdp import SampleAggregate
-    >>> rng = np.random.default_rng(0)
-    >>> age = rng.uniform(18, 90, 5000)
-    >>> cost = 200 + 10 * age + rng.normal(0, 100, 5000)
+    >>> k = np.arange(5000)
+    >>> age = 18 + k % 72
+    >>> cost = 200 + 10 * age + 100 * np.sin(k)
     >>> bounds = {"coef_": (0, 20), "intercept_": (0, 1000)}
     >>> model = SampleAggregate(
     ...     HuberRegressor(),

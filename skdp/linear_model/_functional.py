@@ -263,19 +263,18 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     --------
     >>> import numpy as np
     >>> from skdp import FunctionalMechLinReg, Schema
-    >>> rng = np.random.default_rng(0)
-    >>> age = rng.integers(18, 90, 5000)
-    >>> smokes = rng.choice(["no", "yes"], 5000)
-    >>> cost = 10 * age + 500 * (smokes == "yes") + rng.normal(200, 100, 5000)
+    >>> k = np.arange(5000)
+    >>> age, smokes = 18 + k % 72, np.where(k % 5 < 2, "yes", "no")
+    >>> cost = 200 + 10 * age + 500 * (smokes == "yes") + 100 * np.sin(k)
     >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
     >>> schema = Schema(columns, target=(0, 3000))
     >>> model = FunctionalMechLinReg(
     ...     epsilon=1, delta=1e-6, schema=schema, random_state=0
     ... )
     >>> model = model.fit({"age": age, "smokes": smokes}, cost)
-    >>> people = {"age": [30, 80], "smokes": ["no", "yes"]}
+    >>> people = {"age": [30, 70], "smokes": ["no", "yes"]}
     >>> model.predict(people).round(-2)
-    array([ 500., 1500.])
+    array([ 500., 1400.])
     """
 
     _counts_outside = ("numbers",)

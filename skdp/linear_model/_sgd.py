@@ -338,10 +338,9 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
     --------
     >>> import numpy as np
     >>> from skdp import DPSGDClassifier, Schema
-    >>> rng = np.random.default_rng(0)
-    >>> age = rng.integers(18, 90, 5000)
-    >>> smokes = rng.choice(["no", "yes"], 5000)
-    >>> ill = age + 16 * (smokes == "yes") + rng.logistic(0, 8, 5000) > 60
+    >>> k = np.arange(5000)
+    >>> age, smokes = 18 + k % 72, np.where(k % 5 < 2, "yes", "no")
+    >>> ill = age + 16 * (smokes == "yes") + 20 * np.sin(k) > 60
     >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
     >>> schema = Schema(columns, target=[False, True])
     >>> model = DPSGDClassifier(

@@ -186,10 +186,9 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LocalMixin, BaseE
     --------
     >>> import numpy as np
     >>> from skdp import LocalDPNaiveBayes, Schema
-    >>> rng = np.random.default_rng(0)
-    >>> age = rng.integers(18, 90, 20_000)
-    >>> smokes = rng.choice(["no", "yes"], 20_000)
-    >>> ill = age + 16 * (smokes == "yes") + rng.logistic(0, 8, 20_000) > 60
+    >>> k = np.arange(20_000)
+    >>> age, smokes = 18 + k % 72, np.where(k % 5 < 2, "yes", "no")
+    >>> ill = age + 16 * (smokes == "yes") + 20 * np.sin(k) > 60
     >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
     >>> schema = Schema(columns, target=[False, True])
     >>> model = LocalDPNaiveBayes(epsilon=2.0, schema=schema, random_state=0)

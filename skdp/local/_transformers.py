@@ -91,21 +91,16 @@ class RandomizedResponse(OneToOneFeatureMixin, CategoryTransformer):
 
 {_PRIVACY} Draws are exact.
 
-    References
-    ----------
-    .. [1] S. L. Warner, "Randomized Response: A Survey Technique for Eliminating Evasive Answer Bias", Journal of the
-       American Statistical Association 60, 1965.
-    .. [2] P. Kairouz, S. Oh and P. Viswanath, "Extremal Mechanisms for Local Differential Privacy", Journal of Machine
-       Learning Research 17, 2016.
-
     Examples
     --------
+    >>> from skdp import Schema
     >>> from skdp.local import RandomizedResponse
-    >>> survey = RandomizedResponse(["no", "yes"], epsilon=1.0, random_state=0)
-    >>> reports = survey.fit_transform([["yes"]] * 300 + [["no"]] * 700)
-    >>> frequencies, std = survey.frequencies(reports, return_std=True)
-    >>> frequencies[0].round(2), std[0].round(2)
-    (array([0.69, 0.31]), array([0.03, 0.03]))
+    >>> schema = Schema({{"smokes": ["no", "yes"]}})
+    >>> answers = {{"smokes": ["yes"] * 3000 + ["no"] * 7000}}
+    >>> survey = RandomizedResponse(epsilon=1.0, schema=schema, random_state=0)
+    >>> reports = survey.fit_transform(answers)
+    >>> survey.frequencies(reports, project=True)[0].round(1)
+    array([0.7, 0.3, 0. , 0. ])
     """
 
     def _channel(self, epsilon: Any, n_categories: int) -> CategoryChannel:
@@ -160,18 +155,16 @@ class UnaryEncoder(CategoryTransformer):
 
 {_PRIVACY} Draws are exact.
 
-    References
-    ----------
-    .. [1] T. Wang, J. Blocki, N. Li and S. Jha, "Locally Differentially Private Protocols for Frequency Estimation",
-       USENIX Security 2017.
-
     Examples
     --------
+    >>> from skdp import Schema
     >>> from skdp.local import UnaryEncoder
-    >>> encoder = UnaryEncoder(4, epsilon=3.0, random_state=0).fit([[0]])
-    >>> reports = encoder.transform([[k % 4] for k in range(10_000)])
-    >>> encoder.frequencies(reports)[0].round(1)
-    array([0.3, 0.2, 0.3, 0.3])
+    >>> schema = Schema({{"smokes": ["no", "yes"]}})
+    >>> answers = {{"smokes": ["yes"] * 3000 + ["no"] * 7000}}
+    >>> encoder = UnaryEncoder(epsilon=1.0, schema=schema, random_state=0)
+    >>> reports = encoder.fit_transform(answers)
+    >>> encoder.frequencies(reports, project=True)[0].round(1)
+    array([0.7, 0.3, 0. , 0. ])
     """
 
     def _channel(self, epsilon: Any, n_categories: int) -> CategoryChannel:
@@ -249,19 +242,16 @@ class HadamardResponse(OneToOneFeatureMixin, CategoryTransformer):
     and the index of a data frame are public. A ``Pipeline`` with `memory` would repeat the report of an equal row.
     Draws are exact.
 
-    References
-    ----------
-    .. [1] J. Acharya, Z. Sun and H. Zhang, "Hadamard Response: Estimating Distributions Privately, Efficiently, and
-       with Little Communication", AISTATS 2019.
-
     Examples
     --------
+    >>> from skdp import Schema
     >>> from skdp.local import HadamardResponse
-    >>> response = HadamardResponse(1000, epsilon=2.0, random_state=0)
-    >>> reports = response.fit_transform([[k % 10] for k in range(100_000)])
-    >>> frequencies = response.frequencies(reports)[0]
-    >>> frequencies.shape, frequencies[:10].sum().round(1)
-    ((1000,), np.float64(1.0))
+    >>> schema = Schema({{"smokes": ["no", "yes"]}})
+    >>> answers = {{"smokes": ["yes"] * 3000 + ["no"] * 7000}}
+    >>> response = HadamardResponse(epsilon=1.0, schema=schema, random_state=0)
+    >>> reports = response.fit_transform(answers)
+    >>> response.frequencies(reports, project=True)[0].round(1)
+    array([0.7, 0.3, 0. , 0. ])
     """
 
     def _channel(self, epsilon: Any, n_categories: int) -> CategoryChannel:
@@ -293,19 +283,17 @@ class LocalLaplace(NumberTransformer):
 {_PRIVACY} Values and reports are rounded to
     lattices, so that low-order bits disclose nothing.
 
-    References
-    ----------
-    .. [1] J. Duchi, M. Jordan and M. Wainwright, "Minimax Optimal Procedures for Locally Private Estimation", Journal
-       of the American Statistical Association 113, 2018.
-
     Examples
     --------
+    >>> from skdp import Number, Schema
     >>> from skdp.local import LocalLaplace
-    >>> ages = [[20 + k % 60] for k in range(10_000)]
-    >>> laplace = LocalLaplace((0, 100), epsilon=1.0, random_state=0)
-    >>> means, std = laplace.means(laplace.fit_transform(ages), return_std=True)
-    >>> abs(means - 49.5)[0] < 3 * std[0], std.round(1)
-    (np.True_, array([1.4]))
+    >>> schema = Schema({{"age": Number(0, 100, missing="error")}})
+    >>> ages = {{"age": [20 + k % 60 for k in range(10_000)]}}
+    >>> laplace = LocalLaplace(epsilon=1.0, schema=schema, random_state=0)
+    >>> reports = laplace.fit_transform(ages)
+    >>> means, std = laplace.means(reports, return_std=True)
+    >>> means.round(), std.round(1)
+    (array([51.]), array([1.4]))
     """
 
     def _channel(self, epsilon: Any, largest: int) -> NumberChannel:
@@ -339,19 +327,17 @@ class PiecewiseMechanism(NumberTransformer):
 {_PRIVACY} Values and reports are rounded to
     lattices, so that low-order bits disclose nothing.
 
-    References
-    ----------
-    .. [1] N. Wang, X. Xiao, Y. Yang, J. Zhao, S. C. Hui, H. Shin, J. Shin and G. Yu, "Collecting and Analyzing
-       Multidimensional Data with Local Differential Privacy", ICDE 2019.
-
     Examples
     --------
+    >>> from skdp import Number, Schema
     >>> from skdp.local import PiecewiseMechanism
-    >>> ages = [[20 + k % 60] for k in range(10_000)]
-    >>> piecewise = PiecewiseMechanism((0, 100), epsilon=3.0, random_state=0)
-    >>> means, std = piecewise.means(piecewise.fit_transform(ages), return_std=True)
-    >>> abs(means - 49.5)[0] < 3 * std[0], std.round(1)
-    (np.True_, array([0.3]))
+    >>> schema = Schema({{"age": Number(0, 100, missing="error")}})
+    >>> ages = {{"age": [20 + k % 60 for k in range(10_000)]}}
+    >>> piecewise = PiecewiseMechanism(epsilon=1.0, schema=schema, random_state=0)
+    >>> reports = piecewise.fit_transform(ages)
+    >>> means, std = piecewise.means(reports, return_std=True)
+    >>> means.round(), std.round(1)
+    (array([50.]), array([1.]))
     """
 
     def _channel(self, epsilon: Any, largest: int) -> NumberChannel:

@@ -99,16 +99,20 @@ class PrivatePipeline(Pipeline):
 
     Examples
     --------
-    >>> from skdp import DPPCA, ObjPertLogReg, make_private_pipeline
+    >>> import numpy as np
+    >>> from skdp import ObjPertLogReg, Schema, make_private_pipeline
+    >>> from skdp.preprocessing import TableEncoder
+    >>> k = np.arange(5000)
+    >>> age = 18 + k % 72
+    >>> ill = age + 20 * np.sin(k) > 60
+    >>> encoder = TableEncoder(Schema({"age": (18, 90)}, target=[False, True]))
     >>> model = make_private_pipeline(
-    ...     DPPCA(2, data_norm=3.0),
-    ...     ObjPertLogReg(data_norm=3.0, classes=[0, 1]),
+    ...     encoder,
+    ...     ObjPertLogReg(**encoder.parameters(ObjPertLogReg)),
     ...     epsilon=2.0,
     ...     delta=1e-6,
     ... )
-    >>> from sklearn.datasets import make_classification
-    >>> X, y = make_classification(n_samples=4000, n_features=5, random_state=0)
-    >>> model.fit(X, y).allocation_.total
+    >>> model.fit({"age": age}, ill).allocation_.total
     Budget(epsilon=2.0, delta=1e-06)
     """
 

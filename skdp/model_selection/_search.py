@@ -394,53 +394,44 @@ _PARAMETERS = """    epsilon : float, default=1.0
     delta : float, default=0.0
         Privacy budget of the whole search, in [0, 1).
     schema : Schema, default=None
-        Public facts about the columns of a table, for the estimator or the first step of the pipeline. X is then the
-        table itself. `bounds_y`, `rows_per_group` and the groups follow from the schema unless they are given.
-        If None, it is the schema of the estimator.
+        Public facts about the columns of the table X, for the estimator or the first step of the pipeline. If None, it
+        is the schema of the estimator.
     accountant : BudgetAccountant, default=None
         Accountant that is charged once for the whole search, before anything is computed. The estimator must have none.
         If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     strategy : {"auto", "holdout", "repeat"}, default="auto"
-        How the budget is spent. ``"holdout"`` trains all candidates on one part of the records, and compares them on
-        the other part. ``"repeat"`` makes a random number of runs. Each run trains a random candidate and counts its
-        score with noise, and the best run is the model. ``"auto"`` takes the strategy with the most signal, computed
-        from public parameters. It never takes ``"repeat"`` if `scoring` needs tables.
+        ``"holdout"`` trains all candidates on one part of the records, and compares them on the other part.
+        ``"repeat"`` trains random candidates in a random number of runs, and takes the best run. ``"auto"`` chooses by
+        public parameters.
     scoring : str, default=None
         Score that is compared. If None, it is ``"accuracy"`` for classifiers and ``"neg_mean_absolute_error"`` for
-        regressors. ``"balanced_accuracy"`` (with `label_weights`), ``"neg_log_loss"`` (with `loss_bound`) and
-        ``"neg_mean_squared_error"`` (with `bounds_y`) are sums over records, too. ``"roc_auc"``,
-        ``"average_precision"`` (of two labels, with `n_bins`), ``"f1"`` and ``"recall"`` (of the second of two labels),
-        ``"f1_macro"`` and ``"recall_macro"`` (means over all labels) are computed from a noisy table of counts for each
-        candidate. The noise of the tables grows with the number of candidates. ``"repeat"`` does not accept them.
-        Other scores have no known sensitivity.
+        regressors. Others are ``"balanced_accuracy"``, ``"neg_log_loss"`` and ``"neg_mean_squared_error"``, and, with
+        more noise and not for ``"repeat"``, ``"roc_auc"``, ``"average_precision"``, ``"f1"``, ``"recall"``,
+        ``"f1_macro"`` and ``"recall_macro"``.
     validation_fraction : float, default=0.2
         Probability that a record is used to compare candidates, and not to train them.
     mean_runs : float, default=None
         Mean number of runs of ``"repeat"``. If None, it is three for each candidate.
     refit : bool or "auto", default="auto"
-        Whether to keep a part of the budget for a fit of the chosen candidate to all records. If False, the model is
-        the one that was compared. ``"auto"`` refits if the computed signal is larger. ``"repeat"`` never refits.
+        Whether to keep a part of the budget for a fit of the chosen candidate to all records. ``"repeat"`` never refits.
     label_weights : dict, default=None
         Public weight of each label, for balanced accuracy.
     loss_bound : float, default=5.0
         Clipping bound of the log loss of a record.
     n_bins : int, default=10
-        Number of equal bins of the estimated probability, for areas. Must be in [2, 1000000]. Records in the same bin
-        count as ties. More bins distinguish more probabilities, and add more noise.
+        Number of equal bins of the estimated probability, for areas under curves. More bins add more noise.
     bounds_y : pair of float, default=None
         Public bounds of the targets. Targets and predictions beyond are clipped for the comparison.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person, in a score. Further rows of a group are left
-        out at random. It must be set for the private steps as well, where it may be another number. The guarantee is
-        then for adding or removing all rows of a group. If None, the guarantee is for one row.
+        Public limit on the rows of one group, such as a person, in a score. It must be set for the private steps as
+        well, where it may be another number. The guarantee is then for all rows of a group.
     n_jobs : int, default=None
         Number of parallel fits, as in joblib.
     verbose : int, default=0
-        Whether to print the progress of `fit`. 0 prints nothing, 1 a line for each phase and for about ten steps of a
-        phase, and 2 or more up to a hundred steps. The lines hold public numbers and the elapsed time, which the
-        guarantee does not cover. The number of runs of ``"repeat"`` is not printed, because it is private."""
+        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
+        a hundred. The guarantee does not cover the elapsed time. The number of runs of ``"repeat"`` is not printed."""
 
 _ATTRIBUTES = """    best_params_ : dict
         Chosen setting.
@@ -489,20 +480,25 @@ class DPGridSearchCV(PrivateSearch):
     -----
 {_NOTES}
 
-    References
-    ----------
-    .. [1] N. Papernot and T. Steinke, "Hyperparameter Tuning with Renyi Differential Privacy", ICLR 2022.
-    .. [2] K. Chaudhuri, C. Monteleoni and A. Sarwate, "Differentially Private Empirical Risk Minimization", JMLR 2011.
-
     Examples
     --------
-    >>> from sklearn.datasets import make_classification
-    >>> from skdp import DPGridSearchCV, ObjPertLogReg
-    >>> X, y = make_classification(n_samples=5000, n_features=4, random_state=0)
-    >>> model = ObjPertLogReg(data_norm=3.0, classes=[0, 1])
-    >>> search = DPGridSearchCV(model, {{"C": [1e-4, 0.1]}}, epsilon=2.0, delta=1e-6).fit(X, y)
-    >>> search.privacy_.epsilon
-    2.0
+    >>> import numpy as np
+    >>> from skdp import DPGridSearchCV, ObjPertLogReg, Schema
+    >>> k = np.arange(5000)
+    >>> age, smokes = 18 + k % 72, np.where(k % 5 < 2, "yes", "no")
+    >>> ill = age + 16 * (smokes == "yes") + 20 * np.sin(k) > 60
+    >>> columns = {{"age": (18, 90), "smokes": ["no", "yes"]}}
+    >>> schema = Schema(columns, target=[False, True])
+    >>> search = DPGridSearchCV(
+    ...     ObjPertLogReg(),
+    ...     {{"C": [1e-6, 0.1]}},
+    ...     epsilon=2.0,
+    ...     delta=1e-6,
+    ...     schema=schema,
+    ...     random_state=0,
+    ... )
+    >>> search.fit({{"age": age, "smokes": smokes}}, ill).best_params_
+    {{'C': 0.1}}
     """
 
     _parameter_rules: ClassVar[Rules] = {"param_grid": anything}
@@ -562,20 +558,28 @@ class DPRandomizedSearchCV(PrivateSearch):
     -----
 {_NOTES} The draw of the settings does not depend on data.
 
-    References
-    ----------
-    .. [1] N. Papernot and T. Steinke, "Hyperparameter Tuning with Renyi Differential Privacy", ICLR 2022.
-
     Examples
     --------
+    >>> import numpy as np
     >>> from scipy.stats import loguniform
-    >>> from sklearn.datasets import make_classification
-    >>> from skdp import DPRandomizedSearchCV, ObjPertLogReg
-    >>> X, y = make_classification(n_samples=5000, n_features=4, random_state=0)
-    >>> model = ObjPertLogReg(data_norm=3.0, classes=[0, 1])
-    >>> search = DPRandomizedSearchCV(model, {{"C": loguniform(1e-4, 0.1)}}, n_iter=4, epsilon=2.0, delta=1e-6)
-    >>> search.fit(X, y).strategy_ in ("holdout", "repeat")
-    True
+    >>> from skdp import DPRandomizedSearchCV, ObjPertLogReg, Schema
+    >>> k = np.arange(5000)
+    >>> age, smokes = 18 + k % 72, np.where(k % 5 < 2, "yes", "no")
+    >>> ill = age + 16 * (smokes == "yes") + 20 * np.sin(k) > 60
+    >>> columns = {{"age": (18, 90), "smokes": ["no", "yes"]}}
+    >>> schema = Schema(columns, target=[False, True])
+    >>> search = DPRandomizedSearchCV(
+    ...     ObjPertLogReg(),
+    ...     {{"C": loguniform(1e-6, 0.1)}},
+    ...     n_iter=4,
+    ...     epsilon=2.0,
+    ...     delta=1e-6,
+    ...     schema=schema,
+    ...     random_state=0,
+    ... )
+    >>> search = search.fit({{"age": age, "smokes": smokes}}, ill)
+    >>> f"{{search.best_params_['C']:.0e}}"
+    '1e-04'
     """
 
     _parameter_rules: ClassVar[Rules] = {"param_distributions": anything, "n_iter": Integer(1, _MOST_SETTINGS)}

@@ -426,17 +426,16 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     --------
     >>> import numpy as np
     >>> from skdp import DPNaiveBayes, Schema
-    >>> rng = np.random.default_rng(0)
-    >>> age = rng.integers(18, 90, 5000)
-    >>> smokes = rng.choice(["no", "yes"], 5000)
-    >>> ill = age + 16 * (smokes == "yes") + rng.logistic(0, 8, 5000) > 60
+    >>> k = np.arange(5000)
+    >>> age, smokes = 18 + k % 72, np.where(k % 5 < 2, "yes", "no")
+    >>> ill = age + 16 * (smokes == "yes") + 20 * np.sin(k) > 60
     >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
     >>> schema = Schema(columns, target=[False, True])
     >>> model = DPNaiveBayes(epsilon=1, delta=1e-6, schema=schema, random_state=0)
     >>> model = model.fit({"age": age, "smokes": smokes}, ill)
     >>> people = {"age": [40, 60], "smokes": ["no", "yes"]}
     >>> model.predict_proba(people)[:, 1].round(1)
-    array([0.2, 0.8])
+    array([0.1, 0.8])
     """
 
     _parameter_rules: ClassVar[Rules] = {

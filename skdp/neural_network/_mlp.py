@@ -123,10 +123,9 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     --------
     >>> import numpy as np
     >>> from skdp import DPMLPClassifier, Schema
-    >>> rng = np.random.default_rng(0)
-    >>> age = rng.integers(18, 90, 5000)
-    >>> smokes = rng.choice(["no", "yes"], 5000)
-    >>> ill = age + 16 * (smokes == "yes") + rng.logistic(0, 8, 5000) > 60
+    >>> k = np.arange(5000)
+    >>> age, smokes = 18 + k % 72, np.where(k % 5 < 2, "yes", "no")
+    >>> ill = age + 16 * (smokes == "yes") + 20 * np.sin(k) > 60
     >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
     >>> schema = Schema(columns, target=[False, True])
     >>> model = DPMLPClassifier(
@@ -135,7 +134,7 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     >>> model = model.fit({"age": age, "smokes": smokes}, ill)
     >>> people = {"age": [40, 60], "smokes": ["no", "yes"]}
     >>> model.predict_proba(people)[:, 1].round(1)
-    array([0.1, 0.9])
+    array([0.1, 0.8])
     """
 
     _auto_grad_norm = LABEL_GRAD_NORM
@@ -295,19 +294,18 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     --------
     >>> import numpy as np
     >>> from skdp import DPMLPRegressor, Schema
-    >>> rng = np.random.default_rng(0)
-    >>> age = rng.integers(18, 90, 5000)
-    >>> smokes = rng.choice(["no", "yes"], 5000)
-    >>> cost = 10 * age + 500 * (smokes == "yes") + rng.normal(200, 100, 5000)
+    >>> k = np.arange(5000)
+    >>> age, smokes = 18 + k % 72, np.where(k % 5 < 2, "yes", "no")
+    >>> cost = 200 + 10 * age + 500 * (smokes == "yes") + 100 * np.sin(k)
     >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
     >>> schema = Schema(columns, target=(0, 3000))
     >>> model = DPMLPRegressor(
     ...     epsilon=1, delta=1e-6, schema=schema, random_state=0
     ... )
     >>> model = model.fit({"age": age, "smokes": smokes}, cost)
-    >>> people = {"age": [30, 80], "smokes": ["no", "yes"]}
+    >>> people = {"age": [30, 70], "smokes": ["no", "yes"]}
     >>> model.predict(people).round(-2)
-    array([ 500., 1500.])
+    array([ 500., 1400.])
     """
 
     _auto_grad_norm = TARGET_GRAD_NORM

@@ -351,7 +351,7 @@ class RowsMixin(PrivateEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Finite rows. There may be none. For sparse rows, see the user guide ("Sparse rows").
+            Rows of finite numbers, or a table for `schema`. For sparse rows, see :doc:`/user_guide/sparse_rows`.
         y : None
             Ignored.
 
@@ -387,14 +387,12 @@ class OutcomesMixin(PrivateEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows of finite numbers, or of text where the estimator takes text. There may be none, if a classifier has
-            declared `classes`. For sparse rows, see the user guide ("Sparse rows").
+            Rows of finite numbers, or a table for `schema`. For sparse rows, see :doc:`/user_guide/sparse_rows`.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Labels, or finite targets, which are clipped to `bounds_y`. With declared `classes`, rows with other labels
-            are left out. If None, they are the column of X that `schema` declares as the target.
+            Labels or finite targets. If None, they are the column of X that `schema` declares as the target.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
+            Non-negative weights of the records (see :ref:`weights`), which must not depend on other records. They
+            require `max_weight`.
 
         Returns
         -------
@@ -440,15 +438,14 @@ class GroupsMixin(PrivateEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Finite features. Numeric ones are clipped to `bounds`. For sparse rows, see the user guide ("Sparse rows").
+            Rows of finite numbers, or a table for `schema`. For sparse rows, see :doc:`/user_guide/sparse_rows`.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Labels, or finite targets, which are clipped to `bounds_y`. With declared `classes`, rows with other labels
-            are left out. If None, they are the column of X that `schema` declares as the target.
+            Labels or finite targets. If None, they are the column of X that `schema` declares as the target.
         groups : array-like of shape (n_samples,), default=None
             Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the records. They require `max_weight`. Each record is kept with a probability
-            proportional to its weight (see :ref:`weights`). The weight of a record must not depend on other records.
+            Non-negative weights of the records (see :ref:`weights`), which must not depend on other records. They
+            require `max_weight`.
 
         Returns
         -------

@@ -129,17 +129,16 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     --------
     >>> import numpy as np
     >>> from skdp import DPRandomTree, Schema
-    >>> rng = np.random.default_rng(0)
-    >>> age = rng.integers(18, 90, 5000)
-    >>> smokes = rng.choice(["no", "yes"], 5000)
-    >>> ill = age + 16 * (smokes == "yes") + rng.logistic(0, 8, 5000) > 60
+    >>> k = np.arange(5000)
+    >>> age, smokes = 18 + k % 72, np.where(k % 5 < 2, "yes", "no")
+    >>> ill = age + 16 * (smokes == "yes") + 20 * np.sin(k) > 60
     >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
     >>> schema = Schema(columns, target=[False, True])
     >>> model = DPRandomTree(epsilon=1, delta=1e-6, schema=schema, random_state=0)
     >>> model = model.fit({"age": age, "smokes": smokes}, ill)
     >>> people = {"age": [40, 60], "smokes": ["no", "yes"]}
     >>> model.predict_proba(people)[:, 1].round(1)
-    array([0.1, 0.9])
+    array([0.1, 0.8])
     """
 
     _released = RandomTrees._released | {"leaf_proba_", "inner_proba_", "class_prior_"}
@@ -310,19 +309,18 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     --------
     >>> import numpy as np
     >>> from skdp import DPRandomTreeRegressor, Schema
-    >>> rng = np.random.default_rng(0)
-    >>> age = rng.integers(18, 90, 5000)
-    >>> smokes = rng.choice(["no", "yes"], 5000)
-    >>> cost = 10 * age + 500 * (smokes == "yes") + rng.normal(200, 100, 5000)
+    >>> k = np.arange(5000)
+    >>> age, smokes = 18 + k % 72, np.where(k % 5 < 2, "yes", "no")
+    >>> cost = 200 + 10 * age + 500 * (smokes == "yes") + 100 * np.sin(k)
     >>> columns = {"age": (18, 90), "smokes": ["no", "yes"]}
     >>> schema = Schema(columns, target=(0, 3000))
     >>> model = DPRandomTreeRegressor(
     ...     epsilon=1, delta=1e-6, schema=schema, random_state=0
     ... )
     >>> model = model.fit({"age": age, "smokes": smokes}, cost)
-    >>> people = {"age": [30, 80], "smokes": ["no", "yes"]}
+    >>> people = {"age": [30, 70], "smokes": ["no", "yes"]}
     >>> model.predict(people).round(-2)
-    array([ 500., 1500.])
+    array([ 500., 1400.])
     """
 
     _released = RandomTrees._released | {"leaf_sums_", "leaf_means_", "inner_means_", "mean_", "_shares", "_targets"}
