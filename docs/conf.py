@@ -97,6 +97,8 @@ default_role = "literal"
 toc_object_entries_show_parents = "hide"
 autosummary_generate = True
 autodoc_typehints = "none"
+# Signatures that are longer have a line for each parameter.
+python_maximum_signature_line_length = 79
 autosummary_context = {"guide": GUIDE}
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

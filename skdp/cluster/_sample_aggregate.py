@@ -114,7 +114,7 @@ Design = tuple[RowLattice, float | None, Array | None]
 
 
 class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
-    r"""Differentially private k-means by sample and aggregate.
+    r"""Private k-means by sample and aggregate, a textbook algorithm (use `DPKMeans` instead).
 
     k-means without privacy runs on blocks of the records, and the centres of the blocks are averaged with noise.
     :class:`DPKMeans` is more accurate. This estimator accepts any algorithm that finds centres.

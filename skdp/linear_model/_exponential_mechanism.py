@@ -124,10 +124,11 @@ def _classifies(estimator: Any) -> bool:
 
 
 class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseEstimator):
-    r"""Differentially private linear models of up to four parameters by the exponential mechanism.
+    r"""Private linear models of up to four parameters (use `ObjPertLogReg` or `FunctionalMechLinReg` instead).
 
-    The coefficients are drawn from a ball, with a probability that decreases exponentially with the sum of losses. The
-    draw is exact, without a Markov chain and without delta. It has at most four parameters, including the intercept.
+    This is a textbook algorithm. By the exponential mechanism, the coefficients are drawn from a ball, with a
+    probability that decreases exponentially with the sum of losses. The draw is exact, without a Markov chain and
+    without delta. There are at most four parameters, including the intercept.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ def in_original_units(coef: Array, intercept: Array, features: Scaling) -> tuple
 
 
 class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, LabelsMixin, BaseEstimator):
-    r"""Differentially private linear classifier by the functional mechanism.
+    r"""Private linear classifier by the functional mechanism, a textbook algorithm (use `ObjPertLogReg` instead).
 
     The second moments of features and labels are released once, with noise, and a linear rule is computed from them.
     The fit takes one pass over the data, for any number of classes. `ObjPertLogReg` is more accurate.

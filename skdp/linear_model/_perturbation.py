@@ -294,7 +294,7 @@ _THEOREM = Theorem("Output perturbation", 1)
 
 
 class OutputPertLogReg(PrivateLinearClassifier):
-    r"""Differentially private logistic regression by output perturbation.
+    r"""Private logistic regression by output perturbation, a textbook algorithm (use `ObjPertLogReg` instead).
 
     A regularised model is fitted, and noise is added to its coefficients. This is the simplest private classifier, to
     learn and to compare. `ObjPertLogReg` is more accurate.

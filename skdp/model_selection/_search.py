@@ -415,7 +415,7 @@ _PARAMETERS = """    epsilon : float, default=1.0
     mean_runs : float, default=None
         Mean number of runs of ``"repeat"``. If None, it is three for each candidate.
     refit : bool or "auto", default="auto"
-        Whether to keep a part of the budget for a fit of the chosen candidate to all records. ``"repeat"`` never refits.
+        Whether a part of the budget is kept for a fit of the chosen candidate to all records. ``"repeat"`` never does.
     label_weights : dict, default=None
         Public weight of each label, for balanced accuracy.
     loss_bound : float, default=5.0

@@ -122,7 +122,7 @@ def encoded(axes: Axes, model: Any) -> Any:
 
 
 class HistogramClassifier(ClassifierMixin, HistogramModel):
-    r"""Classifier that is fitted to a differentially private histogram of the data.
+    r"""Classifier that is fitted to a differentially private histogram (use `DPAdditiveClassifier` instead).
 
     Records are counted in the cells of a public grid over all columns and labels, and the counts are released once,
     with noise. A classifier is then fitted to the cells. This class is for few columns, for teaching and comparison.
@@ -271,7 +271,7 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
 
 
 class HistogramRegressor(RegressorMixin, HistogramModel):
-    r"""Regressor that is fitted to a differentially private histogram of the data.
+    r"""Regressor that is fitted to a differentially private histogram (use `DPAdditiveRegressor` instead).
 
     Records are counted in the cells of a public grid over all columns and the target, and the counts are released once,
     with noise. A regressor is then fitted to the cells. This class is for few columns, for teaching and comparison.

@@ -8,7 +8,7 @@ from ._base import HistogramBase
 
 
 class NoisyHistogram(HistogramBase):
-    r"""Differentially private joint histogram, and synthetic data from it.
+    r"""Differentially private joint histogram, and synthetic data from it (use `DPTableGenerator` instead).
 
     Records are counted in the cells of a public grid over all columns, and the counts are released once, with noise.
     The weighted cells, or rows drawn from them, can replace the data without further budget. The number of cells is the
