@@ -276,7 +276,9 @@ def to_onnx(fitted: Any) -> Any:
     >>> from sklearn.datasets import load_iris
     >>> from skdp import DPKMeans
     >>> from skdp.export import to_onnx
-    >>> model = DPKMeans(n_clusters=3, epsilon=1.0, bounds=(0, 8), random_state=0).fit(load_iris().data)
+    >>> model = DPKMeans(
+    ...     n_clusters=3, epsilon=1.0, bounds=(0, 8), random_state=0
+    ... ).fit(load_iris().data)
     >>> [output.name for output in to_onnx(model).graph.output]  # doctest: +SKIP
     ['label', 'scores']
     """
