@@ -12,7 +12,10 @@ import matplotlib
 matplotlib.use("Agg")
 
 found = runpy.run_path(str(Path(__file__).with_name("plot_quickstart.py")))
-for name, picture in {"accuracy": found["figure"], "curves": found["display"].figure_}.items():
+for name, picture in {
+    "accuracy": found["figure"],
+    "curves": found["display"].figure_,
+}.items():
     path = Path(f"quickstart_{name}.png")
     try:
         picture.savefig(path, dpi=150)

@@ -18,8 +18,12 @@ from skdp import BudgetAccountant, Number, Schema, describe, stats
 
 rng = np.random.default_rng(0)
 n = 20_000
-education = rng.choice(["school", "college", "university"], n, p=[0.5, 0.3, 0.2])
-years = np.select([education == "school", education == "college"], [11, 14], 17)
+education = rng.choice(
+    ["school", "college", "university"], n, p=[0.5, 0.3, 0.2]
+)
+years = np.select(
+    [education == "school", education == "college"], [11, 14], 17
+)
 table = pd.DataFrame(
     {
         "age": np.clip(rng.normal(45, 15, n).round(), 17, 90),
@@ -59,9 +63,13 @@ found.plot()
 # Incomes by education are one release. A record is in one group, so that three groups cost no more than one.
 
 given = {"schema": schema, "epsilon": 0.25, "accountant": accountant}
-incomes = stats.group_by(table, "education", {"income": ["mean", "count"]}, **given)["income_mean"]
+incomes = stats.group_by(
+    table, "education", {"income": ["mean", "count"]}, **given
+)["income_mean"]
 low, high = incomes.confidence_interval(0.95)
-for name, value, ends in zip(incomes.names, incomes.value, zip(low, high, strict=True), strict=True):
+for name, value, ends in zip(
+    incomes.names, incomes.value, zip(low, high, strict=True), strict=True
+):
     print(f"{name:12} {value:8.0f}   between {ends[0]:.0f} and {ends[1]:.0f}")
 
 # %%

@@ -39,11 +39,11 @@ from skdp.inspection import AdditiveTermsDisplay
 
 adult = load_adult()
 schema = adult.schema
-held_out = np.random.default_rng(0).uniform(size=len(adult.target)) < 0.25
-train = {name: column[~held_out] for name, column in adult.table.items()}
-test = {name: column[held_out] for name, column in adult.table.items()}
+in_test = np.random.default_rng(0).uniform(size=len(adult.target)) < 0.25
+train = {name: column[~in_test] for name, column in adult.table.items()}
+test = {name: column[in_test] for name, column in adult.table.items()}
 
-print("[1/5] Adult: the income of 45,222 persons, from 13 columns of text and numbers\n")
+print("[1/5] Adult: the income of 45,222 people, from 13 columns\n")
 print(schema)
 
 # %%
@@ -54,8 +54,10 @@ print(schema)
 
 folder = Path(tempfile.mkdtemp())
 budget = BudgetAccountant(epsilon=3.0, delta=1e-7, ledger=folder / "adult.db")
-model = DPAdditiveClassifier(schema=schema, epsilon=1.0, delta=1e-7, accountant=budget)
-model.fit(train, train["income"])
+model = DPAdditiveClassifier(
+    schema=schema, epsilon=1.0, delta=1e-7, accountant=budget
+)
+model.fit(train)
 
 print("\n[2/5] A private model at epsilon 1, and its guarantee\n")
 print(model.privacy_)
@@ -66,72 +68,58 @@ print(model.privacy_)
 # Adult is public, so that the models of this section do not need a budget. With private records, each of them would be
 # charged. The accuracy is a mean over three fits with fresh noise.
 
-ESTIMATORS = {
-    DPAdditiveClassifier: ("#0072B2", "o"),
-    DPNaiveBayes: ("#009E73", "s"),
-    ObjPertLogReg: ("#D55E00", "^"),
-}
+ESTIMATORS = [DPAdditiveClassifier, DPNaiveBayes, ObjPertLogReg]
 EPSILONS = [0.1, 1.0, 3.0]
 
 
-def accuracy(estimator, epsilon):
-    """Return the mean test accuracy of three fits."""
-    scores = []
-    for _ in range(3):
-        private = estimator(schema=schema, epsilon=epsilon, delta=1e-7)
-        private.fit(train, train["income"])
-        scores.append(private.score(test, test["income"]))
-    return np.mean(scores)
+def mean_accuracy(estimator_class, epsilon, n_fits=3):
+    """Return the mean test accuracy of several fits."""
+    model = estimator_class(schema=schema, epsilon=epsilon, delta=1e-7)
+    accuracies = [
+        clone(model).fit(train).score(test, test["income"])
+        for _ in range(n_fits)
+    ]
+    return np.mean(accuracies)
 
 
-print("\n[3/5] Test accuracy\n")
-print(f"{'':24}" + "".join(f"epsilon {e:<6g}" for e in EPSILONS))
-curves = {}
+def accuracy_without_privacy():
+    """Return the test accuracy of boosted trees, which are not private."""
+    trees = HistGradientBoostingClassifier(random_state=0)
+    trees.fit(adult.data[~in_test], adult.target[~in_test])
+    return trees.score(adult.data[in_test], adult.target[in_test])
+
+
+print(f"\n[3/5] Test accuracy at epsilon {EPSILONS}\n")
+accuracies = {}
 for estimator in ESTIMATORS:
-    print(f"  {estimator.__name__:22}", end="", flush=True)
-    curves[estimator] = []
-    for epsilon in EPSILONS:
-        curves[estimator].append(accuracy(estimator, epsilon))
-        print(f"{curves[estimator][-1]:<14.3f}", end="", flush=True)
-    print()
+    name = estimator.__name__
+    accuracies[name] = [mean_accuracy(estimator, e) for e in EPSILONS]
+    print(f"{name:<21}", *(f"{value:.3f}" for value in accuracies[name]))
+ceiling = accuracy_without_privacy()
+most_common = np.mean(test["income"] == "<=50K")
+print(f"boosted trees of scikit-learn, without privacy  {ceiling:.3f}")
+print(f"always the more common answer                   {most_common:.3f}")
 
-not_private = HistGradientBoostingClassifier(random_state=0)
-not_private.fit(adult.data[~held_out], adult.target[~held_out])
-ceiling = not_private.score(adult.data[held_out], adult.target[held_out])
-most_common = 1 - adult.target[held_out].mean()
-print(f"  {'boosted trees of scikit-learn, without privacy':50}{ceiling:.3f}")
-print(f"  {'always the more common answer':50}{most_common:.3f}")
+
+def plot_accuracy(axis, accuracies):
+    """Plot accuracy against epsilon, one line for each estimator."""
+    for (name, values), marker in zip(accuracies.items(), "os^", strict=True):
+        axis.plot(EPSILONS, values, marker=marker, markersize=8, label=name)
+    axis.axhline(ceiling, color="k", linestyle=":", label="without privacy")
+    axis.set(
+        xscale="log",
+        xlabel="epsilon (smaller is more private)",
+        ylabel="test accuracy",
+    )
+    axis.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+    axis.minorticks_off()
+    axis.grid(alpha=0.3)
+    axis.legend()
+
 
 figure, axis = plt.subplots(figsize=(8, 4.5), layout="constrained")
-for estimator, (color, marker) in ESTIMATORS.items():
-    scores = curves[estimator]
-    axis.plot(EPSILONS, scores, color=color, marker=marker, markersize=8, linewidth=2)
-    axis.annotate(
-        estimator.__name__,
-        (EPSILONS[-1], scores[-1]),
-        xytext=(10, 0),
-        textcoords="offset points",
-        color=color,
-        va="center",
-    )
-axis.axhline(ceiling, color="black", linestyle=":")
-axis.annotate(
-    "boosted trees of scikit-learn, without privacy",
-    (EPSILONS[0], ceiling),
-    xytext=(0, -14),
-    textcoords="offset points",
-)
-axis.set(
-    title=f"Income on Adult, {np.sum(~held_out):,} records, delta = 1e-7",
-    xlabel="epsilon (smaller is more private)",
-    ylabel="test accuracy",
-    xscale="log",
-    xlim=(0.08, 12),
-)
-axis.set_xticks(EPSILONS, [f"{e:g}" for e in EPSILONS])
-axis.minorticks_off()
-axis.grid(alpha=0.3)
-axis.spines[["top", "right"]].set_visible(False)
+plot_accuracy(axis, accuracies)
+axis.set_title(f"Income on Adult, {np.sum(~in_test):,} records, delta 1e-7")
 
 # %%
 # See what a private model learned
@@ -146,21 +134,30 @@ readable = DPAdditiveClassifier(
     interactions=None,
     accountant=budget.labelled("curves"),
 )
-readable.fit(train, train["income"])
-print(f"\n[4/5] A model to look at, with an accuracy of {readable.score(test, test['income']):.3f}.")
+readable.fit(train)
+accuracy = readable.score(test, test["income"])
+print(f"\n[4/5] A model to look at, with an accuracy of {accuracy:.3f}.")
 print("      How far each column moves the score, on average:\n")
 importances = readable.feature_importances_
-for j in np.argsort(importances)[:-8:-1]:
-    print(f"  {readable.term_names_[j]:16}{importances[j]:.2f}  {'#' * round(40 * importances[j])}")
+for column in np.argsort(importances)[:-8:-1]:
+    name, importance = readable.term_names_[column], importances[column]
+    print(f"{name:<16}{importance:.2f}  {'#' * round(40 * importance)}")
 
 display = AdditiveTermsDisplay.from_estimator(
     readable,
-    columns=["age", "education_num", "hours_per_week", "relationship", "occupation", "work_class"],
+    columns=[
+        "age",
+        "education_num",
+        "hours_per_week",
+        "relationship",
+        "occupation",
+        "work_class",
+    ],
     n_cols=3,
     bound=False,
 )
 display.figure_.set_size_inches(11, 7)
-display.figure_.suptitle("What raises and lowers the odds of an income above $50,000 (epsilon = 1)")
+display.figure_.suptitle("Effect on the odds of an income above $50,000")
 
 # %%
 # Look at the ledger
@@ -171,21 +168,20 @@ display.figure_.suptitle("What raises and lowers the odds of an income above $50
 errors = private_score(
     model,
     test,
-    test["income"],
     metric="confusion_matrix",
     epsilon=0.3,
     delta=1e-7,
     accountant=budget.labelled("errors"),
 )
+share = np.trace(errors.value) / np.sum(errors.value)
 print("\n[5/5] The ledger\n")
-print(f"  accuracy from a private table of errors: {np.trace(errors.value) / np.sum(errors.value):.3f}\n")
+print(f"accuracy from a private table of errors: {share:.3f}\n")
 print(budget)
 for record in budget.records:
-    cost = f"epsilon {record.cost.epsilon:g}, delta {record.cost.delta:g}"
-    print(f"  {record.time:%H:%M:%S} UTC  {record.estimator} {record.label}: {cost}")
+    print(f"{record.estimator} {record.label}: epsilon {record.cost.epsilon}")
 try:
-    clone(model).set_params(epsilon=3.0).fit(train, train["income"])
+    clone(model).set_params(epsilon=3.0).fit(train)
 except BudgetError as error:
-    print(f"\n  One more fit at epsilon 3 is refused:\n  {error}")
+    print(f"\nOne more fit at epsilon 3 is refused:\n{error}")
 
 plt.show()

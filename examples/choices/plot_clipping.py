@@ -27,13 +27,21 @@ rng = np.random.default_rng(0)
 age = rng.uniform(20, 90, (3000, 1))
 days = np.clip(3 + 0.05 * (age[:, 0] - 55) + rng.exponential(6, 3000), 0, 60)
 X = BoundsScaler((20, 90)).fit_transform(age)
-MEAN, MEDIAN = 3 + 6.0, 3 + 6 * np.log(2)  # At 55 years; a stay beyond 60 days is too rare to count.
+MEAN, MEDIAN = (
+    3 + 6.0,
+    3 + 6 * np.log(2),
+)  # At 55 years; a stay beyond 60 days is too rare to count.
 
 
 def stay(clip, epsilon, seed=None):
     """Fit once, and predict the days of a patient of 55 years."""
     model = DPSGDRegressor(
-        epsilon=epsilon, delta=DELTA, data_norm=1.0, bounds_y=(0, 60), max_grad_norm=clip, random_state=seed
+        epsilon=epsilon,
+        delta=DELTA,
+        data_norm=1.0,
+        bounds_y=(0, 60),
+        max_grad_norm=clip,
+        random_state=seed,
     )
     return model.fit(X, days).predict([[0.0]])[0]
 
@@ -47,28 +55,75 @@ def stay(clip, epsilon, seed=None):
 # deviation of ten private fits with epsilon 0.3 and delta 1e-6 each. The seeds only make the figure reproducible.
 
 CLIPS = np.array([0.01, 0.03, 0.06, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
-AUTO = 0.3 * 1.09**0.5  # 0.3 times the gradient of a residual of half the range; the intercept's feature is 0.3.
+# By default, gradients are clipped at 0.3 times that of a residual of half the
+# range. A row has a norm of at most the root of 1.09, with the intercept.
+AUTO = 0.3 * 1.09**0.5
 
 bias = np.array([stay(clip, np.inf) - MEAN for clip in CLIPS])
-fits = np.array([[stay(clip, 0.3, seed) for seed in range(10)] for clip in CLIPS])
+fits = np.array(
+    [[stay(clip, 0.3, seed) for seed in range(10)] for clip in CLIPS]
+)
 noise = fits.std(axis=1, ddof=1)
 both = np.sqrt(np.mean((fits - MEAN) ** 2, axis=1))
 
 errors, axis = plt.subplots(figsize=(7, 4.6), layout="constrained")
-axis.plot(CLIPS, np.abs(bias), "s-", color="C0", markersize=5, label="bias: missing days without noise")
-axis.plot(CLIPS, noise, "^-", color="C1", markersize=5, label="noise: standard deviation of fits")
-axis.plot(CLIPS, both, "o-", color="k", markersize=5, label="both: root mean squared error")
-axis.axhline(MEAN - MEDIAN, color="C0", linestyle=":", linewidth=1, label="mean minus median")
-axis.axvline(AUTO, color="0.85", linewidth=6, zorder=0, label="default of max_grad_norm")
-axis.set(xscale="log", yscale="log", xlabel="max_grad_norm", ylabel="error of the mean stay, days")
+axis.plot(
+    CLIPS,
+    np.abs(bias),
+    "s-",
+    color="C0",
+    markersize=5,
+    label="bias: missing days without noise",
+)
+axis.plot(
+    CLIPS,
+    noise,
+    "^-",
+    color="C1",
+    markersize=5,
+    label="noise: standard deviation of fits",
+)
+axis.plot(
+    CLIPS,
+    both,
+    "o-",
+    color="k",
+    markersize=5,
+    label="both: root mean squared error",
+)
+axis.axhline(
+    MEAN - MEDIAN,
+    color="C0",
+    linestyle=":",
+    linewidth=1,
+    label="mean minus median",
+)
+axis.axvline(
+    AUTO, color="0.85", linewidth=6, zorder=0, label="default of max_grad_norm"
+)
+axis.set(
+    xscale="log",
+    yscale="log",
+    xlabel="max_grad_norm",
+    ylabel="error of the mean stay, days",
+)
 axis.set_title(f"{len(X):,} stays, epsilon 0.3")
-axis.set_xticks([0.01, 0.03, 0.1, 0.3, 1, 3], ["0.01", "0.03", "0.1", "0.3", "1", "3"])
-axis.set_yticks([0.01, 0.03, 0.1, 0.3, 1, 3], ["0.01", "0.03", "0.1", "0.3", "1", "3"])
+axis.set_xticks(
+    [0.01, 0.03, 0.1, 0.3, 1, 3], ["0.01", "0.03", "0.1", "0.3", "1", "3"]
+)
+axis.set_yticks(
+    [0.01, 0.03, 0.1, 0.3, 1, 3], ["0.01", "0.03", "0.1", "0.3", "1", "3"]
+)
 axis.minorticks_off()
 axis.legend(fontsize=9, loc="lower right")
-print(f"{'days':<19}" + "".join(f"{name:>9}" for name in ("bias", "noise", "both")))
+print(
+    f"{'days':<19}"
+    + "".join(f"{name:>9}" for name in ("bias", "noise", "both"))
+)
 for clip, *row in zip(CLIPS, bias, noise, both, strict=True):
-    print(f"max_grad_norm {clip:<5g}" + "".join(f"{value:9.3f}" for value in row))
+    print(
+        f"max_grad_norm {clip:<5g}" + "".join(f"{value:9.3f}" for value in row)
+    )
 
 # %%
 # At the left, the private fits agree with each other, but all are too short by almost two days, because they estimate
@@ -89,36 +144,55 @@ for clip, *row in zip(CLIPS, bias, noise, both, strict=True):
 def events(n):
     """Draw three features and a rare label."""
     X = rng.uniform(-1, 1, (n, 3))
-    return X, (rng.uniform(size=n) < 1 / (1 + np.exp(3.6 - X @ [2, 1, 0]))).astype(int)
+    return X, (
+        rng.uniform(size=n) < 1 / (1 + np.exp(3.6 - X @ [2, 1, 0]))
+    ).astype(int)
 
 
 X, y = events(4000)
 X_test, y_test = events(20_000)
-LARGEST = (1.09 * 3) ** 0.5  # The largest gradient of the log loss is the norm of a row, with the intercept's feature.
+# The largest gradient of the log loss is the norm of a row with the intercept.
+LARGEST = (1.09 * 3) ** 0.5
 PARTS = [0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0]
 
 rare, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
 means, orders = [], []
 for part in PARTS:
     models = [
-        DPSGDClassifier(epsilon=1.0, delta=DELTA, data_norm=3**0.5, max_grad_norm=part * LARGEST, classes=[0, 1])
+        DPSGDClassifier(
+            epsilon=1.0,
+            delta=DELTA,
+            data_norm=3**0.5,
+            max_grad_norm=part * LARGEST,
+            classes=[0, 1],
+        )
         for _ in range(4)
     ]
     found = [model.fit(X, y).predict_proba(X_test)[:, 1] for model in models]
     means.append([p.mean() for p in found])
     orders.append(np.mean([roc_auc_score(y_test, p) for p in found]))
-    print(f"clip at {part:<4g} of the largest: mean probability {np.mean(means[-1]):.3f}, AUC {orders[-1]:.3f}")
+    print(
+        f"max_grad_norm {part:<4g} of the largest: "
+        f"mean probability {np.mean(means[-1]):.3f}, AUC {orders[-1]:.3f}"
+    )
 dots = axis.plot(PARTS, means, "o", color="C0", alpha=0.6, markeredgewidth=0)
 dots[0].set_label("one fit")
 axis.plot(PARTS, np.mean(means, axis=1), color="C0", label="mean of four fits")
-axis.axhline(y_test.mean(), color="k", linestyle="--", linewidth=1, label="share of yes")
+axis.axhline(
+    y_test.mean(), color="k", linestyle="--", linewidth=1, label="share of yes"
+)
 axis.axvline(0.3, color="0.85", linewidth=6, zorder=0, label="default")
-axis.set(xlabel="max_grad_norm, as a part of the largest gradient", ylim=(0, 0.07))
-axis.set(ylabel="mean predicted probability of yes", title="A label of 5 %, 4,000 records, epsilon 1")
+axis.set(
+    xlabel="max_grad_norm, as a part of the largest gradient", ylim=(0, 0.07)
+)
+axis.set(
+    ylabel="mean predicted probability of yes",
+    title="A label of 5 %, 4,000 records, epsilon 1",
+)
 axis.legend(fontsize=9, loc="lower right")
 
 # %%
-# At the default, about half of the probability is missing. The area under the ROC curve hardly changes, because it only
+# At the default, about half of the probability is missing. The AUC hardly changes, because it only
 # depends on the order of the predictions. If you only rank records, the default is right. If you add up probabilities
 # or compare them with a cost, raise ``max_grad_norm`` to the largest gradient, and accept more noise.
 #

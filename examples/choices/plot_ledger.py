@@ -10,8 +10,8 @@ fit, and the model card that is published in December.
 # %%
 # One ledger for the whole team
 # -----------------------------
-# The records are simulated: four answers between -2 and 2, and a label. The ledger is a file. Every script that opens
-# it charges the same budget: epsilon 3 for all releases of the year.
+# The team works with four columns of the census table Adult. The ledger is a file. Every script that opens it charges
+# the same budget: epsilon 3 and delta 1e-5 for all releases of the year.
 
 import tempfile
 from datetime import UTC, datetime
@@ -22,64 +22,100 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from skdp import BudgetAccountant, DPGridSearchCV, Number, ObjPertLogReg, Schema, describe
+from skdp import (
+    BudgetAccountant,
+    DPGridSearchCV,
+    ObjPertLogReg,
+    Schema,
+    describe,
+    private_score,
+)
+from skdp.datasets import load_adult
 from skdp.exceptions import BudgetError
 from skdp.inspection import model_card
-from skdp.model_selection import private_score
 
-rng = np.random.default_rng(0)
-table = pd.DataFrame(np.clip(rng.normal(size=(20_000, 4)), -2, 2), columns=["a", "b", "c", "d"])
-odds = 2 * (table["a"] - table["b"] + 0.5 * table["c"])
-table["answer"] = np.where(odds + rng.logistic(size=len(table)) > 0, "yes", "no")
-test = rng.uniform(size=len(table)) < 0.2
-train, held_out = table[~test], table[test]
+adult = load_adult()
+COLUMNS = ["age", "education_num", "hours_per_week", "sex"]
+schema = Schema(
+    {name: adult.schema[name] for name in COLUMNS},
+    target={"income": ["<=50K", ">50K"]},
+)
+census = pd.DataFrame(adult.table)[[*COLUMNS, "income"]]
+in_test = np.random.default_rng(0).uniform(size=len(census)) < 0.2
+train, test = census[~in_test], census[in_test]
 
-schema = Schema({name: Number(-2, 2) for name in "abcd"}, target={"answer": ["no", "yes"]})
 folder = tempfile.TemporaryDirectory()
-budget = BudgetAccountant(epsilon=3.0, delta=1e-5, ledger=Path(folder.name) / "answers.db", composition="gdp")
+budget = BudgetAccountant(
+    epsilon=3.0,
+    delta=1e-5,
+    ledger=Path(folder.name) / "census.db",
+    composition="gdp",
+)
 
 # %%
 # A year of releases
 # ------------------
 # In January, the team describes the table and searches for a penalty. It fits a model each month, and scores it each
 # quarter on records that were held out. The budget covers these records, too. The script does not run for a year.
-# Therefore it notes a date after each charge, and the total so far.
+# Therefore it keeps a list of dates and of the totals so far.
 
 dates, totals = [], []
 
 
-def note(month, day):
-    """Note the date of a charge, and the total."""
+def record_total(month, day):
+    """Keep the date of a charge, and the total after it."""
     dates.append(datetime(2025, month, day, tzinfo=UTC))
     totals.append(budget.total().epsilon)
 
 
-described = describe(train, schema=schema, epsilon=0.3, delta=1e-6, accountant=budget.labelled("description"))
-note(1, 5)
-search = DPGridSearchCV(
-    ObjPertLogReg(schema=schema), {"C": [1e-4, 1e-3, 1e-2]}, epsilon=1.0, delta=1e-6, accountant=budget.labelled("C")
-)
-search.fit(train, train["answer"])
-note(1, 20)
-for month in range(2, 13):
+def fit_model(month, C):
+    """Fit the model of a month."""
     model = ObjPertLogReg(
         schema=schema,
         epsilon=0.4,
         delta=1e-6,
-        C=search.best_params_["C"],
+        C=C,
         accountant=budget.labelled(f"model {month:02}"),
     )
-    model.fit(train, train["answer"])
-    note(month, 1)
+    return model.fit(train)
+
+
+description = describe(
+    train,
+    schema=schema,
+    epsilon=0.3,
+    delta=1e-6,
+    accountant=budget.labelled("description"),
+)
+record_total(1, 5)
+print(description)
+
+search = DPGridSearchCV(
+    ObjPertLogReg(schema=schema),
+    {"C": [1e-4, 1e-3, 1e-2]},
+    epsilon=1.0,
+    delta=1e-6,
+    accountant=budget.labelled("search"),
+)
+search.fit(train)
+record_total(1, 20)
+
+for month in range(2, 13):
+    model = fit_model(month, search.best_params_["C"])
+    record_total(month, 1)
     if month % 3 == 0:
         score = private_score(
-            model, held_out, held_out["answer"], epsilon=0.3, delta=1e-6, accountant=budget.labelled("score")
+            model,
+            test,
+            epsilon=0.3,
+            delta=1e-6,
+            accountant=budget.labelled("score"),
         )
-        note(month, 15)
-        print(f"month {month:>2}: accuracy {score.value:.3f}, epsilon {budget.total().epsilon:.2f} spent")
+        record_total(month, 15)
+        print(f"month {month:>2}: accuracy {score.value:.3f}")
 
 # %%
-# The ledger as text. ``python -m skdp ledger answers.db`` prints the same lines.
+# The ledger as text. ``python -m skdp ledger census.db`` prints the same lines.
 
 print(budget.to_text(last=4))
 
@@ -89,9 +125,12 @@ print(budget.to_text(last=4))
 # The accountant refuses a fit that does not fit into the budget, before the fit reads any record. ``remaining`` returns
 # the largest budget that is possible.
 
-print(f"one more release could have epsilon {budget.remaining().epsilon:.2f}, at the delta of the budget")
+print("left for one release:", budget.remaining())
+large = ObjPertLogReg(
+    schema=schema, epsilon=2.9, delta=1e-6, accountant=budget
+)
 try:
-    ObjPertLogReg(schema=schema, epsilon=2.9, delta=1e-6, accountant=budget).fit(train, train["answer"])
+    large.fit(train)
 except BudgetError as error:
     print(f"refused: {error}")
 
@@ -102,21 +141,39 @@ except BudgetError as error:
 # smaller, because the charges have Gaussian noise. For such charges, the squares of the noise parameters add up,
 # not the epsilons.
 
-year, left = plt.subplots(figsize=(7, 4.2), layout="constrained")
+
+def plot_charges(axis, label, marker):
+    """Mark the charges whose label begins with a text."""
+    chosen = [
+        i
+        for i, record in enumerate(budget.records)
+        if record.label.startswith(label)
+    ]
+    axis.plot(
+        [dates[i] for i in chosen],
+        [totals[i] for i in chosen],
+        marker,
+        label=f"after {label}",
+    )
+
+
 sums = budget.to_frame()["epsilon"].cumsum()
-left.step(dates, sums, where="post", color="0.6", linewidth=1, label="sum of the charges")
-left.step(dates, totals, "o-", where="post", markersize=4, color="C0", label="proved total")
-left.axhline(budget.epsilon, color="C3", linestyle="--", label="ceiling")
-styles = {"description": ("^", "C4", "describe"), "C": ("D", "C1", "search"), "score": ("s", "C2", "private_score")}
-for label, (marker, colour, name) in styles.items():
-    mine = [i for i, record in enumerate(budget.records) if record.label == label]
-    points = [dates[i] for i in mine], [totals[i] for i in mine]
-    left.plot(*points, marker, color=colour, label=f"after {name}", markersize=8)
-left.xaxis.set_major_locator(matplotlib.dates.MonthLocator(interval=2))
-left.xaxis.set_major_formatter(matplotlib.dates.DateFormatter("%b"))
-left.set(xlabel="2025", ylabel="epsilon (delta = 1e-5)", ylim=(0, None), title=f"{len(dates)} charges, one budget")
-left.legend(fontsize=9, loc="upper left")
-print(f"sum of the epsilons: {sums.iloc[-1]:.1f}; proved total: {totals[-1]:.2f}")
+figure, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
+axis.step(dates, sums, color="0.6", where="post", label="sum of the charges")
+axis.step(dates, totals, color="k", where="post", label="proved total")
+axis.axhline(budget.epsilon, color="C1", linestyle="--", label="ceiling")
+for label, marker in {
+    "description": "^",
+    "search": "D",
+    "model": "o",
+    "score": "s",
+}.items():
+    plot_charges(axis, label, marker)
+axis.xaxis.set_major_formatter(matplotlib.dates.DateFormatter("%b"))
+axis.set(xlabel="2025", ylabel="epsilon (delta = 1e-5)", ylim=(0, None))
+axis.set_title(f"{len(dates)} charges, one budget")
+axis.legend(fontsize=9)
+print(f"sum of epsilons {sums.iloc[-1]:.1f}, proved total {totals[-1]:.2f}")
 
 # %%
 # Composition rules
@@ -124,22 +181,31 @@ print(f"sum of the epsilons: {sums.iloc[-1]:.1f}; proved total: {totals[-1]:.2f}
 # How many of the monthly models does each rule admit? This cell charges the same cost again and again, to accountants
 # without a ledger.
 
-cost = budget.records[-2].cost  # the model of December
-rules, right = plt.subplots(figsize=(7, 4.2), layout="constrained")
-for rule, style in {"basic": "C4s-", "rdp": "C1^-", "gdp": "C0o-"}.items():
-    counter = BudgetAccountant(epsilon=3.0, delta=1e-5, composition=rule)
-    spent = []
-    while len(spent) < 100:
+
+def totals_of_models(rule, cost, at_most=100):
+    """Return the total after each model that a rule admits."""
+    accountant = BudgetAccountant(epsilon=3.0, delta=1e-5, composition=rule)
+    totals = []
+    while len(totals) < at_most:
         try:
-            counter.charge(cost, label="model")
+            accountant.charge(cost, label="model")
         except BudgetError:
             break
-        spent.append(counter.total().epsilon)
-    right.plot(np.arange(1, len(spent) + 1), spent, style, markersize=4, label=f"{rule}: {len(spent)} models")
-    print(f"composition={rule!r}: {len(spent)} models of epsilon {cost.epsilon:g}")
-right.axhline(3.0, color="black", linestyle="--", label="budget")
-right.set(xlabel="models", ylabel="epsilon (delta = 1e-5)", ylim=(0, None), title="The same budget under three rules")
-right.legend(fontsize=9)
+        totals.append(accountant.total().epsilon)
+    return totals
+
+
+cost_of_model = budget.records[-2].cost
+figure, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
+for rule in ["basic", "rdp", "gdp"]:
+    spent = totals_of_models(rule, cost_of_model)
+    models = np.arange(1, len(spent) + 1)
+    axis.plot(models, spent, "o-", markersize=4, label=rule)
+    print(f"composition={rule!r}: {len(spent)} models")
+axis.axhline(3.0, color="k", linestyle="--", label="budget")
+axis.set(xlabel="models", ylabel="epsilon (delta = 1e-5)", ylim=(0, None))
+axis.set_title("The same budget under three rules")
+axis.legend()
 
 # %%
 # The model card
@@ -148,7 +214,7 @@ right.legend(fontsize=9)
 
 card = model_card(
     model,
-    title="Answers, December",
+    title="Incomes, December",
     accountant=budget,
     scores={"accuracy (private_score, epsilon 0.3)": f"{score.value:.3f}"},
     notes={"Contact": "privacy@institute.example"},

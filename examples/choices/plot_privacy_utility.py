@@ -20,24 +20,67 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score, validation_curve
+from sklearn.model_selection import (
+    RepeatedStratifiedKFold,
+    cross_val_score,
+    validation_curve,
+)
 
-from skdp import DPNaiveBayes, DPSGDClassifier, FunctionalMechLogReg, ObjPertLogReg
+from skdp import (
+    DPNaiveBayes,
+    DPSGDClassifier,
+    FunctionalMechLogReg,
+    ObjPertLogReg,
+)
 from skdp.exceptions import SchemaMismatchWarning
 from skdp.preprocessing import BoundsScaler
 
-# At small epsilon, a fit warns that its counts resemble those of an empty table.
+# At small epsilon, fits warn that counts resemble those of an empty table.
 warnings.simplefilter("ignore", SchemaMismatchWarning)
 
-MEANS = [(7, 28), (9, 40), (43, 189), (143, 2501), (0.05, 0.17), (0.01, 0.35), (0, 0.43), (0, 0.21), (0.1, 0.31)]
-ERRORS = [(0.1, 2.9), (0.3, 4.9), (0.7, 22), (6, 543), (0, 0.04), (0, 0.14), (0, 0.4), (0, 0.06), (0, 0.08)]
-WORST = [(7, 37), (12, 50), (50, 252), (185, 4254), (0.07, 0.23), (0.02, 1.06), (0, 1.26), (0, 0.3), (0.15, 0.67)]
+MEANS = [
+    (7, 28),
+    (9, 40),
+    (43, 189),
+    (143, 2501),
+    (0.05, 0.17),
+    (0.01, 0.35),
+    (0, 0.43),
+    (0, 0.21),
+    (0.1, 0.31),
+]
+ERRORS = [
+    (0.1, 2.9),
+    (0.3, 4.9),
+    (0.7, 22),
+    (6, 543),
+    (0, 0.04),
+    (0, 0.14),
+    (0, 0.4),
+    (0, 0.06),
+    (0, 0.08),
+]
+WORST = [
+    (7, 37),
+    (12, 50),
+    (50, 252),
+    (185, 4254),
+    (0.07, 0.23),
+    (0.02, 1.06),
+    (0, 1.26),
+    (0, 0.3),
+    (0.15, 0.67),
+]
 FRACTAL = [(0.04, 0.1), (0, 0.03), (0.05, 0.21)]
-LOWER, UPPER = np.array([*MEANS, FRACTAL[0], *ERRORS, FRACTAL[1], *WORST, FRACTAL[2]]).T
+LOWER, UPPER = np.array(
+    [*MEANS, FRACTAL[0], *ERRORS, FRACTAL[1], *WORST, FRACTAL[2]]
+).T
 
 X, y = load_breast_cancer(return_X_y=True)
 X = BoundsScaler((LOWER, UPPER)).fit_transform(X)
-ceiling = cross_val_score(LogisticRegression(solver="newton-cholesky"), X, y).mean()
+ceiling = cross_val_score(
+    LogisticRegression(solver="newton-cholesky"), X, y
+).mean()
 print(f"scikit-learn's logistic regression, no privacy: {ceiling:.3f}")
 
 # %%
@@ -50,7 +93,9 @@ common = {"delta": 1e-5, "classes": [0, 1]}
 models = {
     "DPSGDClassifier": DPSGDClassifier(data_norm=4.0, **common),
     "ObjPertLogReg": ObjPertLogReg(data_norm=4.0, **common),
-    "FunctionalMechLogReg": FunctionalMechLogReg(bounds=(-1, 1), data_norm=4.0, **common),
+    "FunctionalMechLogReg": FunctionalMechLogReg(
+        bounds=(-1, 1), data_norm=4.0, **common
+    ),
     "DPNaiveBayes": DPNaiveBayes(bounds=(-1, 1), **common),
 }
 epsilons = np.array([0.1, 0.3, 1, 3, 10])
@@ -58,7 +103,9 @@ splits = RepeatedStratifiedKFold(n_splits=5, n_repeats=2, random_state=0)
 curves = {}
 for name, model in models.items():
     values = [*epsilons, np.inf]
-    curves[name] = validation_curve(model, X, y, param_name="epsilon", param_range=values, cv=splits)[1]
+    curves[name] = validation_curve(
+        model, X, y, param_name="epsilon", param_range=values, cv=splits
+    )[1]
 
 # %%
 # Curves with and without noise
@@ -68,17 +115,52 @@ for name, model in models.items():
 # of the model itself. The gap between the dotted line and the curve is the loss from privacy. Grey lines are the other
 # three models.
 
-figure, axes = plt.subplots(2, 2, figsize=(7.5, 6.6), sharex=True, sharey=True, layout="constrained")
-for k, (axis, (name, scores)) in enumerate(zip(axes.flat, curves.items(), strict=True)):
+figure, axes = plt.subplots(
+    2, 2, figsize=(7.5, 6.6), sharex=True, sharey=True, layout="constrained"
+)
+for k, (axis, (name, scores)) in enumerate(
+    zip(axes.flat, curves.items(), strict=True)
+):
     for other in curves.values():
         label = "_" if axis.lines else "other models"
-        axis.plot(epsilons, other[:-1].mean(axis=1), color="0.8", linewidth=1, label=label)
-    axis.plot(epsilons, scores[:-1].mean(axis=1), "o-", color=f"C{k}", markersize=4, label=name)
-    axis.fill_between(epsilons, *np.quantile(scores[:-1], [0.1, 0.9], axis=1), color=f"C{k}", alpha=0.15, linewidth=0)
-    axis.axhline(scores[-1].mean(), color=f"C{k}", linestyle=":", label=f"{name}, no privacy")
-    axis.axhline(ceiling, color="k", linewidth=1, label="scikit-learn, no privacy")
+        axis.plot(
+            epsilons,
+            other[:-1].mean(axis=1),
+            color="0.8",
+            linewidth=1,
+            label=label,
+        )
+    axis.plot(
+        epsilons,
+        scores[:-1].mean(axis=1),
+        "o-",
+        color=f"C{k}",
+        markersize=4,
+        label=name,
+    )
+    axis.fill_between(
+        epsilons,
+        *np.quantile(scores[:-1], [0.1, 0.9], axis=1),
+        color=f"C{k}",
+        alpha=0.15,
+        linewidth=0,
+    )
+    axis.axhline(
+        scores[-1].mean(),
+        color=f"C{k}",
+        linestyle=":",
+        label=f"{name}, no privacy",
+    )
+    axis.axhline(
+        ceiling, color="k", linewidth=1, label="scikit-learn, no privacy"
+    )
     axis.legend(fontsize=8, loc="lower right")
-    axis.set(title=name, xlabel="epsilon" if k > 1 else "", ylabel="" if k % 2 else "accuracy", ylim=(0.4, 1))
+    axis.set(
+        title=name,
+        xlabel="epsilon" if k > 1 else "",
+        ylabel="" if k % 2 else "accuracy",
+        ylim=(0.4, 1),
+    )
     axis.set_xscale("log")
     axis.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
     axis.minorticks_off()
@@ -92,14 +174,22 @@ figure.suptitle("Breast cancer, 455 records to fit, delta = 1e-5")
 # Read in the other direction, a curve gives the epsilon for an accuracy. Between two points, the script interpolates on
 # the logarithm of epsilon. A dash means that the curve does not reach the accuracy.
 
-print(f"{'epsilon for an accuracy of':<26}" + "".join(f"{aim:>8.2f}" for aim in (0.85, 0.90, 0.94)))
+print(
+    f"{'epsilon for an accuracy of':<26}"
+    + "".join(f"{aim:>8.2f}" for aim in (0.85, 0.90, 0.94))
+)
 for name, scores in curves.items():
     means = np.maximum.accumulate(scores[:-1].mean(axis=1))
     needed = [
-        np.exp(np.interp(aim, means, np.log(epsilons))) if means[0] < aim <= means[-1] else np.nan
+        np.exp(np.interp(aim, means, np.log(epsilons)))
+        if means[0] < aim <= means[-1]
+        else np.nan
         for aim in (0.85, 0.90, 0.94)
     ]
-    print(f"  {name:<24}" + "".join(f"{'-' if np.isnan(e) else f'{e:.2g}':>8}" for e in needed))
+    print(
+        f"  {name:<24}"
+        + "".join(f"{'-' if np.isnan(e) else f'{e:.2g}':>8}" for e in needed)
+    )
 
 # %%
 # With so few records, gradient descent is the most accurate at small epsilon. At epsilon 0.1, every model is far below

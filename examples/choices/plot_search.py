@@ -14,6 +14,7 @@ accuracy, and a search that gains accuracy.
 # square root of 8. The whole analysis may use epsilon 0.5 and delta 1e-6. The test rows are simulated, too, so that the
 # exact accuracy is no release.
 
+import textwrap
 import warnings
 
 import matplotlib.pyplot as plt
@@ -50,7 +51,9 @@ model = ObjPertLogReg(data_norm=8**0.5, classes=[0, 1])
 grid = {"C": [0.0003, 0.001, 0.01, 0.03]}
 
 budget = BudgetAccountant(epsilon=EPSILON, delta=DELTA)
-search = DPGridSearchCV(model, grid, epsilon=EPSILON, delta=DELTA, accountant=budget)
+search = DPGridSearchCV(
+    model, grid, epsilon=EPSILON, delta=DELTA, accountant=budget
+)
 search.fit(X, y)
 print(search.privacy_)
 print(f"\nchosen: {search.best_params_}, by the strategy {search.strategy_!r}")
@@ -65,12 +68,14 @@ print(budget)
 
 budget = BudgetAccountant(epsilon=EPSILON, delta=DELTA)
 part = budget.remaining(21, like=clone(model).set_params(delta=DELTA))
-public = GridSearchCV(clone(model).set_params(**part._asdict(), accountant=budget), grid, cv=5)
+public = GridSearchCV(
+    clone(model).set_params(**part._asdict(), accountant=budget), grid, cv=5
+)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always", PrivacyAssumptionWarning)
     public.fit(X, y)
 print(part)
-print("warning:", caught[0].message)
+print(textwrap.fill(f"warning: {caught[0].message}", 79))
 print(f"\n{budget}")
 
 # %%
@@ -88,16 +93,31 @@ print(f"\n{budget}")
 def balances(n):
     """Draw changes of four balances and a label."""
     X = 7 * rng.standard_t(4, size=(n, 4))
-    return X, (X @ [3, -3, 1.5, -1.5] / 7 + rng.logistic(size=n) > 0).astype(int)
+    return X, (X @ [3, -3, 1.5, -1.5] / 7 + rng.logistic(size=n) > 0).astype(
+        int
+    )
 
 
-def measured(X, y):
-    """Release a quantile of the row norms, and fit with it as ``data_norm``."""
-    budget = BudgetAccountant(epsilon=EPSILON, delta=DELTA, composition="basic")
-    norms, given = np.linalg.norm(X, axis=1), {"bounds": (0, 10_000), "interval": False, "accountant": budget}
-    norm = stats.quantile(norms, 0.9, epsilon=EPSILON / 5, **given).value
-    rest = budget.remaining().epsilon
-    model = ObjPertLogReg(epsilon=rest, delta=DELTA, data_norm=max(norm, 0.01), classes=[0, 1], accountant=budget)
+def fit_with_released_norm(X, y):
+    """Release a quantile of the row norms, and fit with it."""
+    budget = BudgetAccountant(
+        epsilon=EPSILON, delta=DELTA, composition="basic"
+    )
+    norm = stats.quantile(
+        np.linalg.norm(X, axis=1),
+        0.9,
+        bounds=(0, 10_000),
+        interval=False,
+        epsilon=EPSILON / 5,
+        accountant=budget,
+    )
+    model = ObjPertLogReg(
+        epsilon=budget.remaining().epsilon,
+        delta=DELTA,
+        data_norm=max(norm.value, 0.01),
+        classes=[0, 1],
+        accountant=budget,
+    )
     return model.fit(X, y)
 
 
@@ -105,66 +125,79 @@ def measured(X, y):
 # Accuracy with and without a search
 # ----------------------------------
 # The upper panel compares searches for the penalty ``C``, among two and among four values. Without a search, ``C``
-# follows from epsilon, delta and ``data_norm`` by a formula, without a charge. The lower panel compares ways to choose
-# ``data_norm``. Marks are single runs, and horizontal lines are their means. All ways have the same budget.
+# follows from epsilon, delta and ``data_norm`` by a formula, without a charge. The lower panel compares methods to
+# choose ``data_norm``. Marks are single runs, and horizontal lines are their means. All methods have the same budget.
 
 
-def private_search(grid, **declared):
-    """Return a function that searches a grid."""
+def fit_once(X, y, norm):
+    """Fit a model with this ``data_norm``."""
+    model = ObjPertLogReg(
+        epsilon=EPSILON, delta=DELTA, data_norm=norm, classes=[0, 1]
+    )
+    return model.fit(X, y)
+
+
+def fit_search(X, y, grid, **declared):
+    """Search a grid under one budget."""
     model = ObjPertLogReg(classes=[0, 1], **declared)
-    return DPGridSearchCV(model, grid, epsilon=EPSILON, delta=DELTA).fit
+    search = DPGridSearchCV(model, grid, epsilon=EPSILON, delta=DELTA)
+    return search.fit(X, y)
 
 
-def public_search(X, y):
+def fit_sklearn_search(X, y):
     """Search with scikit-learn, with a part of the budget for each fit."""
-    paid = clone(model).set_params(**part._asdict(), accountant=None)
-    return GridSearchCV(paid, grid, cv=5).fit(X, y)
+    charged = clone(model).set_params(**part._asdict(), accountant=None)
+    return GridSearchCV(charged, grid, cv=5).fit(X, y)
 
 
-def one_fit(norm):
-    """Return a function that fits a model with this ``data_norm``."""
-    return ObjPertLogReg(epsilon=EPSILON, delta=DELTA, data_norm=norm, classes=[0, 1]).fit
-
-
-of_penalty = {
-    "formula": (one_fit(8**0.5), 20),
-    "search\nof 2": (private_search({"C": [0.0003, 0.03]}, data_norm=8**0.5), 4),
-    "search\nof 4": (private_search(grid, data_norm=8**0.5), 4),
-    "GridSearchCV\nof 4, charged": (public_search, 4),
+NORM = 8**0.5
+NORMS = [10, 100, 1000, 10_000]
+penalty_methods = {
+    "formula": lambda X, y: fit_once(X, y, NORM),
+    "search\nof 2": lambda X, y: fit_search(
+        X, y, {"C": [0.0003, 0.03]}, data_norm=NORM
+    ),
+    "search\nof 4": lambda X, y: fit_search(X, y, grid, data_norm=NORM),
+    "GridSearchCV\nof 4, charged": fit_sklearn_search,
 }
-of_norm = {
-    "cautious:\n10,000": (one_fit(10_000), 20),
-    "search\nof 4": (private_search({"data_norm": [10, 100, 1000, 10_000]}), 4),
-    "quantile,\nthen fit": (measured, 20),
-    "10, if it\nwere known": (one_fit(10), 20),
+norm_methods = {
+    "cautious:\n10,000": lambda X, y: fit_once(X, y, 10_000),
+    "search\nof 4": lambda X, y: fit_search(X, y, {"data_norm": NORMS}),
+    "quantile,\nthen fit": fit_with_released_norm,
+    "10, if it\nwere known": lambda X, y: fit_once(X, y, 10),
 }
 
 
-def draw(axis, ways, train, test, title, limits):
-    """Plot the accuracy of several runs of each way."""
-    print(title)
-    for column, (name, (fit, runs)) in enumerate(ways.items()):
-        scores = np.array([fit(*train).score(*test) for _ in range(runs)])
-        across = column + np.linspace(-0.2, 0.2, runs)
-        axis.plot(across, scores, "o", color=f"C{column}", alpha=0.6, markersize=6, markeredgewidth=0)
-        axis.plot([column - 0.3, column + 0.3], [scores.mean()] * 2, color=f"C{column}")
+def accuracies(fit, train, test, n_runs=6):
+    """Return the accuracy on fresh records of several runs."""
+    return np.array([fit(*train).score(*test) for _ in range(n_runs)])
+
+
+def plot_methods(axis, methods, train, test):
+    """Plot the accuracy of several runs of each method."""
+    for column, (name, fit) in enumerate(methods.items()):
+        scores = accuracies(fit, train, test)
+        positions = column + np.linspace(-0.2, 0.2, len(scores))
+        axis.plot(positions, scores, "o", color=f"C{column}", alpha=0.6)
+        axis.hlines(scores.mean(), column - 0.3, column + 0.3, f"C{column}")
         label = name.replace("\n", " ")
-        print(f"  {label:>22}: mean {scores.mean():.3f}, from {scores.min():.3f} to {scores.max():.3f}")
-    best = ObjPertLogReg(epsilon=np.inf, data_norm=10, classes=[0, 1]).fit(*train).score(*test)
-    axis.axhline(best, color="k", linestyle=":", linewidth=1, zorder=0)
-    axis.text(0.5, best + 0.02 * (limits[1] - limits[0]), "without privacy", ha="center", fontsize=9)
-    axis.set_xticks(range(len(ways)), ways)
-    axis.set(title=title, ylabel="accuracy on fresh records", ylim=limits)
-    axis.grid(axis="y", color="0.92")
-    axis.set_axisbelow(True)
+        print(
+            f"{label:>22}: mean {scores.mean():.3f}, from {scores.min():.3f}"
+        )
+    not_private = ObjPertLogReg(epsilon=np.inf, data_norm=10, classes=[0, 1])
+    best = not_private.fit(*train).score(*test)
+    axis.axhline(best, color="k", linestyle=":", label="without privacy")
+    axis.set_xticks(range(len(methods)), methods)
+    axis.set_ylabel("accuracy on fresh records")
+    axis.legend()
 
 
 figure, axes = plt.subplots(2, 1, figsize=(7, 7.6), layout="constrained")
-figure.suptitle(f"The same budget for each way: epsilon {EPSILON:g}, delta {DELTA:g}")
-draw(axes[0], of_penalty, (X, y), (X_test, y_test), "The penalty C: the formula is better", (0.4, 0.9))
-draw(
-    axes[1], of_norm, balances(2000), balances(20_000), "data_norm: the search is better than a cautious value", (0, 1)
-)
+figure.suptitle(f"The same budget for all: epsilon {EPSILON}, delta {DELTA}")
+plot_methods(axes[0], penalty_methods, (X, y), (X_test, y_test))
+axes[0].set_title("The penalty C: the formula is better")
+plot_methods(axes[1], norm_methods, balances(2000), balances(20_000))
+axes[1].set_title("data_norm: the search is better than a cautious value")
 
 # %%
 # In the upper panel, no value of the grid is so much better than the default that the search is worth its cost.

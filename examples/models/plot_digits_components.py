@@ -36,36 +36,58 @@ GREY = np.full(64, 0.3)
 
 def fit(model, epsilon, delta):
     """Fit five components."""
-    return model(K, epsilon=epsilon, delta=delta, data_norm=4.0, center=GREY, random_state=0).fit(X)
+    return model(
+        K,
+        epsilon=epsilon,
+        delta=delta,
+        data_norm=4.0,
+        center=GREY,
+        random_state=0,
+    ).fit(X)
 
 
 exact = fit(DPPCA, math.inf, 0.0).components_
 
 
 def explained(components):
-    """Return the sum of squares along directions, as a part of the largest possible sum."""
-    return np.sum(((X - GREY) @ components.T) ** 2) / np.sum(((X - GREY) @ exact.T) ** 2)
+    """Return the sum of squares along directions, as a part of the best."""
+    return np.sum(((X - GREY) @ components.T) ** 2) / np.sum(
+        ((X - GREY) @ exact.T) ** 2
+    )
 
 
 figure = plt.figure(figsize=(11, 6), layout="constrained")
 halves = figure.subfigures(1, 2)
 for half, (name, model, delta) in zip(
-    halves, [("DPPCA, delta=1e-5", DPPCA, 1e-5), ("ExpMechPCA, delta=0", ExpMechPCA, 0.0)], strict=True
+    halves,
+    [
+        ("DPPCA, delta=1e-5", DPPCA, 1e-5),
+        ("ExpMechPCA, delta=0", ExpMechPCA, 0.0),
+    ],
+    strict=True,
 ):
     half.suptitle(name)
     axes = half.subplots(4, K)
     for row, epsilon in zip(axes, [math.inf, 10.0, 1.0, 0.1], strict=True):
-        components = exact if epsilon == math.inf else fit(model, epsilon, delta).components_
+        components = (
+            exact
+            if epsilon == math.inf
+            else fit(model, epsilon, delta).components_
+        )
         part = explained(components)
         title = "no privacy" if epsilon == math.inf else f"epsilon {epsilon:g}"
         row[0].set_ylabel(f"{title}\n{part:.0%}", fontsize=10)
         print(f"{name}, {title}: {part:.3f}")
         for axis, component in zip(row, components, strict=True):
             limit = np.abs(component).max()
-            axis.imshow(component.reshape(8, 8), cmap="RdBu", vmin=-limit, vmax=limit)
+            axis.imshow(
+                component.reshape(8, 8), cmap="RdBu", vmin=-limit, vmax=limit
+            )
             axis.set(xticks=[], yticks=[])
 
-figure.suptitle("Five components of digits, and their explained part of the best five")
+figure.suptitle(
+    "Five components of digits, and their explained part of the best five"
+)
 
 # %%
 # With a delta, the components at epsilon 10 equal those without privacy. At epsilon 1, they can be recognised, and at

@@ -54,21 +54,49 @@ fresh = people(20_000, rng)
 # post-processing, and uses nothing more of the budget.
 
 budget = BudgetAccountant(epsilon=0.4)
-counts, axes = plt.subplots(2, 4, figsize=(9, 5), sharex=True, sharey=True, layout="constrained")
+counts, axes = plt.subplots(
+    2, 4, figsize=(9, 5), sharex=True, sharey=True, layout="constrained"
+)
 for line, n_bins in zip(axes, [24, None], strict=True):
-    histogram = NoisyHistogram(epsilon=0.2, bounds=(LOW, HIGH), n_bins=n_bins, expected_n=5000, accountant=budget).fit(
-        rows
-    )
+    histogram = NoisyHistogram(
+        epsilon=0.2,
+        bounds=(LOW, HIGH),
+        n_bins=n_bins,
+        expected_n=5000,
+        accountant=budget,
+    ).fit(rows)
     edges = histogram.bin_edges_
     truth, *_ = np.histogram2d(*rows.clip(LOW, HIGH).T, bins=edges)
-    for axis, values in zip(line, [truth, histogram.counts_, histogram.weights_], strict=False):
-        image = axis.pcolormesh(*edges, values.T, cmap="PuOr", vmin=-truth.max(), vmax=truth.max())
+    for axis, values in zip(
+        line, [truth, histogram.counts_, histogram.weights_], strict=False
+    ):
+        image = axis.pcolormesh(
+            *edges, values.T, cmap="PuOr", vmin=-truth.max(), vmax=truth.max()
+        )
     counts.colorbar(image, ax=line, label="records", shrink=0.8)
-    line[3].scatter(*histogram.sample(2000)[0].T, s=2, color="#2d004b", alpha=0.5, linewidths=0)
-    line[0].set_ylabel(f"{len(edges[0]) - 1} by {len(edges[1]) - 1} bins\nincome a month")
-    wrong = [np.abs(values - truth).sum() / 2 / len(rows) for values in (histogram.counts_, histogram.weights_)]
-    print(f"{truth.size} cells: total variation {wrong[0]:.2f} with noise, {wrong[1]:.2f} after post-processing")
-for axis, title in zip(axes[0], ["records", "with noise", "after processing", "2000 rows"], strict=True):
+    line[3].scatter(
+        *histogram.sample(2000)[0].T,
+        s=2,
+        color="#2d004b",
+        alpha=0.5,
+        linewidths=0,
+    )
+    line[0].set_ylabel(
+        f"{len(edges[0]) - 1} by {len(edges[1]) - 1} bins\nincome a month"
+    )
+    distances = [
+        np.abs(values - truth).sum() / 2 / len(rows)
+        for values in (histogram.counts_, histogram.weights_)
+    ]
+    print(
+        f"{truth.size} cells: total variation {distances[0]:.2f} with noise, "
+        f"{distances[1]:.2f} after post-processing"
+    )
+for axis, title in zip(
+    axes[0],
+    ["records", "with noise", "after processing", "2000 rows"],
+    strict=True,
+):
     axis.set_title(title, fontsize="medium")
 for axis in axes[1]:
     axis.set_xlabel("age")
@@ -90,10 +118,14 @@ print(budget)
 
 synthetic, _ = histogram.sample(20_000)
 X, y = synthetic[:, :1], synthetic[:, 1]
-search = GridSearchCV(DecisionTreeRegressor(), {"min_samples_leaf": [10, 100, 1000, 5000]}).fit(X, y)
+search = GridSearchCV(
+    DecisionTreeRegressor(), {"min_samples_leaf": [10, 100, 1000, 5000]}
+).fit(X, y)
 models = {
     "line": LinearRegression().fit(X, y),
-    "polynomial": make_pipeline(StandardScaler(), PolynomialFeatures(5), LinearRegression()).fit(X, y),
+    "polynomial": make_pipeline(
+        StandardScaler(), PolynomialFeatures(5), LinearRegression()
+    ).fit(X, y),
     f"tree, leaves of {search.best_params_['min_samples_leaf']}": search,
 }
 
@@ -103,7 +135,7 @@ grid = np.linspace(18, 90, 289)[:, None]
 
 
 def score(epsilon, n_bins):
-    """Return the number of bins, and the mean R² of six private trees on fresh people."""
+    """Return the number of bins, and the mean R² of six private trees."""
     model = HistogramRegressor(
         DecisionTreeRegressor(min_weight_fraction_leaf=0.02),
         epsilon=epsilon,
@@ -112,27 +144,80 @@ def score(epsilon, n_bins):
         n_bins=n_bins,
         expected_n=5000,
     )
-    found = [model.fit(rows[:, :1], rows[:, 1]).score(fresh[:, :1], fresh[:, 1]) for _ in range(6)]
-    return len(model.bin_edges_[0]) - 1, np.mean(found)
+    scores = [
+        model.fit(rows[:, :1], rows[:, 1]).score(fresh[:, :1], fresh[:, 1])
+        for _ in range(6)
+    ]
+    return len(model.bin_edges_[0]) - 1, np.mean(scores)
 
 
-answers, (left, right) = plt.subplots(1, 2, figsize=(9, 4.4), layout="constrained")
+answers, (left, right) = plt.subplots(
+    1, 2, figsize=(9, 4.4), layout="constrained"
+)
 means = np.bincount(band, fresh[:, 1]) / np.bincount(band)
-left.plot(19 + 2 * np.arange(len(means)), means, color="0.7", linewidth=5, label="mean of other people")
-for (name, model), style in zip(models.items(), ["C1--", "C2-.", "C0-"], strict=True):
+left.plot(
+    19 + 2 * np.arange(len(means)),
+    means,
+    color="0.7",
+    linewidth=5,
+    label="mean of other people",
+)
+for (name, model), style in zip(
+    models.items(), ["C1--", "C2-.", "C0-"], strict=True
+):
     left.plot(grid, model.predict(grid), style, label=name)
-    found = model.score(X, y), model.score(fresh[:, :1], fresh[:, 1])
-    print(f"{name:<22} R² on synthetic rows {found[0]:.2f}, on people {found[1]:.2f}")
-left.set(xlabel="age", ylabel="income a month", ylim=(0, 5000), title="Three models from one release, epsilon 0.2")
+    scores = model.score(X, y), model.score(fresh[:, :1], fresh[:, 1])
+    print(
+        f"{name:<22} R² on synthetic rows {scores[0]:.2f}, "
+        f"on people {scores[1]:.2f}"
+    )
+left.set(
+    xlabel="age",
+    ylabel="income a month",
+    ylim=(0, 5000),
+    title="Three models from one release, epsilon 0.2",
+)
 left.legend(fontsize=9)
-for epsilon, colour, marker, line in [(0.1, "C1", "^", "--"), (1.0, "C0", "o", "-"), (math.inf, "k", "s", ":")]:
-    found = np.array([score(epsilon, n_bins)[1] for n_bins in N_BINS])
+for epsilon, colour, marker, line in [
+    (0.1, "C1", "^", "--"),
+    (1.0, "C0", "o", "-"),
+    (math.inf, "k", "s", ":"),
+]:
+    scores = np.array([score(epsilon, n_bins)[1] for n_bins in N_BINS])
     name = "no noise" if epsilon == math.inf else f"epsilon {epsilon:g}"
-    right.plot(N_BINS, found, line, color=colour, marker=marker, fillstyle="none", label=name)
+    right.plot(
+        N_BINS,
+        scores,
+        line,
+        color=colour,
+        marker=marker,
+        fillstyle="none",
+        label=name,
+    )
     chosen = "default number of bins" if epsilon == math.inf else None
-    right.plot(*score(epsilon, None), color=colour, marker=marker, markersize=9, linestyle="none", label=chosen)
-    print(f"{name:<12}", *(f"{n_bins}: {value:.2f}" for n_bins, value in zip(N_BINS, found, strict=True)), sep="  ")
-right.set(xscale="log", xlabel="bins for each column", ylabel="R²", ylim=(0, 0.5), title="HistogramRegressor, a tree")
+    right.plot(
+        *score(epsilon, None),
+        color=colour,
+        marker=marker,
+        markersize=9,
+        linestyle="none",
+        label=chosen,
+    )
+    print(
+        f"{name:<12}",
+        *(
+            f"{n_bins}: {value:.2f}"
+            for n_bins, value in zip(N_BINS, scores, strict=True)
+        ),
+        sep="  ",
+    )
+right.set(
+    xscale="log",
+    xlabel="bins for each column",
+    ylabel="R²",
+    ylim=(0, 0.5),
+    title="HistogramRegressor, a tree",
+)
 right.set_xticks(N_BINS, [f"{n_bins}" for n_bins in N_BINS])
 right.legend(fontsize=9, loc="lower left")
 right.minorticks_off()

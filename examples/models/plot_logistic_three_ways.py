@@ -47,8 +47,12 @@ def losses(model):
     p = model.predict_proba(X_test)[:, 1]
     accuracy = np.mean(np.where(p > 0.5, p_test, 1 - p_test))
     p = np.clip(p, 1e-9, 1 - 1e-9)
-    divergence = p_test * np.log(p_test / p) + (1 - p_test) * np.log((1 - p_test) / (1 - p))
-    return np.mean(np.maximum(p_test, 1 - p_test)) - accuracy, np.mean(divergence)
+    divergence = p_test * np.log(p_test / p) + (1 - p_test) * np.log(
+        (1 - p_test) / (1 - p)
+    )
+    return np.mean(np.maximum(p_test, 1 - p_test)) - accuracy, np.mean(
+        divergence
+    )
 
 
 # %%
@@ -60,21 +64,30 @@ def losses(model):
 
 LARGEST = (1.09 * D) ** 0.5
 common = {"delta": 1e-6, "data_norm": D**0.5, "classes": [0, 1]}
-ways = {
-    "OutputPertLogReg": lambda epsilon: OutputPertLogReg(epsilon=epsilon, **common),
+methods = {
+    "OutputPertLogReg": lambda epsilon: OutputPertLogReg(
+        epsilon=epsilon, **common
+    ),
     "ObjPertLogReg": lambda epsilon: ObjPertLogReg(epsilon=epsilon, **common),
-    "DPSGDClassifier": lambda epsilon: DPSGDClassifier(epsilon=epsilon, **common),
+    "DPSGDClassifier": lambda epsilon: DPSGDClassifier(
+        epsilon=epsilon, **common
+    ),
     "DPSGDClassifier without clipping": lambda epsilon: DPSGDClassifier(
         epsilon=epsilon, max_grad_norm=LARGEST, **common
     ),
-    "without privacy": lambda epsilon: LogisticRegression(solver="newton-cholesky"),
+    "without privacy": lambda epsilon: LogisticRegression(
+        solver="newton-cholesky"
+    ),
 }
 REPEATS = {300: 6, 1000: 6, 2000: 5, 5000: 3, 20_000: 2}
 
 
 def errors(n, epsilon):
-    """Return the mean losses of each method, over fits to fresh records with fresh noise."""
-    found = [[losses(way(epsilon).fit(*draw(n))) for _ in range(REPEATS[n])] for way in ways.values()]
+    """Return the mean losses of each method, over several fits."""
+    found = [
+        [losses(make(epsilon).fit(*draw(n))) for _ in range(REPEATS[n])]
+        for make in methods.values()
+    ]
     return np.mean(found, axis=1)
 
 
@@ -86,14 +99,28 @@ def errors(n, epsilon):
 SIZES, EPSILONS = list(REPEATS), [0.1, 0.3, 1, 3, 10]
 by_size = np.array([errors(n, 1.0) for n in SIZES])
 by_epsilon = np.array([errors(2000, epsilon) for epsilon in EPSILONS])
-by_epsilon[:, -1] = by_epsilon[:, -1].mean(axis=0)  # Without privacy, epsilon has no effect.
+by_epsilon[:, -1] = by_epsilon[:, -1].mean(
+    axis=0
+)  # Without privacy, epsilon has no effect.
 
 STYLES = ["C1s-", "C0o-", "C2^-", "C2^:", "k-"]
-figure, axes = plt.subplots(2, 2, figsize=(7.5, 7), sharex="col", sharey="row", layout="constrained")
-for column, (grid, found) in enumerate([(SIZES, by_size), (EPSILONS, by_epsilon)]):
+figure, axes = plt.subplots(
+    2, 2, figsize=(7.5, 7), sharex="col", sharey="row", layout="constrained"
+)
+for column, (grid, found) in enumerate(
+    [(SIZES, by_size), (EPSILONS, by_epsilon)]
+):
     for row, axis in enumerate(axes[:, column]):
-        for way, (name, style) in enumerate(zip(ways, STYLES, strict=True)):
-            axis.plot(grid, found[:, way, row], style, markersize=5, label=name if row + column == 0 else None)
+        for method, (name, style) in enumerate(
+            zip(methods, STYLES, strict=True)
+        ):
+            axis.plot(
+                grid,
+                found[:, method, row],
+                style,
+                markersize=5,
+                label=name if row + column == 0 else None,
+            )
         axis.set(xscale="log", yscale="log")
         axis.grid(color="0.93")
 axes[0, 0].set(ylabel="labels: accuracy lost", title="epsilon 1")
@@ -106,11 +133,20 @@ for axis in axes[1]:
     axis.xaxis.set_minor_locator(NullLocator())
 figure.legend(loc="outside lower center", ncols=2, fontsize=9)
 
-for title, grid, found in [("records", SIZES, by_size), ("epsilon", EPSILONS, by_epsilon)]:
+for title, grid, found in [
+    ("records", SIZES, by_size),
+    ("epsilon", EPSILONS, by_epsilon),
+]:
     for row, loss in enumerate(["accuracy lost", "excess log loss"]):
-        print(f"{loss + ', ' + title:<34}" + "".join(f"{value:>9g}" for value in grid))
-        for way, name in enumerate(ways):
-            print(f"  {name:<33}" + "".join(f"{value:9.4f}" for value in found[:, way, row]))
+        print(
+            f"{loss + ', ' + title:<34}"
+            + "".join(f"{value:>9g}" for value in grid)
+        )
+        for method, name in enumerate(methods):
+            print(
+                f"  {name:<33}"
+                + "".join(f"{value:9.4f}" for value in found[:, method, row])
+            )
 
 # %%
 # Output perturbation needs several times as many records as the other methods. For probabilities, it needs about ten

@@ -43,21 +43,40 @@ def rents(n, wrong):
 
 EPSILON = 1.0
 LINES = {
-    "least squares": lambda: FunctionalMechLinReg(epsilon=EPSILON, bounds=(-1, 1), bounds_y=LIMIT),
-    "median": lambda: ExpMechERM("absolute_error", epsilon=EPSILON, data_norm=1.0, bounds_y=LIMIT),
+    "least squares": lambda: FunctionalMechLinReg(
+        epsilon=EPSILON, bounds=(-1, 1), bounds_y=LIMIT
+    ),
+    "median": lambda: ExpMechERM(
+        "absolute_error", epsilon=EPSILON, data_norm=1.0, bounds_y=LIMIT
+    ),
 }
 
 size, rent = rents(2000, 0.1)
 X = scaler.fit_transform(size)
-lines, axes = plt.subplots(1, 2, figsize=(7.5, 4), sharey=True, layout="constrained")
-for axis, (name, make), colour in zip(axes, LINES.items(), ["C3", "C0"], strict=True):
+lines, axes = plt.subplots(
+    1, 2, figsize=(7.5, 4), sharey=True, layout="constrained"
+)
+for axis, (name, make), colour in zip(
+    axes, LINES.items(), ["C3", "C0"], strict=True
+):
     axis.scatter(size, rent, s=3, color="0.75", linewidths=0, label="flat")
     for fit in range(10):
         predicted = make().fit(X, rent).predict(scaler.transform(SIZES))
-        axis.plot(SIZES, predicted, color=colour, linewidth=1, label="_" if fit else "private line")
+        axis.plot(
+            SIZES,
+            predicted,
+            color=colour,
+            linewidth=1,
+            label="_" if fit else "private line",
+        )
     axis.plot(SIZES, TRUE, "k--", linewidth=1, label="true line")
     axis.legend(fontsize=9, loc="upper left")
-    axis.set(title=f"{name}, ten fits", xlabel="size, m²", ylim=(-100, 6100), xticks=[20, 50, 80, 110, 140])
+    axis.set(
+        title=f"{name}, ten fits",
+        xlabel="size, m²",
+        ylim=(-100, 6100),
+        xticks=[20, 50, 80, 110, 140],
+    )
 axes[0].set_ylabel("rent")
 
 # %%
@@ -70,10 +89,15 @@ axes[0].set_ylabel("rent")
 # fits. ``DPSGDRegressor`` has Huber's loss, which is quadratic up to a residual of 150 and linear beyond. Its delta is
 # 1e-6, because its noise is Gaussian.
 
-ways = {
+methods = {
     **LINES,
     "Huber by descent": lambda: DPSGDRegressor(
-        epsilon=EPSILON, delta=1e-6, data_norm=1.0, bounds_y=LIMIT, loss="huber", huber_threshold=150
+        epsilon=EPSILON,
+        delta=1e-6,
+        data_norm=1.0,
+        bounds_y=LIMIT,
+        loss="huber",
+        huber_threshold=150,
     ),
 }
 LABELS = {
@@ -86,17 +110,31 @@ errors = []
 for part in PARTS:
     size, rent = rents(2000, part)
     X = scaler.transform(size)
-    found = [[make().fit(X, rent).predict(scaler.transform(SIZES)) for _ in range(8)] for make in ways.values()]
+    found = [
+        [
+            make().fit(X, rent).predict(scaler.transform(SIZES))
+            for _ in range(8)
+        ]
+        for make in methods.values()
+    ]
     errors.append(np.sqrt(np.mean((np.array(found) - TRUE) ** 2, axis=(1, 2))))
 errors = np.array(errors)
 
 robust, axis = plt.subplots(figsize=(7, 4.8), layout="constrained")
-for name, column, style in zip(ways, errors.T, ["C3s-", "C0o-", "C2D-"], strict=True):
+for name, column, style in zip(
+    methods, errors.T, ["C3s-", "C0o-", "C2D-"], strict=True
+):
     axis.plot(PARTS, column, style, markersize=5, label=LABELS[name])
     print(f"{name:<17}" + "".join(f"{value:8.0f}" for value in column))
-axis.set(yscale="log", xlabel="part of rents with one zero too many", ylabel="error of predicted rents")
+axis.set(
+    yscale="log",
+    xlabel="part of rents with one zero too many",
+    ylabel="error of predicted rents",
+)
 axis.set_title(f"2,000 flats, epsilon {EPSILON:g}")
-axis.set_yticks([3, 10, 30, 100, 300, 1000], ["3", "10", "30", "100", "300", "1000"])
+axis.set_yticks(
+    [3, 10, 30, 100, 300, 1000], ["3", "10", "30", "100", "300", "1000"]
+)
 axis.set_xticks(PARTS, [f"{part:.0%}" for part in PARTS])
 axis.minorticks_off()
 axis.set_ylim(2, 2500)

@@ -26,7 +26,7 @@ from sklearn.model_selection import train_test_split
 from skdp import DPNaiveBayes
 from skdp.exceptions import SchemaMismatchWarning
 
-# At small epsilon, a fit warns that its counts resemble those of an empty table.
+# At small epsilon, fits warn that counts resemble those of an empty table.
 warnings.simplefilter("ignore", SchemaMismatchWarning)
 
 X, y = load_iris(return_X_y=True)
@@ -37,7 +37,13 @@ COLOURS, MARKERS = ["C0", "C1", "C4"], ["o", "s", "^"]
 
 def bayes(epsilon, numeric):
     """Return a naive Bayes classifier with delta 0."""
-    return DPNaiveBayes(epsilon=epsilon, delta=0.0, bounds=([0, 0], [8, 3]), classes=[0, 1, 2], numeric=numeric)
+    return DPNaiveBayes(
+        epsilon=epsilon,
+        delta=0.0,
+        bounds=([0, 0], [8, 3]),
+        classes=[0, 1, 2],
+        numeric=numeric,
+    )
 
 
 # %%
@@ -57,11 +63,17 @@ print(bayes(1.0, "gaussian").privacy_plan(n_features=2))
 
 def ellipse(axis, model, k, **style):
     """Draw the ellipse of one class."""
-    axis.add_patch(Ellipse(model.theta_[k], *(2 * np.sqrt(model.var_[k])), fill=False, **style))
+    axis.add_patch(
+        Ellipse(
+            model.theta_[k], *(2 * np.sqrt(model.var_[k])), fill=False, **style
+        )
+    )
 
 
 without = bayes(math.inf, "gaussian").fit(X, y)
-ellipses, axes = plt.subplots(1, 3, figsize=(9, 4), sharey=True, layout="constrained")
+ellipses, axes = plt.subplots(
+    1, 3, figsize=(9, 4), sharey=True, layout="constrained"
+)
 ellipses.suptitle("Eight private fits to the same 150 flowers")
 axes[0].set_ylabel("petal width, cm")
 axes[0].plot([], [], color="0.4", label="private fit")
@@ -69,15 +81,49 @@ axes[0].plot([], [], "k--", label="without noise")
 for axis, epsilon in zip(axes, [10.0, 3.0, 1.0], strict=True):
     models = [bayes(epsilon, "gaussian").fit(X, y) for _ in range(8)]
     for k, (colour, marker) in enumerate(zip(COLOURS, MARKERS, strict=True)):
-        axis.scatter(*X[y == k].T, s=9, color=colour, marker=marker, alpha=0.5, linewidths=0, label=SPECIES[k])
+        axis.scatter(
+            *X[y == k].T,
+            s=9,
+            color=colour,
+            marker=marker,
+            alpha=0.5,
+            linewidths=0,
+            label=SPECIES[k],
+        )
         for model in models:
             ellipse(axis, model, k, edgecolor=colour, linewidth=0.9, alpha=0.8)
-        ellipse(axis, without, k, edgecolor="k", linewidth=1.4, linestyle="--", zorder=3)
-    axis.set(xlim=(0, 8), ylim=(0, 3), xlabel="petal length, cm", title=f"epsilon {epsilon:g}")
+        ellipse(
+            axis,
+            without,
+            k,
+            edgecolor="k",
+            linewidth=1.4,
+            linestyle="--",
+            zorder=3,
+        )
+    axis.set(
+        xlim=(0, 8),
+        ylim=(0, 3),
+        xlabel="petal length, cm",
+        title=f"epsilon {epsilon:g}",
+    )
     widths = np.sqrt([model.var_[:, 0] for model in models]).mean(axis=0)
-    print(f"epsilon {epsilon:>2g}: mean standard deviation of length,", *(f"{width:.1f}" for width in widths), "cm")
-ellipses.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, markerscale=2)
-print("no noise:  standard deviation of length,     ", *(f"{width:.1f}" for width in np.sqrt(without.var_[:, 0])), "cm")
+    print(
+        f"epsilon {epsilon:>2g}: mean standard deviation of length,",
+        *(f"{width:.1f}" for width in widths),
+        "cm",
+    )
+ellipses.legend(
+    *axes[0].get_legend_handles_labels(),
+    loc="outside lower center",
+    ncols=5,
+    markerscale=2,
+)
+print(
+    "no noise:  standard deviation of length,     ",
+    *(f"{width:.1f}" for width in np.sqrt(without.var_[:, 0])),
+    "cm",
+)
 
 # %%
 # At epsilon 10, the means are close to the right places. At epsilon 3 they move, and at epsilon 1 the ellipses cover
@@ -102,42 +148,89 @@ fine = np.linspace(0, 8, 200)
 
 found = {numeric: np.zeros((len(EPSILONS) + 1, 40)) for numeric in NUMERIC}
 for split in range(40):
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=50, stratify=y, random_state=split)
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, y, test_size=50, stratify=y, random_state=split
+    )
     for numeric, scores in found.items():
         for i, epsilon in enumerate([*EPSILONS, math.inf]):
-            scores[i, split] = bayes(epsilon, numeric).fit(X_train, y_train).score(X_test, y_test)
+            scores[i, split] = (
+                bayes(epsilon, numeric)
+                .fit(X_train, y_train)
+                .score(X_test, y_test)
+            )
 
 both = plt.figure(figsize=(9, 4.6), layout="constrained")
 left, right = both.subfigures(1, 2)
 for k, axis in enumerate(left.subplots(3, 1, sharex=True, sharey=True)):
-    axis.hist(X[y == k, 0], bins=BINS, density=True, color="0.85", label="flowers")
+    axis.hist(
+        X[y == k, 0], bins=BINS, density=True, color="0.85", label="flowers"
+    )
     for _ in range(8):
-        binned, gaussian = (bayes(1.0, numeric).fit(X, y) for numeric in NUMERIC)
-        axis.stairs(np.exp(binned.feature_log_prob_[0][k]) / np.diff(BINS), BINS, color="C0", linewidth=0.9, alpha=0.8)
+        binned, gaussian = (
+            bayes(1.0, numeric).fit(X, y) for numeric in NUMERIC
+        )
+        axis.stairs(
+            np.exp(binned.feature_log_prob_[0][k]) / np.diff(BINS),
+            BINS,
+            color="C0",
+            linewidth=0.9,
+            alpha=0.8,
+        )
         mean, variance = gaussian.theta_[k, 0], gaussian.var_[k, 0]
-        density = np.exp(-((fine - mean) ** 2) / (2 * variance)) / np.sqrt(2 * np.pi * variance)
+        density = np.exp(-((fine - mean) ** 2) / (2 * variance)) / np.sqrt(
+            2 * np.pi * variance
+        )
         axis.plot(fine, density, color="C1", linewidth=0.9, alpha=0.8)
     axis.set(xlim=(0, 8), ylim=(0, 1.2))
     axis.text(7.9, 1.1, SPECIES[k], ha="right", va="top")
 axis.set_xlabel("petal length, cm")
 left.supylabel("density, 1/cm", fontsize="medium")
-left.suptitle("epsilon 1: eight histograms, eight Gaussians", fontsize="medium")
+left.suptitle(
+    "epsilon 1: eight histograms, eight Gaussians", fontsize="medium"
+)
 axis.plot([], [], color="C0", label="histogram")
 axis.plot([], [], color="C1", label="Gaussian")
-left.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
+left.legend(
+    *axis.get_legend_handles_labels(),
+    loc="outside lower center",
+    ncols=3,
+    fontsize=9,
+)
 
 axis = right.subplots()
 axis.set_title("40 splits: 100 flowers to fit, 50 to score", fontsize="medium")
 axis.axhline(1 / 3, color="0.5", linestyle=":", label="guessing")
 for numeric, (colour, style) in NUMERIC.items():
     scores = found[numeric]
-    axis.plot(EPSILONS, scores[:-1].mean(axis=1), style, color=colour, label=f'numeric="{numeric}"')
+    axis.plot(
+        EPSILONS,
+        scores[:-1].mean(axis=1),
+        style,
+        color=colour,
+        label=f'numeric="{numeric}"',
+    )
     low, high = np.quantile(scores[:-1], [0.1, 0.9], axis=1)
-    axis.fill_between(EPSILONS, low, high, color=colour, alpha=0.15, linewidth=0)
-    axis.plot(20, scores[-1].mean(), style[0], color=colour, fillstyle="none", clip_on=False)
+    axis.fill_between(
+        EPSILONS, low, high, color=colour, alpha=0.15, linewidth=0
+    )
+    axis.plot(
+        20,
+        scores[-1].mean(),
+        style[0],
+        color=colour,
+        fillstyle="none",
+        clip_on=False,
+    )
 axis.plot([], [], "o", color="k", fillstyle="none", label="without noise")
-axis.set(xscale="log", xlabel="epsilon (delta = 0)", ylabel="test accuracy", ylim=(0, 1.02))
-axis.set_xticks([*EPSILONS, 20], [*(f"{epsilon:g}" for epsilon in EPSILONS), "∞"])
+axis.set(
+    xscale="log",
+    xlabel="epsilon (delta = 0)",
+    ylabel="test accuracy",
+    ylim=(0, 1.02),
+)
+axis.set_xticks(
+    [*EPSILONS, 20], [*(f"{epsilon:g}" for epsilon in EPSILONS), "∞"]
+)
 axis.minorticks_off()
 axis.grid(axis="y", color="0.92")
 axis.legend(loc="lower right", fontsize=9)

@@ -28,7 +28,12 @@ from skdp import DPMLPClassifier, ObjPertLogReg
 
 def chance(X):
     """Return the true probability of club 1."""
-    return 1 / (1 + np.exp(-8 * np.sin(2 * np.arctan2(X[:, 1], X[:, 0]) + 3 * np.hypot(*X.T))))
+    return 1 / (
+        1
+        + np.exp(
+            -8 * np.sin(2 * np.arctan2(X[:, 1], X[:, 0]) + 3 * np.hypot(*X.T))
+        )
+    )
 
 
 def people(n, rng):
@@ -58,19 +63,29 @@ best = np.mean((chance(X_test) > 0.5) == y_test)
 
 def line(epsilon):
     """Return a linear model."""
-    return ObjPertLogReg(epsilon=epsilon, delta=1e-6, data_norm=2**0.5, classes=[0, 1])
+    return ObjPertLogReg(
+        epsilon=epsilon, delta=1e-6, data_norm=2**0.5, classes=[0, 1]
+    )
 
 
 def products(epsilon):
     """Return a linear model of products."""
-    model = ObjPertLogReg(epsilon=epsilon, delta=1e-6, data_norm=14**0.5, classes=[0, 1])
+    model = ObjPertLogReg(
+        epsilon=epsilon, delta=1e-6, data_norm=14**0.5, classes=[0, 1]
+    )
     return make_pipeline(PolynomialFeatures(4, include_bias=False), model)
 
 
 def network(epsilon, n_steps=200):
     """Return a network."""
     return DPMLPClassifier(
-        (32,), epsilon=epsilon, delta=1e-6, data_norm=2**0.5, classes=[0, 1], n_steps=n_steps, expected_n=4000
+        (32,),
+        epsilon=epsilon,
+        delta=1e-6,
+        data_norm=2**0.5,
+        classes=[0, 1],
+        n_steps=n_steps,
+        expected_n=4000,
     )
 
 
@@ -78,19 +93,33 @@ MODELS = {"linear model": line, "products": products, "network": network}
 grid = np.meshgrid(*[np.linspace(-1, 1, 101)] * 2)
 points = np.column_stack([axis.ravel() for axis in grid])
 
-maps, axes = plt.subplots(3, 3, figsize=(8, 7.2), sharex=True, sharey=True, layout="constrained")
+maps, axes = plt.subplots(
+    3, 3, figsize=(8, 7.2), sharex=True, sharey=True, layout="constrained"
+)
 for row, (name, make) in zip(axes, MODELS.items(), strict=True):
     row[0].set_ylabel(name)
     for axis, epsilon in zip(row, [math.inf, 1.0, 0.1], strict=True):
         model = make(epsilon).fit(X, y)
         proba = model.predict_proba(points)[:, 1].reshape(grid[0].shape)
-        image = axis.pcolormesh(*grid, proba, cmap="cividis", vmin=0, vmax=1, rasterized=True)
-        axis.contour(*grid, chance(points).reshape(grid[0].shape), [0.5], colors="w", linestyles="--")
+        image = axis.pcolormesh(
+            *grid, proba, cmap="cividis", vmin=0, vmax=1, rasterized=True
+        )
+        axis.contour(
+            *grid,
+            chance(points).reshape(grid[0].shape),
+            [0.5],
+            colors="w",
+            linestyles="--",
+        )
         axis.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], aspect="equal")
         noise = "no noise" if epsilon == math.inf else f"epsilon {epsilon:g}"
-        axis.set_title(f"{noise}: {model.score(X_test, y_test):.2f}", fontsize="medium")
+        axis.set_title(
+            f"{noise}: {model.score(X_test, y_test):.2f}", fontsize="medium"
+        )
 axes[0, 0].plot([], [], "w--", label="best boundary")
-axes[0, 0].legend(fontsize=8, loc="lower left", facecolor="0.4", labelcolor="w")
+axes[0, 0].legend(
+    fontsize=8, loc="lower left", facecolor="0.4", labelcolor="w"
+)
 maps.colorbar(image, ax=axes, label="probability of club 1", shrink=0.5)
 maps.align_labels()
 
@@ -109,22 +138,58 @@ maps.align_labels()
 
 EPSILONS = [0.1, 0.3, 1.0, 3.0, 10.0]
 STEPS = [10, 30, 100, 1000]
-curves, (left, right) = plt.subplots(1, 2, figsize=(9, 4.4), layout="constrained")
-for (name, make), style in zip(MODELS.items(), ["C7^-", "C1s-", "C0o-"], strict=True):
-    found = np.array([[make(epsilon).fit(X, y).score(X_test, y_test) for _ in range(3)] for epsilon in EPSILONS])
+curves, (left, right) = plt.subplots(
+    1, 2, figsize=(9, 4.4), layout="constrained"
+)
+for (name, make), style in zip(
+    MODELS.items(), ["C7^-", "C1s-", "C0o-"], strict=True
+):
+    found = np.array(
+        [
+            [make(epsilon).fit(X, y).score(X_test, y_test) for _ in range(3)]
+            for epsilon in EPSILONS
+        ]
+    )
     left.plot(EPSILONS, found.mean(axis=1), style, label=name)
-    left.fill_between(EPSILONS, found.min(axis=1), found.max(axis=1), color=style[:2], alpha=0.15, linewidth=0)
-    print(f"{name:<12}", *(f"{mean:.2f}" for mean in found.mean(axis=1)), sep="  ")
-left.axhline(best, color="k", linestyle=":", linewidth=1, label="best possible")
-left.set(xscale="log", xlabel="epsilon", ylabel="test accuracy", ylim=(0.35, 1))
+    left.fill_between(
+        EPSILONS,
+        found.min(axis=1),
+        found.max(axis=1),
+        color=style[:2],
+        alpha=0.15,
+        linewidth=0,
+    )
+    print(
+        f"{name:<12}",
+        *(f"{mean:.2f}" for mean in found.mean(axis=1)),
+        sep="  ",
+    )
+left.axhline(
+    best, color="k", linestyle=":", linewidth=1, label="best possible"
+)
+left.set(
+    xscale="log", xlabel="epsilon", ylabel="test accuracy", ylim=(0.35, 1)
+)
 left.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
 left.legend(fontsize=9, loc="center right")
 for epsilon, style in zip([0.3, 3.0], ["C4^-", "C0o-"], strict=True):
     found = np.zeros((len(STEPS), 3))
     for row, n_steps in zip(found, STEPS, strict=True):
-        row[:] = [log_loss(y_test, network(epsilon, n_steps).fit(X, y).predict_proba(X_test)) for _ in row]
-    right.plot(STEPS, found.mean(axis=1), style, label=f"network, epsilon {epsilon:g}")
-    print(f"steps, epsilon {epsilon:g}:", *(f"{mean:.2f}" for mean in found.mean(axis=1)), sep="  ")
+        row[:] = [
+            log_loss(
+                y_test,
+                network(epsilon, n_steps).fit(X, y).predict_proba(X_test),
+            )
+            for _ in row
+        ]
+    right.plot(
+        STEPS, found.mean(axis=1), style, label=f"network, epsilon {epsilon:g}"
+    )
+    print(
+        f"steps, epsilon {epsilon:g}:",
+        *(f"{mean:.2f}" for mean in found.mean(axis=1)),
+        sep="  ",
+    )
 right.set(xscale="log", xlabel="steps", ylabel="test log loss", ylim=(0, None))
 right.set_xticks(STEPS, [f"{n_steps}" for n_steps in STEPS])
 right.legend(fontsize=9, loc="lower left")

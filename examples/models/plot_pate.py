@@ -34,7 +34,7 @@ X_test, y_test = make_moons(2000, noise=0.25, random_state=2)
 
 
 def pate(epsilon):
-    """Return a student of 40 teachers, which use the five nearest of their own records."""
+    """Return a student of 40 teachers, which use the five nearest records."""
     return PATEClassifier(
         KNeighborsClassifier(5),
         public_X=X_public,
@@ -57,26 +57,50 @@ rng = np.random.default_rng(0)
 block = rng.integers(N_TEACHERS, size=len(X))
 lead = np.zeros(len(X_public))
 for teacher in range(N_TEACHERS):
-    mine = block == teacher
-    lead += 2 * KNeighborsClassifier(5).fit(X[mine], y[mine]).predict(X_public) - 1
+    in_block = block == teacher
+    lead += (
+        2
+        * KNeighborsClassifier(5)
+        .fit(X[in_block], y[in_block])
+        .predict(X_public)
+        - 1
+    )
 said = [lead < 0, lead >= 0]
 
 votes, axes = plt.subplots(2, 2, figsize=(8, 6.4), layout="constrained")
 image = axes[0, 0].scatter(*X_public.T, c=lead, s=12, cmap="cividis")
-axes[0, 0].set(title="400 public rows, and the lead of 1", xticks=[], yticks=[])
+axes[0, 0].set(
+    title="400 public rows, and the lead of 1", xticks=[], yticks=[]
+)
 votes.colorbar(image, ax=axes[0, 0], label="votes")
-axes[0, 1].hist([lead[rows] for rows in said], np.arange(-40, 41, 5), stacked=True, color=["C0", "C1"])
+axes[0, 1].hist(
+    [lead[rows] for rows in said],
+    np.arange(-40, 41, 5),
+    stacked=True,
+    color=["C0", "C1"],
+)
 axes[0, 1].set(title="leads, no noise", xlabel="votes", ylabel="public rows")
 for axis, epsilon in zip(axes[1], [10.0, 1.0], strict=True):
-    scale = pate(epsilon).privacy_plan(n_features=2).releases[0].mechanism.scale
-    noisy = lead + np.random.default_rng().normal(scale=math.sqrt(2) * scale, size=len(lead))
+    scale = (
+        pate(epsilon).privacy_plan(n_features=2).releases[0].mechanism.scale
+    )
+    noisy = lead + np.random.default_rng().normal(
+        scale=math.sqrt(2) * scale, size=len(lead)
+    )
     bins = np.linspace(-1, 1, 31) * (N_TEACHERS + 4 * scale)
-    for rows, colour, name in zip(said, ["C0", "C1"], ["teachers say 0", "teachers say 1"], strict=True):
+    for rows, colour, name in zip(
+        said, ["C0", "C1"], ["teachers say 0", "teachers say 1"], strict=True
+    ):
         axis.hist(noisy[rows], bins, color=colour, alpha=0.5, label=name)
-    axis.set(title=f"leads, epsilon {epsilon:g}", xlabel="votes", ylabel="public rows")
-    kept = np.mean((noisy >= 0) == said[1])
+    axis.set(
+        title=f"leads, epsilon {epsilon:g}",
+        xlabel="votes",
+        ylabel="public rows",
+    )
+    unchanged = np.mean((noisy >= 0) == said[1])
     print(
-        f"epsilon {epsilon:>2g}: noise {scale:.0f} on each count; the winner stays the same for {kept:.0%} of the rows"
+        f"epsilon {epsilon:>2g}: noise {scale:.0f} on each count; "
+        f"the winner stays the same for {unchanged:.0%} of the rows"
     )
 axes[1, 1].legend(fontsize=9)
 votes.align_labels()
@@ -102,21 +126,28 @@ votes.align_labels()
 
 EPSILONS = [0.3, 1.0, 3.0, 10.0]
 digits, labels = load_digits(return_X_y=True)
-private, public, test = np.split(np.random.default_rng(0).permutation(len(digits)), [900, 1400])
+private, public, test = np.split(
+    np.random.default_rng(0).permutation(len(digits)), [900, 1400]
+)
 
 
 def network(epsilon, **parameters):
     """Return a network that is trained with private gradients."""
-    return DPMLPClassifier((32,), epsilon=epsilon, delta=DELTA, n_steps=200, **parameters)
+    return DPMLPClassifier(
+        (32,), epsilon=epsilon, delta=DELTA, n_steps=200, **parameters
+    )
 
 
 def moons_by_network(epsilon):
     """Return a network for rows in the public box."""
-    return make_pipeline(BoundsScaler((-2.5, 3.5)), network(epsilon, data_norm=2**0.5, classes=[0, 1], expected_n=6000))
+    return make_pipeline(
+        BoundsScaler((-2.5, 3.5)),
+        network(epsilon, data_norm=2**0.5, classes=[0, 1], expected_n=6000),
+    )
 
 
 def digits_by_pate(epsilon):
-    """Return a student of 60 teachers, which use the nearest of their own digits."""
+    """Return a student of 60 teachers, which use the nearest digit."""
     return PATEClassifier(
         KNeighborsClassifier(1),
         public_X=digits[public],
@@ -139,25 +170,47 @@ DIGITS = digits[private], labels[private], digits[test], labels[test]
 def draw(axis, make, rows, style, label):
     """Plot the mean accuracy of two fits against epsilon."""
     X, y, X_test, y_test = rows
-    found = [np.mean([make(epsilon).fit(X, y).score(X_test, y_test) for _ in range(2)]) for epsilon in EPSILONS]
+    found = [
+        np.mean(
+            [make(epsilon).fit(X, y).score(X_test, y_test) for _ in range(2)]
+        )
+        for epsilon in EPSILONS
+    ]
     axis.plot(EPSILONS, found, style, label=label)
-    print(f"{len(X)} records, {label:<7}", *(f"{mean:.2f}" for mean in found), sep="  ")
+    print(
+        f"{len(X)} records, {label:<7}",
+        *(f"{mean:.2f}" for mean in found),
+        sep="  ",
+    )
 
 
-scores, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), sharey=True, layout="constrained")
+scores, (left, right) = plt.subplots(
+    1, 2, figsize=(9, 4.2), sharey=True, layout="constrained"
+)
 draw(left, moons_by_network, MOONS, "C4^-", "network")
 draw(left, pate, MOONS, "C0o-", "PATE")
 draw(right, digits_by_network, DIGITS, "C4^-", "network")
 draw(right, digits_by_pate, DIGITS, "C0o-", "PATE")
-for axis, (X, y, X_test, y_test), title in [(left, MOONS, "Half moons"), (right, DIGITS, "Digits")]:
+for axis, (X, y, X_test, y_test), title in [
+    (left, MOONS, "Half moons"),
+    (right, DIGITS, "Digits"),
+]:
     best = KNeighborsClassifier(5).fit(X, y).score(X_test, y_test)
-    axis.axhline(best, color="k", linestyle=":", linewidth=1, label="nearest neighbours, no privacy")
+    axis.axhline(
+        best,
+        color="k",
+        linestyle=":",
+        linewidth=1,
+        label="nearest neighbours, no privacy",
+    )
     axis.set(xscale="log", xlabel="epsilon", title=title, ylim=(0, 1.02))
     axis.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
     axis.minorticks_off()
     axis.grid(axis="y", color="0.92")
 left.set_ylabel("test accuracy")
-scores.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+scores.legend(
+    *left.get_legend_handles_labels(), loc="outside lower center", ncols=3
+)
 scores.align_labels()
 
 # %%

@@ -46,11 +46,15 @@ DELTA = 1e-6
 
 KNOTS = np.array([18.0, 26.0, 34.0, 42.0])
 MIDDLE = np.mean(INDEX)
-hats = SplineTransformer(degree=1, knots=KNOTS[:, None], extrapolation="constant")
+hats = SplineTransformer(
+    degree=1, knots=KNOTS[:, None], extrapolation="constant"
+)
 H = hats.fit_transform(X[:, [2]])
 without = LinearRegression(fit_intercept=False).fit(H, y).coef_
 
-curves, axes = plt.subplots(1, 3, figsize=(7.5, 3.6), sharey=True, layout="constrained")
+curves, axes = plt.subplots(
+    1, 3, figsize=(7.5, 3.6), sharey=True, layout="constrained"
+)
 for axis, epsilon in zip(axes, [1.0, 3.0, 10.0], strict=True):
     model = FunctionalMechLinReg(
         epsilon=epsilon,
@@ -64,15 +68,39 @@ for axis, epsilon in zip(axes, [1.0, 3.0, 10.0], strict=True):
     display = CoefficientUncertaintyDisplay.from_estimator(model, plot=False)
     low, high = display.lower[0] + MIDDLE, display.upper[0] + MIDDLE
     axis.scatter(X[:, 2], y, s=4, color="0.8", linewidths=0, label="patient")
-    axis.fill_between(KNOTS, low, high, color="C0", alpha=0.25, linewidth=0, label="95 % interval of the noise")
-    axis.plot(KNOTS, model.coef_ + MIDDLE, "C0o-", markersize=4, label="private")
+    axis.fill_between(
+        KNOTS,
+        low,
+        high,
+        color="C0",
+        alpha=0.25,
+        linewidth=0,
+        label="95 % interval of the noise",
+    )
+    axis.plot(
+        KNOTS, model.coef_ + MIDDLE, "C0o-", markersize=4, label="private"
+    )
     axis.plot(KNOTS, without, "k--", linewidth=1, label="without privacy")
-    axis.set(xlabel="body mass index", title=f"epsilon {epsilon:g}", ylim=(0, 400), xticks=KNOTS)
+    axis.set(
+        xlabel="body mass index",
+        title=f"epsilon {epsilon:g}",
+        ylim=(0, 400),
+        xticks=KNOTS,
+    )
     print(f"epsilon {epsilon:g}")
-    for knot, value, *ends in zip(KNOTS, model.coef_ + MIDDLE, low, high, strict=True):
-        print(f"  bmi {knot:g}: {value:6.0f}, {ends[0]:6.0f} to {ends[1]:6.0f}")
+    for knot, value, *ends in zip(
+        KNOTS, model.coef_ + MIDDLE, low, high, strict=True
+    ):
+        print(
+            f"  bmi {knot:g}: {value:6.0f}, {ends[0]:6.0f} to {ends[1]:6.0f}"
+        )
 axes[0].set_ylabel("progress after a year")
-curves.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
+curves.legend(
+    *axes[0].get_legend_handles_labels(),
+    loc="outside lower center",
+    ncols=4,
+    fontsize=9,
+)
 
 # %%
 # Each panel is one fit with fresh noise. (An analyst would see neither the points nor the dashed line.) The interval is
@@ -88,7 +116,11 @@ curves.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", 
 # bound on their norm: 1 for one column, which is the largest possible norm, and 1.5 and 2 for three and ten columns,
 # which few rows exceed. Scores are medians over five folds with three fits each, because a few fits are outliers.
 
-COLUMNS = {"one column": [2], "three columns": [2, 3, 8], "ten columns": list(range(10))}
+COLUMNS = {
+    "one column": [2],
+    "three columns": [2, 3, 8],
+    "ten columns": list(range(10)),
+}
 NORMS = [1.0, 1.5, 2.0]
 EPSILONS = [0.1, 0.3, 1.0, 3.0, 10.0]
 folds = KFold(5, shuffle=True, random_state=0)
@@ -97,35 +129,77 @@ folds = KFold(5, shuffle=True, random_state=0)
 def moments(columns, norm, epsilon):
     """Return a regression from noisy moments."""
     bounds = (LOWER[columns], UPPER[columns])
-    return FunctionalMechLinReg(epsilon=epsilon, delta=DELTA, bounds=bounds, bounds_y=INDEX, data_norm=norm)
+    return FunctionalMechLinReg(
+        epsilon=epsilon,
+        delta=DELTA,
+        bounds=bounds,
+        bounds_y=INDEX,
+        data_norm=norm,
+    )
 
 
 def descent(columns, norm, epsilon):
     """Return a regression by noisy gradient descent."""
-    model = DPSGDRegressor(epsilon=epsilon, delta=DELTA, data_norm=norm, bounds_y=INDEX)
+    model = DPSGDRegressor(
+        epsilon=epsilon, delta=DELTA, data_norm=norm, bounds_y=INDEX
+    )
     return make_pipeline(BoundsScaler((LOWER[columns], UPPER[columns])), model)
 
 
 scores, axis = plt.subplots(figsize=(7, 4.8), layout="constrained")
-for (name, columns), norm, colour in zip(COLUMNS.items(), NORMS, ["C0", "C1", "C2"], strict=True):
+for (name, columns), norm, colour in zip(
+    COLUMNS.items(), NORMS, ["C0", "C1", "C2"], strict=True
+):
     rows = X[:, columns]
     best = np.median(cross_val_score(LinearRegression(), rows, y, cv=folds))
     axis.plot(25, best, "D", color=colour, clip_on=False)
-    for kind, make, style in [("descent", descent, "o-"), ("moments", moments, "s--")]:
+    for kind, make, style in [
+        ("descent", descent, "o-"),
+        ("moments", moments, "s--"),
+    ]:
         found = [
-            np.median([cross_val_score(make(columns, norm, epsilon), rows, y, cv=folds) for _ in range(3)])
+            np.median(
+                [
+                    cross_val_score(
+                        make(columns, norm, epsilon), rows, y, cv=folds
+                    )
+                    for _ in range(3)
+                ]
+            )
             for epsilon in EPSILONS
         ]
-        axis.plot(EPSILONS, found, style, color=colour, markersize=5, label=f"{name}, {kind}")
+        axis.plot(
+            EPSILONS,
+            found,
+            style,
+            color=colour,
+            markersize=5,
+            label=f"{name}, {kind}",
+        )
         print(
-            f"{name + ', ' + kind:<24}" + "".join(f"{value:7.2f}" for value in found) + f"   without privacy {best:.2f}"
+            f"{name + ', ' + kind:<24}"
+            + "".join(f"{value:7.2f}" for value in found)
+            + f"   without privacy {best:.2f}"
         )
 axis.axhline(0, color="0.6", linewidth=1, label="mean of all")
 axis.plot([], [], "kD", label="without privacy")
-axis.set(xscale="log", ylim=(-0.5, 0.55), xlabel="epsilon", ylabel="R² on held-out rows")
-axis.set_xticks([*EPSILONS, 25], [*(f"{epsilon:g}" for epsilon in EPSILONS), "∞"])
+axis.set(
+    xscale="log",
+    ylim=(-0.5, 0.55),
+    xlabel="epsilon",
+    ylabel="R² on held-out rows",
+)
+axis.set_xticks(
+    [*EPSILONS, 25], [*(f"{epsilon:g}" for epsilon in EPSILONS), "∞"]
+)
 axis.minorticks_off()
-scores.legend(fontsize=8, loc="outside lower center", ncols=4, columnspacing=1, handlelength=1.6)
+scores.legend(
+    fontsize=8,
+    loc="outside lower center",
+    ncols=4,
+    columnspacing=1,
+    handlelength=1.6,
+)
 
 # %%
 # At small epsilon, three columns are better than ten, because each further column adds noise and little information.
@@ -140,6 +214,6 @@ scores.legend(fontsize=8, loc="outside lower center", ncols=4, columnspacing=1, 
 # -------
 # With a few hundred records, use few columns, chosen by prior knowledge, and ``DPSGDRegressor``. If readers need the
 # uncertainty of a prediction, use ``FunctionalMechLinReg`` with intervals. :ref:`gradient_descent` has more figures,
-# and :ref:`sphx_glr_auto_examples_trust_plot_coefficients.py` shows intervals of coefficients.
+# and :ref:`functional_mechanism` intervals of coefficients.
 
 plt.show()

@@ -26,14 +26,16 @@ from skdp import SampleAggregate
 
 
 def gini(incomes):
-    """Return the Gini coefficient: half the mean difference of two households, relative to the mean."""
+    """Return half the mean difference of two households, over the mean."""
     ordered = np.sort(incomes, axis=None)
     n = len(ordered)
-    return np.sum((2 * np.arange(1, n + 1) - n - 1) * ordered) / (n * ordered.sum())
+    return np.sum((2 * np.arange(1, n + 1) - n - 1) * ordered) / (
+        n * ordered.sum()
+    )
 
 
 def corrected(incomes):
-    """Return the Gini coefficient without most of its bias in small samples."""
+    """Return the Gini coefficient with less bias in small samples."""
     n = len(incomes)
     return gini(incomes) * n / (n - 1)
 
@@ -44,9 +46,21 @@ truth = gini(incomes)
 
 
 def private(statistic, n_blocks, aggregator):
-    """Return private values with epsilon 1 and delta 0 each, and fewer of them for many blocks, to save time."""
-    model = SampleAggregate(statistic, bounds=(0, 1), aggregator=aggregator, epsilon=1.0, delta=0.0, n_blocks=n_blocks)
-    return np.array([model.fit(incomes).result_[0] for _ in range(min(24, max(3, 600 // n_blocks)))])
+    """Return private values, and fewer of them for many blocks."""
+    model = SampleAggregate(
+        statistic,
+        bounds=(0, 1),
+        aggregator=aggregator,
+        epsilon=1.0,
+        delta=0.0,
+        n_blocks=n_blocks,
+    )
+    return np.array(
+        [
+            model.fit(incomes).result_[0]
+            for _ in range(min(24, max(3, 600 // n_blocks)))
+        ]
+    )
 
 
 # %%
@@ -67,13 +81,19 @@ found = {
     for name, (statistic, aggregator, _) in VARIANTS.items()
 }
 
-blocks, axes = plt.subplots(1, 3, figsize=(9, 3.6), sharex=True, layout="constrained")
+blocks, axes = plt.subplots(
+    1, 3, figsize=(9, 3.6), sharex=True, layout="constrained"
+)
 for axis, i in zip(axes, [1, 2, 4], strict=True):
     q = BLOCKS[i]
     drawn = rng.integers(q, size=len(incomes))
     results = [gini(incomes[drawn == block]) for block in range(q)]
-    counts, *_ = axis.hist(results, np.linspace(0, 1, 41), color="0.8", label="blocks")
-    axis.axvline(truth, color="k", linestyle="--", linewidth=1, label="all households")
+    counts, *_ = axis.hist(
+        results, np.linspace(0, 1, 41), color="0.8", label="blocks"
+    )
+    axis.axvline(
+        truth, color="k", linestyle="--", linewidth=1, label="all households"
+    )
     for name, height in {"mean": -0.08, "median": -0.18}.items():
         axis.plot(
             found[name][i],
@@ -83,9 +103,16 @@ for axis, i in zip(axes, [1, 2, 4], strict=True):
             markersize=11,
             label=name,
         )
-    axis.set(xlim=(0, 1), title=f"{q} blocks, {len(incomes) // q} records each", xlabel="Gini coefficient", yticks=[])
+    axis.set(
+        xlim=(0, 1),
+        title=f"{q} blocks, {len(incomes) // q} records each",
+        xlabel="Gini coefficient",
+        yticks=[],
+    )
 axes[0].set_ylabel("number of blocks")
-blocks.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+blocks.legend(
+    *axis.get_legend_handles_labels(), loc="outside lower center", ncols=4
+)
 blocks.align_labels()
 
 # %%
@@ -123,28 +150,64 @@ def regression(aggregator):
     )
 
 
-results, (left, right) = plt.subplots(1, 2, figsize=(9, 4.4), layout="constrained")
+results, (left, right) = plt.subplots(
+    1, 2, figsize=(9, 4.4), layout="constrained"
+)
 for name, values in found.items():
     error = [np.sqrt(np.mean((several - truth) ** 2)) for several in values]
-    left.plot(BLOCKS, error, "o-", color=VARIANTS[name][2], markersize=5, label=name)
-    print(f"{name:<16}", *(f"{q}: {value:.3f}" for q, value in zip(BLOCKS, error, strict=True)), sep="  ")
-left.plot(BLOCKS, math.sqrt(2) / np.array(BLOCKS), "k:", label="noise on the mean")
-left.set(xscale="log", yscale="log", xlabel="blocks", ylabel="root mean squared error", title="Gini coefficient")
+    left.plot(
+        BLOCKS, error, "o-", color=VARIANTS[name][2], markersize=5, label=name
+    )
+    print(
+        f"{name:<16}",
+        *(f"{q}: {value:.3f}" for q, value in zip(BLOCKS, error, strict=True)),
+        sep="  ",
+    )
+left.plot(
+    BLOCKS, math.sqrt(2) / np.array(BLOCKS), "k:", label="noise on the mean"
+)
+left.set(
+    xscale="log",
+    yscale="log",
+    xlabel="blocks",
+    ylabel="root mean squared error",
+    title="Gini coefficient",
+)
 left.set_xticks(BLOCKS, [f"{q}" for q in BLOCKS])
-left.set_yticks([0.003, 0.01, 0.03, 0.1, 0.3], ["0.003", "0.01", "0.03", "0.1", "0.3"])
+left.set_yticks(
+    [0.003, 0.01, 0.03, 0.1, 0.3], ["0.003", "0.01", "0.03", "0.1", "0.3"]
+)
 left.legend(fontsize=9)
 left.minorticks_off()
 
 for aggregator, colour in [("mean", "C0"), ("median", "C1")]:
     for i in range(3):
         model = regression(aggregator).fit(decades, visits)
-        right.plot(ages, model.predict((ages[:, None] - 50) / 10), color=colour, label=None if i else aggregator)
-        print(
-            f"{aggregator:<6} coefficient {model.estimator_.coef_[0]:.2f}, intercept {model.estimator_.intercept_:.2f}"
+        right.plot(
+            ages,
+            model.predict((ages[:, None] - 50) / 10),
+            color=colour,
+            label=None if i else aggregator,
         )
-without = PoissonRegressor(alpha=0, solver="newton-cholesky").fit(decades, visits)
-right.plot(ages, without.predict((ages[:, None] - 50) / 10), "k--", label="without privacy")
-right.set(xlabel="age, years", ylabel="visits a year", title="Poisson regression, 150 blocks", ylim=(0, 10))
+        print(
+            f"{aggregator:<6} coefficient {model.estimator_.coef_[0]:.2f}, "
+            f"intercept {model.estimator_.intercept_:.2f}"
+        )
+without = PoissonRegressor(alpha=0, solver="newton-cholesky").fit(
+    decades, visits
+)
+right.plot(
+    ages,
+    without.predict((ages[:, None] - 50) / 10),
+    "k--",
+    label="without privacy",
+)
+right.set(
+    xlabel="age, years",
+    ylabel="visits a year",
+    title="Poisson regression, 150 blocks",
+    ylim=(0, 10),
+)
 right.legend(fontsize=9, loc="upper left")
 right.grid(color="0.92")
 

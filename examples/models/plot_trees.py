@@ -26,7 +26,7 @@ from sklearn.base import clone
 from skdp.exceptions import SchemaMismatchWarning
 from skdp.tree import DPGreedyTree, DPRandomTree, export_text
 
-# At small epsilon, a fit warns that its counts resemble those of an empty table.
+# At small epsilon, fits warn that counts resemble those of an empty table.
 warnings.simplefilter("ignore", SchemaMismatchWarning)
 
 PUBLIC = {"bounds": ([35, 40], [42, 180]), "classes": ["home", "kept"]}
@@ -40,7 +40,9 @@ def rule(X):
 
 def patients(n, rng):
     """Draw temperature and pulse, and labels."""
-    X = np.column_stack([rng.normal(37.6, 1.0, n), rng.normal(95, 22, n)]).clip(*PUBLIC["bounds"])
+    X = np.column_stack(
+        [rng.normal(37.6, 1.0, n), rng.normal(95, 22, n)]
+    ).clip(*PUBLIC["bounds"])
     return X, np.where(rule(X) ^ (rng.uniform(size=n) < 0.08), "kept", "home")
 
 
@@ -51,10 +53,14 @@ X_test, y_test = patients(3000, rng)
 
 def tree(epsilon, max_depth=3):
     """Return a tree with privately chosen splits."""
-    return DPGreedyTree(epsilon=epsilon, delta=1e-6, max_depth=max_depth, **PUBLIC)
+    return DPGreedyTree(
+        epsilon=epsilon, delta=1e-6, max_depth=max_depth, **PUBLIC
+    )
 
 
-def forest(epsilon, delta=1e-6, n_estimators=16, max_depth=5, structure_seed=0):
+def forest(
+    epsilon, delta=1e-6, n_estimators=16, max_depth=5, structure_seed=0
+):
     """Return a forest of random trees with both features."""
     return DPRandomTree(
         n_estimators=n_estimators,
@@ -93,18 +99,35 @@ print(f"\n{model.privacy_}")
 
 grid = np.meshgrid(np.linspace(35, 42, 141), np.linspace(40, 180, 141))
 points = np.column_stack([axis.ravel() for axis in grid])
-regions, axes = plt.subplots(2, 3, figsize=(9, 6.2), sharex=True, sharey=True, layout="constrained")
-for row, (name, make) in zip(axes, {"DPGreedyTree": tree, "DPRandomTree": forest}.items(), strict=True):
+regions, axes = plt.subplots(
+    2, 3, figsize=(9, 6.2), sharex=True, sharey=True, layout="constrained"
+)
+for row, (name, make) in zip(
+    axes, {"DPGreedyTree": tree, "DPRandomTree": forest}.items(), strict=True
+):
     row[0].set_ylabel(f"{name}\npulse, 1/min")
     for axis, epsilon in zip(row, [math.inf, 1.0, 0.1], strict=True):
         model = make(epsilon).fit(X, y)
         kept = model.predict_proba(points)[:, 1].reshape(grid[0].shape)
-        image = axis.pcolormesh(*grid, kept, cmap="cividis", vmin=0, vmax=1, rasterized=True)
-        axis.plot([37.5, 37.5, 39, 39], [180, 105, 105, 40], "w--", linewidth=1.5, label="the rule")
+        image = axis.pcolormesh(
+            *grid, kept, cmap="cividis", vmin=0, vmax=1, rasterized=True
+        )
+        axis.plot(
+            [37.5, 37.5, 39, 39],
+            [180, 105, 105, 40],
+            "w--",
+            linewidth=1.5,
+            label="the rule",
+        )
         title = "no noise" if epsilon == math.inf else f"epsilon {epsilon:g}"
-        axis.set_title(f"{title}: accuracy {model.score(X_test, y_test):.2f}", fontsize="medium")
+        axis.set_title(
+            f"{title}: accuracy {model.score(X_test, y_test):.2f}",
+            fontsize="medium",
+        )
 regions.colorbar(image, ax=axes, label="probability of being kept", shrink=0.6)
-axes[0, 0].legend(fontsize=9, loc="lower left", facecolor="0.4", labelcolor="w")
+axes[0, 0].legend(
+    fontsize=9, loc="lower left", facecolor="0.4", labelcolor="w"
+)
 for axis in axes[1]:
     axis.set_xlabel("temperature, °C")
 
@@ -133,27 +156,87 @@ def draw(axis, model, parameter, values, style, colour, label):
             if isinstance(model, DPRandomTree):
                 fresh.set_params(structure_seed=seed)
             row[seed] = fresh.fit(X, y).score(X_test, y_test)
-    means, errors = found.mean(axis=1), found.std(axis=1, ddof=1) / math.sqrt(10)
-    axis.errorbar(values, means, errors, fmt=style, color=colour, label=label, capsize=2, markersize=5)
-    print(f"{label:<24}", *(f"{value}: {mean:.2f}" for value, mean in zip(values, means, strict=True)), sep="  ")
+    means, errors = (
+        found.mean(axis=1),
+        found.std(axis=1, ddof=1) / math.sqrt(10),
+    )
+    axis.errorbar(
+        values,
+        means,
+        errors,
+        fmt=style,
+        color=colour,
+        label=label,
+        capsize=2,
+        markersize=5,
+    )
+    print(
+        f"{label:<24}",
+        *(
+            f"{value}: {mean:.2f}"
+            for value, mean in zip(values, means, strict=True)
+        ),
+        sep="  ",
+    )
 
 
 best = np.mean(np.where(rule(X_test), "kept", "home") == y_test)
 DEPTHS, NUMBERS = [1, 2, 3, 5, 8], [1, 4, 16, 64]
-curves, (left, right) = plt.subplots(1, 2, figsize=(9, 4.8), sharey=True, layout="constrained")
+curves, (left, right) = plt.subplots(
+    1, 2, figsize=(9, 4.8), sharey=True, layout="constrained"
+)
 for epsilon, colour in [(1.0, "C0"), (0.1, "C1")]:
-    draw(left, tree(epsilon), "max_depth", DEPTHS, "o-", colour, f"grown, epsilon {epsilon:g}")
-    draw(left, forest(epsilon), "max_depth", DEPTHS, "s--", colour, f"random, epsilon {epsilon:g}")
-    draw(right, forest(epsilon), "n_estimators", NUMBERS, "s--", colour, f"epsilon {epsilon:g}, delta 1e-6")
-    draw(right, forest(epsilon, delta=0), "n_estimators", NUMBERS, "^:", colour, f"epsilon {epsilon:g}, delta 0")
-left.set(xlabel="depth", xticks=DEPTHS, ylabel="test accuracy", title="One grown tree or 16 random trees")
+    draw(
+        left,
+        tree(epsilon),
+        "max_depth",
+        DEPTHS,
+        "o-",
+        colour,
+        f"grown, epsilon {epsilon:g}",
+    )
+    draw(
+        left,
+        forest(epsilon),
+        "max_depth",
+        DEPTHS,
+        "s--",
+        colour,
+        f"random, epsilon {epsilon:g}",
+    )
+    draw(
+        right,
+        forest(epsilon),
+        "n_estimators",
+        NUMBERS,
+        "s--",
+        colour,
+        f"epsilon {epsilon:g}, delta 1e-6",
+    )
+    draw(
+        right,
+        forest(epsilon, delta=0),
+        "n_estimators",
+        NUMBERS,
+        "^:",
+        colour,
+        f"epsilon {epsilon:g}, delta 0",
+    )
+left.set(
+    xlabel="depth",
+    xticks=DEPTHS,
+    ylabel="test accuracy",
+    title="One grown tree or 16 random trees",
+)
 right.set(xlabel="trees", xscale="log", title="Random trees of depth 5")
 right.set_xticks(NUMBERS, [str(number) for number in NUMBERS])
 right.minorticks_off()
 for axis in (left, right):
     axis.axhline(best, color="0.5", linewidth=0.8, label="the rule itself")
     axis.grid(axis="y", color="0.92")
-    axis.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+    axis.legend(
+        fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2
+    )
 
 # %%
 # *Depth.* The grown tree needs three levels for this rule. More levels do no harm at epsilon 1, because useless splits

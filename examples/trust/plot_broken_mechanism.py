@@ -69,7 +69,9 @@ CASES = [
 # ``error`` sets it.
 
 for name, estimator, neighbour, *_ in CASES:
-    found = audit_epsilon(estimator, (base,), (neighbour,), n_runs=1000, random_state=0)
+    found = audit_epsilon(
+        estimator, (base,), (neighbour,), n_runs=1000, random_state=0
+    )
     print(f"{name:<25}{found}")
 
 # %%
@@ -84,18 +86,44 @@ bound_figure, axis = plt.subplots(figsize=(8, 5), layout="constrained")
 for k, (name, estimator, neighbour, colour, style) in enumerate(CASES):
     bounds = [
         [
-            audit_epsilon(estimator, (base,), (neighbour,), n_runs=n, random_state=10 * k + seed).epsilon
+            audit_epsilon(
+                estimator,
+                (base,),
+                (neighbour,),
+                n_runs=n,
+                random_state=10 * k + seed,
+            ).epsilon
             for seed in range(3 if n <= 500 else 1)
         ]
         for n in RUNS
     ]
-    axis.plot(RUNS, [np.mean(row) for row in bounds], style, color=colour, label=name, markersize=5)
-    missed = [n for n, row in zip(RUNS, bounds, strict=True) if min(row) <= estimator.epsilon]
-    found = f"rejected with more than {missed[-1]} runs" if missed[-1] < RUNS[-1] else "not rejected"
+    axis.plot(
+        RUNS,
+        [np.mean(row) for row in bounds],
+        style,
+        color=colour,
+        label=name,
+        markersize=5,
+    )
+    missed = [
+        n
+        for n, row in zip(RUNS, bounds, strict=True)
+        if min(row) <= estimator.epsilon
+    ]
+    found = (
+        f"rejected with more than {missed[-1]} runs"
+        if missed[-1] < RUNS[-1]
+        else "not rejected"
+    )
     print(f"{name:<25}{found}")
-axis.axhline(1, color="k", linestyle="--", linewidth=1, label="claimed epsilon")
+axis.axhline(
+    1, color="k", linestyle="--", linewidth=1, label="claimed epsilon"
+)
 axis.set(
-    xscale="log", xlabel="runs on each data set", ylabel="lower bound on epsilon", title="Lower bounds of the audits"
+    xscale="log",
+    xlabel="runs on each data set",
+    ylabel="lower bound on epsilon",
+    title="Lower bounds of the audits",
 )
 axis.set_xticks(RUNS, [str(n) for n in RUNS])
 axis.minorticks_off()
@@ -112,10 +140,29 @@ axis.legend(loc="upper left", fontsize=9)
 grid = np.linspace(0, 11, 45)
 sums_figure, axes = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
 for axis, (name, estimator, neighbour, *_) in zip(axes, CASES, strict=False):
-    for data, label, colour in [(base, "without the record", "0.6"), (neighbour, "with the record", "C4")]:
-        sums = [estimator.set_params(random_state=seed).fit(data).sum_ for seed in range(3000)]
-        axis.hist(sums, grid, density=True, histtype="step", color=colour, label=label, linewidth=1.5)
-    axis.set(title=f"Released sums: {name}", xlabel="released sum", yticks=[], xlim=(0, 11))
+    for data, label, colour in [
+        (base, "without the record", "0.6"),
+        (neighbour, "with the record", "C4"),
+    ]:
+        sums = [
+            estimator.set_params(random_state=seed).fit(data).sum_
+            for seed in range(3000)
+        ]
+        axis.hist(
+            sums,
+            grid,
+            density=True,
+            histtype="step",
+            color=colour,
+            label=label,
+            linewidth=1.5,
+        )
+    axis.set(
+        title=f"Released sums: {name}",
+        xlabel="released sum",
+        yticks=[],
+        xlim=(0, 11),
+    )
 
 axes[0].legend(fontsize=9, loc="upper left")
 

@@ -55,11 +55,20 @@ def columns(scores, minority):
 X, X_test = columns(scores, minority), columns(scores_test, minority_test)
 
 
-def of_groups(epsilon, seed):
-    """Fit once, and return the recall of label 1 in the majority and in the minority, and the accuracy."""
-    model = ObjPertLogReg(epsilon=epsilon, delta=1e-6, data_norm=2.0, classes=[0, 1], random_state=seed)
+def score_groups(epsilon, seed):
+    """Return the recall of label 1 in both groups, and the accuracy."""
+    model = ObjPertLogReg(
+        epsilon=epsilon,
+        delta=1e-6,
+        data_norm=2.0,
+        classes=[0, 1],
+        random_state=seed,
+    )
     found = model.fit(X, y).predict(X_test)
-    groups = [recall_score(y_test[group], found[group]) for group in (~minority_test, minority_test)]
+    groups = [
+        recall_score(y_test[group], found[group])
+        for group in (~minority_test, minority_test)
+    ]
     return *groups, np.mean(found == y_test)
 
 
@@ -73,18 +82,28 @@ def of_groups(epsilon, seed):
 def patients(n, rng):
     """Draw two features and a rare label."""
     ill = rng.uniform(size=n) < 0.05
-    return np.clip(rng.normal(size=(n, 2)) + 1.7 * ill[:, None], -3, 3), ill.astype(int)
+    return np.clip(
+        rng.normal(size=(n, 2)) + 1.7 * ill[:, None], -3, 3
+    ), ill.astype(int)
 
 
 Z, ill = patients(1000, rng)
 Z_test, ill_test = patients(20_000, rng)
 
 
-def of_labels(epsilon, seed):
-    """Fit once, and return the recall of the common and of the rare label, and the accuracy."""
-    model = ObjPertLogReg(epsilon=epsilon, delta=1e-6, data_norm=3 * 2**0.5, classes=[0, 1], random_state=seed)
+def score_labels(epsilon, seed):
+    """Return the recall of both labels, and the accuracy."""
+    model = ObjPertLogReg(
+        epsilon=epsilon,
+        delta=1e-6,
+        data_norm=3 * 2**0.5,
+        classes=[0, 1],
+        random_state=seed,
+    )
     found = model.fit(Z, ill).predict(Z_test)
-    return *recall_score(ill_test, found, labels=[0, 1], average=None), np.mean(found == ill_test)
+    return *recall_score(
+        ill_test, found, labels=[0, 1], average=None
+    ), np.mean(found == ill_test)
 
 
 # %%
@@ -95,30 +114,81 @@ def of_labels(epsilon, seed):
 
 
 def draw(axis, fit, names, title):
-    """Plot three scores against epsilon with bands, and without noise at the right."""
-    found = np.array([[fit(epsilon, seed) for seed in range(REPEATS)] for epsilon in EPSILONS])
+    """Plot three scores against epsilon with bands."""
+    found = np.array(
+        [
+            [fit(epsilon, seed) for seed in range(REPEATS)]
+            for epsilon in EPSILONS
+        ]
+    )
     best = fit(math.inf, 0)
     means = found.mean(axis=1)
     low, high = np.quantile(found, [0.1, 0.9], axis=1)
-    for k, (name, colour, style) in enumerate(zip(names, ["C0", "C3", "k"], ["o-", "s-", "--"], strict=True)):
-        axis.plot(EPSILONS, means[:, k], style, color=colour, label=name, markersize=5)
+    for k, (name, colour, style) in enumerate(
+        zip(names, ["C0", "C3", "k"], ["o-", "s-", "--"], strict=True)
+    ):
+        axis.plot(
+            EPSILONS,
+            means[:, k],
+            style,
+            color=colour,
+            label=name,
+            markersize=5,
+        )
         if k < 2:
-            axis.fill_between(EPSILONS, low[:, k], high[:, k], color=colour, alpha=0.15, linewidth=0)
-        axis.plot(25, best[k], style[:1] if k < 2 else "x", color=colour, fillstyle="none", clip_on=False)
-    axis.plot([], [], "o", color="0.4", fillstyle="none", label="without noise")
+            axis.fill_between(
+                EPSILONS,
+                low[:, k],
+                high[:, k],
+                color=colour,
+                alpha=0.15,
+                linewidth=0,
+            )
+        axis.plot(
+            25,
+            best[k],
+            style[:1] if k < 2 else "x",
+            color=colour,
+            fillstyle="none",
+            clip_on=False,
+        )
+    axis.plot(
+        [], [], "o", color="0.4", fillstyle="none", label="without noise"
+    )
     axis.set(xscale="log", xlabel="epsilon", title=title, ylim=(0, 1.02))
-    axis.set_xticks([*EPSILONS, 25], [*(f"{epsilon:g}" for epsilon in EPSILONS), "∞"])
+    axis.set_xticks(
+        [*EPSILONS, 25], [*(f"{epsilon:g}" for epsilon in EPSILONS), "∞"]
+    )
     axis.minorticks_off()
     axis.grid(axis="y", color="0.92")
     axis.legend(loc="lower right", fontsize=9)
-    print(f"{title}\n  {'epsilon':>8}  " + "  ".join(f"{name:>18}" for name in names))
-    for epsilon, row in zip([*EPSILONS, math.inf], [*means, best], strict=True):
-        print(f"  {epsilon:8g}  " + "  ".join(f"{value:18.3f}" for value in row))
+    print(
+        f"{title}\n  {'epsilon':>8}  "
+        + "  ".join(f"{name:>18}" for name in names)
+    )
+    for epsilon, row in zip(
+        [*EPSILONS, math.inf], [*means, best], strict=True
+    ):
+        print(
+            f"  {epsilon:8g}  " + "  ".join(f"{value:18.3f}" for value in row)
+        )
 
 
-figure, axes = plt.subplots(1, 2, figsize=(11, 4.8), sharey=True, layout="constrained")
-draw(axes[0], of_groups, ["recall, majority", "recall, minority", "accuracy of all"], "A group of 10 %")
-draw(axes[1], of_labels, ["recall, common", "recall, rare", "accuracy of all"], "A label of 5 %")
+figure, axes = plt.subplots(
+    1, 2, figsize=(11, 4.8), sharey=True, layout="constrained"
+)
+draw(
+    axes[0],
+    score_groups,
+    ["recall, majority", "recall, minority", "accuracy of all"],
+    "A group of 10 %",
+)
+draw(
+    axes[1],
+    score_labels,
+    ["recall, common", "recall, rare", "accuracy of all"],
+    "A label of 5 %",
+)
 axes[0].set_ylabel("score on fresh records")
 figure.suptitle("Recall and accuracy against epsilon")
 

@@ -23,7 +23,13 @@ import math
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skdp.local import HadamardResponse, LocalLaplace, PiecewiseMechanism, RandomizedResponse, UnaryEncoder
+from skdp.local import (
+    HadamardResponse,
+    LocalLaplace,
+    PiecewiseMechanism,
+    RandomizedResponse,
+    UnaryEncoder,
+)
 from skdp.mechanisms import DiscreteLaplaceMechanism, NoiseSource
 
 EPSILON = 1.0
@@ -32,13 +38,13 @@ SIZES = [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000]
 
 
 def answers(n):
-    """Return answers of n people, with frequencies proportional to 1, 1/2, 1/3, ..."""
+    """Return answers, with frequencies proportional to 1, 1/2, 1/3, ..."""
     weights = np.cumsum(1 / np.arange(1, K + 1))
     return np.searchsorted(weights / weights[-1], (np.arange(n) + 0.5) / n)
 
 
 def ages(n):
-    """Return ages of n people from 0 to 100, with more young than old people."""
+    """Return ages from 0 to 100, with more young than old people."""
     return 100 * (1 - np.sqrt(1 - (np.arange(n) + 0.5) / n))
 
 
@@ -51,8 +57,12 @@ def local_frequencies(channel, n):
     """Return the mean absolute error of frequencies in the local model."""
     truth = np.bincount(answers(n), minlength=K) / n
     channel = channel.fit(answers(n)[:, None])
-    reports = (channel.transform(answers(n)[:, None]) for _ in range(repeats(n)))
-    return np.mean([np.abs(channel.frequencies(Z)[0] - truth).mean() for Z in reports])
+    reports = (
+        channel.transform(answers(n)[:, None]) for _ in range(repeats(n))
+    )
+    return np.mean(
+        [np.abs(channel.frequencies(Z)[0] - truth).mean() for Z in reports]
+    )
 
 
 def central_frequencies(n):
@@ -60,14 +70,29 @@ def central_frequencies(n):
     mechanism = DiscreteLaplaceMechanism(EPSILON, sensitivity=2.0, size=K)
     stream = NoiseSource().stream("counts")
     counts = np.bincount(answers(n), minlength=K)
-    return np.mean([np.abs(mechanism.release(counts, stream) - counts).mean() / n for _ in range(200)])
+    return np.mean(
+        [
+            np.abs(mechanism.release(counts, stream) - counts).mean() / n
+            for _ in range(200)
+        ]
+    )
 
 
 frequencies = {
-    "local: randomised response": [local_frequencies(RandomizedResponse(K, epsilon=EPSILON), n) for n in SIZES],
-    "local: unary encoding": [local_frequencies(UnaryEncoder(K, epsilon=EPSILON), n) for n in SIZES],
-    "local: Hadamard response": [local_frequencies(HadamardResponse(K, epsilon=EPSILON), n) for n in SIZES],
-    "central: Laplace noise on counts": [central_frequencies(n) for n in SIZES],
+    "local: randomised response": [
+        local_frequencies(RandomizedResponse(K, epsilon=EPSILON), n)
+        for n in SIZES
+    ],
+    "local: unary encoding": [
+        local_frequencies(UnaryEncoder(K, epsilon=EPSILON), n) for n in SIZES
+    ],
+    "local: Hadamard response": [
+        local_frequencies(HadamardResponse(K, epsilon=EPSILON), n)
+        for n in SIZES
+    ],
+    "central: Laplace noise on counts": [
+        central_frequencies(n) for n in SIZES
+    ],
 }
 
 # %%
@@ -79,23 +104,31 @@ frequencies = {
 
 
 def local_means(mechanism, n):
-    """Return the mean absolute error of a mean in the local model, in years."""
+    """Return the mean absolute error in the local model, in years."""
     people = ages(n)[:, None]
     mechanism = mechanism.fit(people)
-    draws = [mechanism.means(mechanism.transform(people))[0] for _ in range(5 * repeats(n) if n < 300_000 else 5)]
+    draws = [
+        mechanism.means(mechanism.transform(people))[0]
+        for _ in range(5 * repeats(n) if n < 300_000 else 5)
+    ]
     return np.abs(np.array(draws) - people.mean()).mean()
 
 
 def central_mean(n):
-    """Return the mean absolute error of a mean in the central model, in years."""
+    """Return the mean absolute error in the central model, in years."""
     mechanism = DiscreteLaplaceMechanism(EPSILON, sensitivity=100.0, size=500)
     noise = mechanism.release(np.zeros(500), NoiseSource().stream("sum"))
     return np.abs(noise).mean() / n
 
 
 means = {
-    "local: Laplace noise": [local_means(LocalLaplace((0, 100), epsilon=EPSILON), n) for n in SIZES],
-    "local: piecewise mechanism": [local_means(PiecewiseMechanism((0, 100), epsilon=EPSILON), n) for n in SIZES],
+    "local: Laplace noise": [
+        local_means(LocalLaplace((0, 100), epsilon=EPSILON), n) for n in SIZES
+    ],
+    "local: piecewise mechanism": [
+        local_means(PiecewiseMechanism((0, 100), epsilon=EPSILON), n)
+        for n in SIZES
+    ],
     "central: Laplace noise on the sum": [central_mean(n) for n in SIZES],
 }
 
@@ -116,39 +149,88 @@ theory = [
 ]
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
-titles = ["Frequencies of 16 answers", "Mean age, with public bounds 0 and 100"]
+titles = [
+    "Frequencies of 16 answers",
+    "Mean age, with public bounds 0 and 100",
+]
 labels = ["mean absolute error of a frequency", "mean absolute error in years"]
 rows = zip(axes, [frequencies, means], theory, titles, labels, strict=True)
 for axis, found, (root, linear), title, label in rows:
     axis.fill_between(N, linear, root, color="0.93", zorder=0)
-    axis.plot(N, root, color="0.45", linewidth=1, zorder=1, label="theory, local")
-    axis.plot(N, linear, color="0.45", linewidth=1, linestyle="--", zorder=1, label="theory, central")
+    axis.plot(
+        N, root, color="0.45", linewidth=1, zorder=1, label="theory, local"
+    )
+    axis.plot(
+        N,
+        linear,
+        color="0.45",
+        linewidth=1,
+        linestyle="--",
+        zorder=1,
+        label="theory, central",
+    )
     markers = ["o", "s", "^"]
     for i, (name, errors) in enumerate(found.items()):
         central = name.startswith("central")
         axis.plot(
-            SIZES, errors, "D" if central else markers[i], color="k" if central else f"C{i}", label=name, markersize=5
+            SIZES,
+            errors,
+            "D" if central else markers[i],
+            color="k" if central else f"C{i}",
+            label=name,
+            markersize=5,
         )
-    axis.text(N[30], root[30] * 1.45, r"$\propto 1/\sqrt{n}$", color="0.35", fontsize=11)
-    axis.text(N[30], linear[30] * 0.22, r"$\propto 1/n$", color="0.35", fontsize=11)
-    # The number of people that the local model needs for the error of the central model with 100 people.
+    axis.text(
+        N[30],
+        root[30] * 1.45,
+        r"$\propto 1/\sqrt{n}$",
+        color="0.35",
+        fontsize=11,
+    )
+    axis.text(
+        N[30], linear[30] * 0.22, r"$\propto 1/n$", color="0.35", fontsize=11
+    )
+    # The people that the local model needs for the central error with 100.
     needed = (root[0] / linear[0]) ** 2 * N[0]
-    axis.annotate("", (needed, linear[0]), (N[0], linear[0]), arrowprops={"arrowstyle": "->", "color": "C3"})
+    axis.annotate(
+        "",
+        (needed, linear[0]),
+        (N[0], linear[0]),
+        arrowprops={"arrowstyle": "->", "color": "C3"},
+    )
     middle = math.sqrt(N[0] * needed)
     more = f"{needed / N[0]:.0f} times as many"
-    axis.text(1.2 * middle, linear[0] * 0.85, more, color="C3", ha="center", va="top", fontsize=9)
-    axis.set(xscale="log", yscale="log", xlabel="number of people n", ylabel=label, title=title)
+    axis.text(
+        1.2 * middle,
+        linear[0] * 0.85,
+        more,
+        color="C3",
+        ha="center",
+        va="top",
+        fontsize=9,
+    )
+    axis.set(
+        xscale="log",
+        yscale="log",
+        xlabel="number of people n",
+        ylabel=label,
+        title=title,
+    )
     axis.grid(which="major", color="0.9", linewidth=0.5)
     axis.legend(fontsize=8, loc="lower left")
-    print(f"{title}: 100 people in the central model are worth {needed:,.0f} in the local model")
-figure.suptitle(f"Errors at epsilon {EPSILON:g}, with a trusted collector and without")
+    print(
+        f"{title}: 100 people in the central model "
+        f"are worth {needed:,.0f} in the local model"
+    )
+figure.suptitle(
+    f"Errors at epsilon {EPSILON:g}, with a trusted collector and without"
+)
 
 # %%
 # Summary
 # -------
 # The local model needs no trusted collector, but its error is larger. The ratio of the two errors grows with the square
 # root of the number of people. Use the local model for surveys of very many people, for few questions, or if you may
-# not collect the records. See :ref:`local`, and :ref:`sphx_glr_auto_examples_trust_plot_local_classifier.py` for a
-# classifier.
+# not collect the records. :ref:`local` has the mechanisms, and a classifier.
 
 plt.show()

@@ -44,37 +44,72 @@ models = {
     "decision tree": DecisionTreeClassifier(),
     "logistic regression": LogisticRegression(C=10.0, max_iter=1000),
 }
-private = {epsilon: ObjPertLogReg(epsilon=epsilon, delta=1e-5, data_norm=5.5, classes=[0, 1]) for epsilon in (0.5, 2.0)}
+private = {
+    epsilon: ObjPertLogReg(
+        epsilon=epsilon, delta=1e-5, data_norm=5.5, classes=[0, 1]
+    )
+    for epsilon in (0.5, 2.0)
+}
 
 
 halves = rng.uniform(size=(40, N)) < 0.5
 
 
 def attack(model):
-    """Return the rates of false and true positives; all models get the same halves."""
-    fits = [clone(model).fit(X[inside], y[inside]).predict_proba(X)[np.arange(N), y] for inside in halves]
+    """Return the rates of false and true positives of the attack."""
+    fits = [
+        clone(model)
+        .fit(X[inside], y[inside])
+        .predict_proba(X)[np.arange(N), y]
+        for inside in halves
+    ]
     return roc_curve(halves.ravel(), np.ravel(fits))[:2]
 
 
 def allowed(fpr, epsilon, delta=1e-5):
     """Return the largest rate of true positives that any attack can have."""
-    return np.minimum(np.exp(epsilon) * fpr + delta, 1 - np.exp(-epsilon) * (1 - delta - fpr)).clip(0, 1)
+    return np.minimum(
+        np.exp(epsilon) * fpr + delta, 1 - np.exp(-epsilon) * (1 - delta - fpr)
+    ).clip(0, 1)
 
 
-figure, axes = plt.subplots(1, 2, figsize=(11, 5.4), sharey=True, layout="constrained")
+figure, axes = plt.subplots(
+    1, 2, figsize=(11, 5.4), sharey=True, layout="constrained"
+)
 found = {}
 for (name, model), colour in zip(models.items(), ["C3", "C1"], strict=True):
     found[name] = (*attack(model), None)
-    axes[0].plot(*found[name][:2], color=colour, label=f"{name} (AUC {auc(*found[name][:2]):.3f})")
+    axes[0].plot(
+        *found[name][:2],
+        color=colour,
+        label=f"{name} (AUC {auc(*found[name][:2]):.3f})",
+    )
 grid = np.linspace(0, 1, 1001)
-for (epsilon, model), colour in zip(private.items(), ["C0", "C2"], strict=True):
+for (epsilon, model), colour in zip(
+    private.items(), ["C0", "C2"], strict=True
+):
     name = f"private, epsilon={epsilon:g}"
     found[name] = (*attack(model), epsilon)
-    axes[1].plot(*found[name][:2], color=colour, label=f"{name} (AUC {auc(*found[name][:2]):.3f})")
-    axes[1].plot(grid, allowed(grid, epsilon), "--", color=colour, linewidth=1, label=f"limit at epsilon={epsilon:g}")
+    axes[1].plot(
+        *found[name][:2],
+        color=colour,
+        label=f"{name} (AUC {auc(*found[name][:2]):.3f})",
+    )
+    axes[1].plot(
+        grid,
+        allowed(grid, epsilon),
+        "--",
+        color=colour,
+        linewidth=1,
+        label=f"limit at epsilon={epsilon:g}",
+    )
 for axis in axes:
     axis.plot([0, 1], [0, 1], color="0.6", linestyle=":", linewidth=1)
-    axis.set(xlabel="others taken for members", ylabel="members found", aspect="equal")
+    axis.set(
+        xlabel="others taken for members",
+        ylabel="members found",
+        aspect="equal",
+    )
     axis.legend(loc="lower right")
 axes[0].set_title("Without privacy")
 axes[1].set_title("With privacy: result and proved limit")
@@ -94,7 +129,11 @@ figure.suptitle("ROC curves of membership inference; the diagonal is guessing")
 
 print(f"{'':<24}area  advantage  proved limit")
 for name, (fpr, tpr, epsilon) in found.items():
-    limit = "" if epsilon is None else f"{(allowed(grid, epsilon) - grid).max():12.3f}"
+    limit = (
+        ""
+        if epsilon is None
+        else f"{(allowed(grid, epsilon) - grid).max():12.3f}"
+    )
     print(f"{name:<24}{auc(fpr, tpr):.3f}  {(tpr - fpr).max():9.3f}  {limit}")
 
 # %%

@@ -22,10 +22,12 @@ from sklearn.datasets import make_moons
 from skdp import DPRandomTree, Number, ObjPertLogReg, Schema
 from skdp.exceptions import SchemaMismatchWarning
 
-# At small epsilon, a forest warns that its counts resemble those of an empty table.
+# At small epsilon, fits warn that counts resemble those of an empty table.
 warnings.simplefilter("ignore", SchemaMismatchWarning)
 
-SCHEMA = Schema({"x": Number(-2, 3), "y": Number(-2, 3)}, target={"moon": [0, 1]})
+SCHEMA = Schema(
+    {"x": Number(-2, 3), "y": Number(-2, 3)}, target={"moon": [0, 1]}
+)
 EPSILONS = [0.1, 1.0, 10.0]
 REPEATS = 15
 
@@ -35,7 +37,9 @@ X_test, y_test = make_moons(4000, noise=0.25, random_state=1)
 
 def linear(epsilon, seed):
     """Return a private logistic regression."""
-    return ObjPertLogReg(schema=SCHEMA, epsilon=epsilon, delta=1e-5, random_state=seed)
+    return ObjPertLogReg(
+        schema=SCHEMA, epsilon=epsilon, delta=1e-5, random_state=seed
+    )
 
 
 def forest(epsilon, seed):
@@ -66,34 +70,74 @@ XX, YY = np.meshgrid(grid, grid)
 points = np.column_stack([XX.ravel(), YY.ravel()])
 
 
-def draw(axis, make, epsilon, X, y):
-    """Fit several times, plot boundaries and votes, and return the test accuracies."""
+def plot_fits(axis, make, epsilon, X, y):
+    """Fit several times, plot boundaries, and return test accuracies."""
     models = [make(epsilon, seed).fit(X, y) for seed in range(REPEATS)]
     votes = [model.predict(points).reshape(XX.shape) for model in models]
-    axis.pcolormesh(XX, YY, np.mean(votes, axis=0), cmap="RdBu_r", vmin=-0.3, vmax=1.3, rasterized=True)
+    axis.pcolormesh(
+        XX,
+        YY,
+        np.mean(votes, axis=0),
+        cmap="RdBu_r",
+        vmin=-0.3,
+        vmax=1.3,
+        rasterized=True,
+    )
     for model in models:
         margin = model.predict_proba(points)[:, 1].reshape(XX.shape) - 0.5
         if margin.min() < 0 < margin.max():
-            axis.contour(XX, YY, margin, levels=[0], colors="k", linewidths=0.6, alpha=0.6)
+            axis.contour(
+                XX,
+                YY,
+                margin,
+                levels=[0],
+                colors="k",
+                linewidths=0.6,
+                alpha=0.6,
+            )
     for label, colour in enumerate(["#0a2f6b", "#8b0a1a"]):
-        axis.scatter(*X[y == label].T, c=colour, s=6, alpha=0.6, linewidths=0, label=f"record with label {label}")
-    found = [model.score(X_test, y_test) for model in models]
+        axis.scatter(
+            *X[y == label].T,
+            c=colour,
+            s=6,
+            alpha=0.6,
+            linewidths=0,
+            label=f"record with label {label}",
+        )
+    scores = [model.score(X_test, y_test) for model in models]
     axis.set(xlim=(-1.8, 2.8), ylim=(-1.6, 2.1), xticks=[], yticks=[])
-    axis.set_title(f"epsilon {epsilon:g}: {np.mean(found):.2f} ({min(found):.2f} to {max(found):.2f})", fontsize=10)
-    return found
+    axis.set_title(
+        f"epsilon {epsilon:g}: {np.mean(scores):.2f} "
+        f"({min(scores):.2f} to {max(scores):.2f})",
+        fontsize=10,
+    )
+    return scores
 
 
 figure, axes = plt.subplots(2, 3, figsize=(11, 6.4), layout="constrained")
-for row, (name, make) in zip(axes, {"ObjPertLogReg": linear, "DPRandomTree": forest}.items(), strict=True):
+for row, (name, make) in zip(
+    axes,
+    {"ObjPertLogReg": linear, "DPRandomTree": forest}.items(),
+    strict=True,
+):
     row[0].set_ylabel(name, fontsize=12)
     for axis, epsilon in zip(row, EPSILONS, strict=True):
-        found = draw(axis, make, epsilon, X, y)
+        scores = plot_fits(axis, make, epsilon, X, y)
         print(
-            f"{name:<14} epsilon {epsilon:>4g}: accuracy {np.mean(found):.3f}, standard deviation {np.std(found):.3f}"
+            f"{name:<14} epsilon {epsilon:>4g}: accuracy "
+            f"{np.mean(scores):.3f}, standard deviation {np.std(scores):.3f}"
         )
 axes[0, 0].plot([], [], "k-", linewidth=0.6, label="boundary of one fit")
-figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, markerscale=2)
-figure.suptitle("15 private fits to the same 400 records: mean test accuracy (lowest to highest)")
+figure.legend(
+    *axes[0, 0].get_legend_handles_labels(),
+    loc="outside lower center",
+    ncols=3,
+    markerscale=2,
+)
+figure.suptitle(
+    "15 private fits to the same 400 records: "
+    "mean test accuracy (lowest to highest)"
+)
 
 # %%
 # At epsilon 0.1, the fits have little in common. Most forests have no boundary, because they predict the same label
@@ -108,9 +152,13 @@ figure.suptitle("15 private fits to the same 400 records: mean test accuracy (lo
 X_more, y_more = make_moons(4000, noise=0.25, random_state=2)
 print()
 for name, make in {"ObjPertLogReg": linear, "DPRandomTree": forest}.items():
-    found = [make(0.1, seed).fit(X_more, y_more).score(X_test, y_test) for seed in range(REPEATS)]
+    scores = [
+        make(0.1, seed).fit(X_more, y_more).score(X_test, y_test)
+        for seed in range(REPEATS)
+    ]
     print(
-        f"{name:<14} epsilon  0.1, 4000 records: accuracy {np.mean(found):.3f}, standard deviation {np.std(found):.3f}"
+        f"{name:<14} epsilon 0.1, 4000 records: accuracy "
+        f"{np.mean(scores):.3f}, standard deviation {np.std(scores):.3f}"
     )
 
 # %%

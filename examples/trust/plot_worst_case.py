@@ -29,17 +29,20 @@ T = np.arange(-8, 8 + STEP / 2, STEP)
 
 
 def worst_case(epsilon, ratio):
-    """Return the largest delta over all functions u, and the worst function."""
+    """Return the largest delta of all functions u, and the worst one."""
     logit = np.arange(-16, 16, ratio * STEP)
     u = np.concatenate([[0.0], expit(logit), [1.0]])
     after = np.minimum(np.arange(len(u)) + 1, len(u) - 2)
     after[0], after[-1] = 0, len(u) - 1
-    shifted, here = ndtr(T[:, None] + MU * u), np.exp(epsilon) * ndtr(T)
+    shifted, gaussian = ndtr(T[:, None] + MU * u), np.exp(epsilon) * ndtr(T)
     future, grows = np.zeros(len(u)), np.zeros((len(T), len(u)), dtype=bool)
     for k in range(len(T) - 2, -1, -1):
-        price = here[k + 1] - here[k]
+        price = gaussian[k + 1] - gaussian[k]
         stay = np.maximum(0, shifted[k + 1] - shifted[k] - price) + future
-        grow = np.maximum(0, shifted[k + 1, after] - shifted[k] - price) + future[after]
+        grow = (
+            np.maximum(0, shifted[k + 1, after] - shifted[k] - price)
+            + future[after]
+        )
         grows[k], future = grow > stay, np.maximum(stay, grow)
     path = [int(future.argmax())]
     for k in range(len(T) - 1):
@@ -59,14 +62,23 @@ RATIOS = [3.7, 5.0, 6.0]
 epsilons = MU * np.linspace(0.1, 3.7, 25)
 gauss = gaussian_delta(epsilons, MU)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(10, 4), layout="constrained"
+)
 for ratio in RATIOS:
     deltas = np.array([worst_case(epsilon, ratio)[0] for epsilon in epsilons])
     left.plot(epsilons, deltas / gauss, label=f"κ = {ratio} μ")
     right.plot(T, worst_case(MU, ratio)[1], label=f"κ = {ratio} μ")
-    print(f"ratio {ratio}: at most {np.max(deltas / gauss):.3f} times the Gaussian delta")
+    print(
+        f"ratio {ratio}: at most {np.max(deltas / gauss):.3f} "
+        "times the Gaussian delta"
+    )
 left.set(xlabel="epsilon", ylabel="delta, divided by the Gaussian delta")
-right.set(xlabel="noise in the direction of the record, t", ylabel="derivative u(t) of the worst case", xlim=(-5, 3))
+right.set(
+    xlabel="noise in the direction of the record, t",
+    ylabel="derivative u(t) of the worst case",
+    xlim=(-5, 3),
+)
 right.set_title(f"epsilon = {MU:.2f}")
 left.legend()
 right.legend()

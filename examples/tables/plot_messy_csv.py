@@ -21,25 +21,45 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from skdp import BudgetAccountant, DPAdditiveClassifier, DPNaiveBayes, Number, ObjPertLogReg, Schema
+from skdp import (
+    BudgetAccountant,
+    DPAdditiveClassifier,
+    DPNaiveBayes,
+    Number,
+    ObjPertLogReg,
+    Schema,
+)
 from skdp.exceptions import SchemaMismatchWarning
 from skdp.inspection import AdditiveTermsDisplay
 
-rng = np.random.default_rng(0)
-n = 20_000
-age = np.clip(rng.gamma(7, 6, n), 18, 95).round()
-amount = np.exp(rng.normal(8.5, 1.1, n)).round(2)
-housing = rng.choice(["own", "rent", "parents"], n, p=[0.5, 0.4, 0.1])
-odds = 0.3 - 1.5 * np.log(amount / 5000) - 0.002 * (age - 50) ** 2 + 0.8 * (housing == "own")
-repaid = np.where(rng.uniform(size=n) < 1 / (1 + np.exp(-odds)), "yes", "no")
 
-typed = pd.DataFrame({"number": np.arange(n), "age": age, "amount": amount, "housing": housing, "repaid": repaid})
-typed = typed.astype({"age": object, "amount": object})
-typed.loc[rng.uniform(size=n) < 0.04, "amount"] = None
-typed.loc[rng.uniform(size=n) < 0.02, "age"] = "?"
-typed.loc[rng.uniform(size=n) < 0.05, "housing"] = "Rent "
-typed.loc[rng.uniform(size=n) < 0.02, "housing"] = "boat"
-file = io.StringIO(typed.to_csv(index=False))
+def simulate_applications(n, rng):
+    """Draw applications, as people typed them."""
+    age = np.clip(rng.gamma(7, 6, n), 18, 95).round()
+    amount = np.exp(rng.normal(8.5, 1.1, n)).round(2)
+    housing = rng.choice(["own", "rent", "parents"], n, p=[0.5, 0.4, 0.1])
+    log_odds = 0.3 - 1.5 * np.log(amount / 5000) + 0.8 * (housing == "own")
+    log_odds -= 0.002 * (age - 50) ** 2
+    repaid = log_odds + rng.logistic(size=n) > 0
+    typed = pd.DataFrame(
+        {
+            "number": np.arange(n),
+            "age": age.astype(object),
+            "amount": amount.astype(object),
+            "housing": housing,
+            "repaid": np.where(repaid, "yes", "no"),
+        }
+    )
+    typed.loc[rng.uniform(size=n) < 0.04, "amount"] = None
+    typed.loc[rng.uniform(size=n) < 0.02, "age"] = "?"
+    typed.loc[rng.uniform(size=n) < 0.05, "housing"] = "Rent "
+    typed.loc[rng.uniform(size=n) < 0.02, "housing"] = "boat"
+    return typed
+
+
+rng = np.random.default_rng(0)
+applications = simulate_applications(20_000, rng)
+file = io.StringIO(applications.to_csv(index=False))
 
 table = pd.read_csv(file)
 print(table.head(4).to_string(index=False))
@@ -91,15 +111,19 @@ print(schema.check(table))
 # ---
 # Each row is assigned to a set independently at random. All three estimators take the table with its text and gaps.
 
-test = rng.uniform(size=n) < 0.25
-train, held_out = table[~test], table[test]
+in_test = rng.uniform(size=len(table)) < 0.25
+train, test = table[~in_test], table[in_test]
 budget = BudgetAccountant(epsilon=3.0, delta=1e-6)
-models = {}
-for kind in (DPAdditiveClassifier, DPNaiveBayes, ObjPertLogReg):
-    model = kind(schema=schema, epsilon=1.0, delta=1e-7, accountant=budget)
-    models[kind.__name__] = model.fit(train, train["repaid"])
-    print(f"{kind.__name__:<22} accuracy {model.score(held_out, held_out['repaid']):.3f}")
-share = np.mean(held_out["repaid"] == "yes")
+models = {
+    estimator.__name__: estimator(
+        schema=schema, epsilon=1.0, delta=1e-7, accountant=budget
+    ).fit(train)
+    for estimator in (DPAdditiveClassifier, DPNaiveBayes, ObjPertLogReg)
+}
+print(budget)
+for name, model in models.items():
+    print(f"{name:<22} accuracy {model.score(test, test['repaid']):.3f}")
+share = np.mean(test["repaid"] == "yes")
 print(f"{'more frequent label':<22} accuracy {max(share, 1 - share):.3f}")
 
 # %%
@@ -122,7 +146,7 @@ display.figure_.suptitle("Added to the score of yes")
 wrong = schema | {"housing": ["owner", "tenant", "with parents"]}
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    DPNaiveBayes(schema=wrong, epsilon=0.5).fit(train, train["repaid"])
+    DPNaiveBayes(schema=wrong, epsilon=0.5).fit(train)
 for warning in caught:
     if issubclass(warning.category, SchemaMismatchWarning):
         print(warning.message)

@@ -22,7 +22,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from skdp import BudgetAccountant, DPNaiveBayes, DPSGDClassifier, Number, Schema, describe
+from skdp import (
+    BudgetAccountant,
+    DPNaiveBayes,
+    DPSGDClassifier,
+    Number,
+    Schema,
+    describe,
+)
 
 folder = Path(tempfile.mkdtemp())
 
@@ -36,7 +43,11 @@ def visits(part, n=20_000):
             "pulse": np.clip(rng.normal(75, 12, n), 30, 220),
         }
     )
-    risk = (table["age"] - 50) / 18 + (table["pressure"] - 130) / 20 + rng.logistic(size=n)
+    risk = (
+        (table["age"] - 50) / 18
+        + (table["pressure"] - 130) / 20
+        + rng.logistic(size=n)
+    )
     return table.assign(ill=np.where(risk > 1, "yes", "no"))
 
 
@@ -51,11 +62,19 @@ table
 # ------------------
 # The schema declares what is public. No partition is read before the accountant has admitted the charge.
 
-columns = {"age": Number(18, 95), "pressure": Number(70, 250), "pulse": Number(30, 220)}
+columns = {
+    "age": Number(18, 95),
+    "pressure": Number(70, 250),
+    "pulse": Number(30, 220),
+}
 schema = Schema(columns, target=["no", "yes"])
 accountant = BudgetAccountant(epsilon=2.0, delta=1e-6)
 features = table[list(columns)]
-print(describe(features, schema=Schema(columns), epsilon=0.5, accountant=accountant))
+print(
+    describe(
+        features, schema=Schema(columns), epsilon=0.5, accountant=accountant
+    )
+)
 
 # %%
 # Fit two models
@@ -65,7 +84,9 @@ print(describe(features, schema=Schema(columns), epsilon=0.5, accountant=account
 
 bayes = DPNaiveBayes(epsilon=0.5, schema=schema, accountant=accountant)
 bayes.fit(features, table["ill"])
-descent = DPSGDClassifier(epsilon=0.5, delta=5e-7, n_steps=50, schema=schema, accountant=accountant)
+descent = DPSGDClassifier(
+    epsilon=0.5, delta=5e-7, n_steps=50, schema=schema, accountant=accountant
+)
 descent.fit(features, table["ill"])
 print(accountant)
 
@@ -75,9 +96,17 @@ print(accountant)
 # Attributes of a fitted model are NumPy arrays, so that the model is sent to each partition.
 
 fresh = visits(100)
-labels = dd.from_pandas(fresh, npartitions=4)[list(columns)].map_partitions(bayes.predict, meta=("ill", "object"))
-print(f"naive Bayes is right for {np.mean(labels.compute() == fresh['ill']):.2f} of other visits")
-print(f"gradient descent is right for {descent.score(fresh[list(columns)], fresh['ill']):.2f}")
+labels = dd.from_pandas(fresh, npartitions=4)[list(columns)].map_partitions(
+    bayes.predict, meta=("ill", "object")
+)
+print(
+    "accuracy of naive Bayes on other visits: "
+    f"{np.mean(labels.compute() == fresh['ill']):.2f}"
+)
+print(
+    "accuracy of gradient descent: "
+    f"{descent.score(fresh[list(columns)], fresh['ill']):.2f}"
+)
 
 # %%
 # The same bits as in memory
@@ -89,13 +118,26 @@ numbers = []
 for n_partitions in (1, 3, 8):
     divided = table.repartition(npartitions=n_partitions)
     model = DPNaiveBayes(epsilon=0.5, schema=schema, random_state=0)
-    numbers.append(model.fit(divided[list(columns)], divided["ill"]).feature_log_prob_[0])
+    numbers.append(
+        model.fit(divided[list(columns)], divided["ill"]).feature_log_prob_[0]
+    )
 print("equal:", all(np.array_equal(numbers[0], other) for other in numbers))
 
 fig, ax = plt.subplots()
 edges = bayes.bin_edges_[0]
-for label, own in zip(bayes.classes_, np.exp(bayes.feature_log_prob_[0]), strict=True):
-    ax.stairs(own[: len(edges) - 1] / np.diff(edges), edges, label=f"ill: {label}", linewidth=2)
-ax.set(xlabel="age", ylabel="density", title="Released densities of a column, by label")
+for label, density in zip(
+    bayes.classes_, np.exp(bayes.feature_log_prob_[0]), strict=True
+):
+    ax.stairs(
+        density[: len(edges) - 1] / np.diff(edges),
+        edges,
+        label=f"ill: {label}",
+        linewidth=2,
+    )
+ax.set(
+    xlabel="age",
+    ylabel="density",
+    title="Released densities of a column, by label",
+)
 ax.legend()
 plt.show()

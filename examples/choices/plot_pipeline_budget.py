@@ -15,6 +15,7 @@ the budget the preparation should get.
 # are symmetric, with a centre well within the range. The other four columns are skewed. Nearly all of their values are
 # in a small part of the range, near zero.
 
+import textwrap
 import warnings
 
 import matplotlib.pyplot as plt
@@ -23,11 +24,25 @@ from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skdp import BoundsScaler, BudgetAccountant, DPQuantileBinner, DPStandardScaler, ObjPertLogReg, allocate
+from skdp import (
+    BoundsScaler,
+    BudgetAccountant,
+    DPQuantileBinner,
+    DPStandardScaler,
+    ObjPertLogReg,
+    allocate,
+)
 from skdp.accounting import gaussian_epsilon, gaussian_mu
 from skdp.preprocessing import private_bounds
 
-LOWER = [100, 0, 0, 0, 0, 0]  # sodium, haemoglobin, CRP, creatinine, ALT, ferritin
+LOWER = [
+    100,
+    0,
+    0,
+    0,
+    0,
+    0,
+]  # sodium, haemoglobin, CRP, creatinine, ALT, ferritin
 UPPER = [200, 25, 1000, 50, 10_000, 10_000]
 EPSILON, DELTA = 0.3, 1e-6
 
@@ -35,9 +50,17 @@ EPSILON, DELTA = 0.3, 1e-6
 def patients(n, rng):
     """Draw test results and labels: 1 for admitted people."""
     Z = rng.normal(size=(n, 6))
-    X = np.column_stack([140 + 4 * Z[:, 0], 14 + 1.7 * Z[:, 1], np.exp(Z[:, 2:] * [1.2, 0.4, 0.7, 1.0])])
+    X = np.column_stack(
+        [
+            140 + 4 * Z[:, 0],
+            14 + 1.7 * Z[:, 1],
+            np.exp(Z[:, 2:] * [1.2, 0.4, 0.7, 1.0]),
+        ]
+    )
     X[:, 2:] *= [5, 1, 25, 100]
-    admitted = rng.uniform(size=n) < 1 / (1 + np.exp(-1.5 * Z @ [-1, -1.5, 2, 1, 1, -0.5]))
+    admitted = rng.uniform(size=n) < 1 / (
+        1 + np.exp(-1.5 * Z @ [-1, -1.5, 2, 1, 1, -0.5])
+    )
     return np.clip(X, LOWER, UPPER), admitted.astype(int)
 
 
@@ -60,17 +83,31 @@ def pipeline():
     """Return the pipeline before a budget is allocated."""
     columns = make_column_transformer(
         (DPStandardScaler(bounds=(LOWER[:2], UPPER[:2])), [0, 1]),
-        (DPQuantileBinner(8, bounds=(LOWER[2:], UPPER[2:]), scale="symlog"), [2, 3, 4, 5]),
+        (
+            DPQuantileBinner(8, bounds=(LOWER[2:], UPPER[2:]), scale="symlog"),
+            [2, 3, 4, 5],
+        ),
     )
     return make_pipeline(columns, ObjPertLogReg(data_norm=3.0, classes=[0, 1]))
 
 
-SCALER, BINNER = "columntransformer__dpstandardscaler", "columntransformer__dpquantilebinner"
+SCALER, BINNER = (
+    "columntransformer__dpstandardscaler",
+    "columntransformer__dpquantilebinner",
+)
 CLASSIFIER = "objpertlogreg"
 
 budget = BudgetAccountant(epsilon=EPSILON, delta=DELTA)
 model = pipeline()
-print(allocate(model, EPSILON, DELTA, weights={SCALER: 1, BINNER: 1, CLASSIFIER: 8}, accountant=budget))
+print(
+    allocate(
+        model,
+        EPSILON,
+        DELTA,
+        weights={SCALER: 1, BINNER: 1, CLASSIFIER: 8},
+        accountant=budget,
+    )
+)
 
 # %%
 # The ledger
@@ -80,9 +117,10 @@ print(allocate(model, EPSILON, DELTA, weights={SCALER: 1, BINNER: 1, CLASSIFIER:
 
 model.fit(X, y)
 for record in budget.records:
-    print(f"  {record.estimator:<17} epsilon {record.cost.epsilon:.4f}, delta {record.cost.delta:g}")
-print(f"  {'sum of epsilons':<17} epsilon {sum(record.cost.epsilon for record in budget.records):.4f}")
-print(f"  {'composed':<17} epsilon {budget.total().epsilon:.4f}, delta {budget.total().delta:g}")
+    print(f"  {record.estimator:<17} epsilon {record.cost.epsilon:.4f}")
+sum_of_epsilons = sum(record.cost.epsilon for record in budget.records)
+print(f"  sum of epsilons   epsilon {sum_of_epsilons:.4f}")
+print(f"  composed          epsilon {budget.total().epsilon:.4f}")
 
 # %%
 # The epsilon of each step
@@ -90,27 +128,34 @@ print(f"  {'composed':<17} epsilon {budget.total().epsilon:.4f}, delta {budget.t
 # The length of a bar is the part of the budget, and the number in it is the epsilon of the step. Without a delta, a
 # tenth of the budget is a tenth of epsilon. With a delta, a tenth of the budget is more than a quarter of epsilon.
 
-ways = {
+splits = {
     "equal weights": (None, DELTA),
     "weights 1 : 1 : 8": ({CLASSIFIER: 8}, DELTA),
     "weights 1 : 1 : 8,\nno delta": ({CLASSIFIER: 8}, 0.0),
 }
-where, axis = plt.subplots(figsize=(7, 3.2), layout="constrained")
-for row, (weights, delta) in enumerate(ways.values()):
+
+
+def plot_split(axis, row, weights, delta):
+    """Plot the parts of the budget of the steps as one bar."""
+    steps = allocate(pipeline(), EPSILON, delta, weights=weights).steps
     left = 0.0
-    for step, (colour, ink) in zip(
-        allocate(pipeline(), EPSILON, delta, weights=weights).steps,
-        [("C0", "w"), ("C1", "k"), ("0.75", "k")],
-        strict=True,
-    ):
-        bar = axis.barh(-row, step.weight, left=left, color=colour, height=0.6, edgecolor="white")
-        axis.bar_label(bar, [f"{step.budget.epsilon:.3f}"], label_type="center", fontsize=9, color=ink)
-        bar.set_label(None if row else step.estimator)
+    for step, colour in zip(steps, ["C5", "C4", "0.75"], strict=True):
+        label = None if row else step.estimator
+        bar = axis.barh(row, step.weight, left=left, color=colour, label=label)
+        axis.bar_label(
+            bar, [f"{step.budget.epsilon:.3f}"], label_type="center"
+        )
         left += step.weight
-axis.set_yticks(-np.arange(len(ways)), ways)
-axis.set(xlabel="part of the budget", xlim=(0, 1), title=f"The epsilon of each step; the total is {EPSILON:g}")
-axis.spines[["top", "right"]].set_visible(False)
-where.legend(loc="outside lower center", ncols=3, fontsize=9)
+
+
+figure, axis = plt.subplots(figsize=(7, 3.2), layout="constrained")
+for row, (weights, delta) in enumerate(splits.values()):
+    plot_split(axis, row, weights, delta)
+axis.set_yticks(range(len(splits)), splits)
+axis.invert_yaxis()
+axis.set(xlabel="part of the budget", xlim=(0, 1))
+axis.set_title(f"The epsilon of each step; the total is {EPSILON:g}")
+figure.legend(loc="outside lower center", ncols=3, fontsize=9)
 
 # %%
 # A step that is not private
@@ -120,8 +165,14 @@ where.legend(loc="outside lower center", ncols=3, fontsize=9)
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    allocate(make_pipeline(StandardScaler(), ObjPertLogReg(data_norm=3.0, classes=[0, 1])), EPSILON, DELTA)
-print("warning:", caught[0].message)
+    allocate(
+        make_pipeline(
+            StandardScaler(), ObjPertLogReg(data_norm=3.0, classes=[0, 1])
+        ),
+        EPSILON,
+        DELTA,
+    )
+print(textwrap.fill(f"warning: {caught[0].message}", 79))
 
 # %%
 # Private bounds
@@ -132,17 +183,25 @@ print("warning:", caught[0].message)
 
 
 def with_bounds(part):
-    """Release bounds with a part of the budget, and fit a classifier with the rest."""
+    """Release bounds with a part of the budget, and fit with the rest."""
     budget = BudgetAccountant(epsilon=EPSILON, delta=DELTA)
     price = gaussian_epsilon(part**0.5 * gaussian_mu(EPSILON, DELTA), DELTA)
-    bounds = private_bounds(X, epsilon=price, delta=DELTA, exponents=(-3, 14), accountant=budget)
-    model = make_pipeline(BoundsScaler(bounds), ObjPertLogReg(data_norm=6**0.5, classes=[0, 1]))
+    bounds = private_bounds(
+        X, epsilon=price, delta=DELTA, exponents=(-3, 14), accountant=budget
+    )
+    model = make_pipeline(
+        BoundsScaler(bounds), ObjPertLogReg(data_norm=6**0.5, classes=[0, 1])
+    )
     allocate(model, *budget.remaining(), accountant=budget)
     return model.fit(X, y), bounds, budget
 
 
 _, bounds, budget = with_bounds(0.3)
-for name, low, high in zip(["sodium", "haemoglobin", "CRP", "creatinine", "ALT", "ferritin"], *bounds, strict=True):
+for name, low, high in zip(
+    ["sodium", "haemoglobin", "CRP", "creatinine", "ALT", "ferritin"],
+    *bounds,
+    strict=True,
+):
     print(f"  {name:<12} {low:8.3g} to {high:5g}")
 print(budget)
 
@@ -158,43 +217,70 @@ print(budget)
 PARTS = [0.02, 0.1, 0.3, 0.6, 0.9]
 
 
-def by_steps(model, preparation):
-    """Return a function that allocates a part of the budget to the preparation and scores three fits."""
-
-    def accuracies(part):
-        weights = {name: part / len(preparation) for name in preparation} | {CLASSIFIER: 1 - part}
-        allocate(model, EPSILON, DELTA, weights=weights)
-        return [model.fit(X, y).score(X_test, y_test) for _ in range(3)]
-
-    return accuracies
+def accuracies_of(model, preparation, part):
+    """Give a part of the budget to the preparation, and score three fits."""
+    weights = {name: part / len(preparation) for name in preparation}
+    allocate(model, EPSILON, DELTA, weights=weights | {CLASSIFIER: 1 - part})
+    return [model.fit(X, y).score(X_test, y_test) for _ in range(3)]
 
 
-scaled = make_pipeline(DPStandardScaler(bounds=(LOWER, UPPER)), ObjPertLogReg(data_norm=3.0, classes=[0, 1]))
-free = make_pipeline(BoundsScaler((LOWER, UPPER)), ObjPertLogReg(data_norm=6**0.5, classes=[0, 1]))
-allocate(free, EPSILON, DELTA)
+def accuracies_with_bounds(part):
+    """Give a part of the budget to private bounds, and score three fits."""
+    return [with_bounds(part)[0].score(X_test, y_test) for _ in range(3)]
+
+
+def plot_accuracies(axis, shift, accuracies, label):
+    """Plot the mean accuracy for each part, with bars for all fits."""
+    means = accuracies.mean(axis=1)
+    below = means - accuracies.min(axis=1)
+    above = accuracies.max(axis=1) - means
+    axis.errorbar(
+        np.add(PARTS, shift),
+        means,
+        yerr=[below, above],
+        fmt="o-",
+        capsize=3,
+        label=label,
+    )
+    print(f"{label}:", *(f"{mean:.3f}" for mean in means))
+
+
+scaled = make_pipeline(
+    DPStandardScaler(bounds=(LOWER, UPPER)),
+    ObjPertLogReg(data_norm=3.0, classes=[0, 1]),
+)
 preparations = {
-    "scaler for two, bins for four": by_steps(pipeline(), [SCALER, BINNER]),
-    "scaler for all": by_steps(scaled, ["dpstandardscaler"]),
-    "private_bounds": lambda part: [with_bounds(part)[0].score(X_test, y_test) for _ in range(3)],
+    "scaler for two, bins for four": lambda part: accuracies_of(
+        pipeline(), [SCALER, BINNER], part
+    ),
+    "scaler for all": lambda part: accuracies_of(
+        scaled, ["dpstandardscaler"], part
+    ),
+    "private_bounds": accuracies_with_bounds,
 }
 
-shares, axis = plt.subplots(figsize=(7, 4.6), layout="constrained")
-for k, ((name, accuracies), style) in enumerate(zip(preparations.items(), ["C0o-", "C1s-", "C2^-"], strict=True)):
-    found = np.array([accuracies(part) for part in PARTS])
-    means = found.mean(axis=1)
-    ends = np.abs(np.array([found.min(axis=1), found.max(axis=1)]) - means)
-    axis.errorbar(
-        np.array(PARTS) + 0.006 * k, means, yerr=ends, fmt=style, markersize=5, capsize=3, elinewidth=1, label=name
-    )
-    print(f"{name}:", *(f"{mean:.3f}" for mean in means))
-unlearned = np.mean([free.fit(X, y).score(X_test, y_test) for _ in range(3)])
-axis.axhline(unlearned, color="k", linestyle=":", linewidth=1, label="BoundsScaler, no charge")
-print(f"BoundsScaler, no charge: {unlearned:.3f}")
-axis.set(xlabel="part of the budget for the preparation", ylabel="accuracy on fresh records", ylim=(0.4, 0.9))
-axis.set_title(f"5,000 records, epsilon {EPSILON:g}, delta {DELTA:g} for all steps together")
+figure, axis = plt.subplots(figsize=(7, 4.6), layout="constrained")
+for k, (name, score_part) in enumerate(preparations.items()):
+    accuracies = np.array([score_part(part) for part in PARTS])
+    plot_accuracies(axis, 0.006 * k, accuracies, name)
+
+not_learned = make_pipeline(
+    BoundsScaler((LOWER, UPPER)),
+    ObjPertLogReg(data_norm=6**0.5, classes=[0, 1]),
+)
+allocate(not_learned, EPSILON, DELTA)
+scores = [not_learned.fit(X, y).score(X_test, y_test) for _ in range(3)]
+print(f"BoundsScaler, no charge: {np.mean(scores):.3f}")
+label = "BoundsScaler, no charge"
+axis.axhline(np.mean(scores), color="k", linestyle=":", label=label)
+axis.set(
+    xlabel="part of the budget for the preparation",
+    ylabel="accuracy on fresh records",
+    ylim=(0.4, 0.9),
+)
+axis.set_title(f"5,000 records, epsilon {EPSILON} for all steps together")
 axis.set_xticks(PARTS, [f"{part:g}" for part in PARTS])
 axis.legend(fontsize=9, loc="lower right")
-axis.grid(axis="y", color="0.92")
 
 # %%
 # Scaler and bins need a tenth of the budget or less, because they learn a few numbers from all records. More budget for
