@@ -130,9 +130,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_",
     "ignore_pattern": r"benchmarks|demo\.py",
-    "subsection_order": [
-        f"../examples/{name}" for name in ("tutorials", "choices", "tables", "models", "trust")
-    ],
+    "subsection_order": [f"../examples/{name}" for name in ("tutorials", "choices", "tables", "models", "trust")],
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "backreferences_dir": "generated/backreferences",

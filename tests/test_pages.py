@@ -15,6 +15,7 @@ PAGES = [
     ROOT / "README.md",
     *(p for p in sorted([*DOCS.rglob("*.rst"), *DOCS.rglob("*.md")]) if not BUILT & set(p.parts)),
 ]
+GALLERY = [p for p in sorted((ROOT / "examples").rglob("plot_*.py")) if "benchmarks" not in p.parts]
 #: What fits into the column of a page without scrolling.
 WIDTH = 79
 
@@ -48,6 +49,27 @@ def test_code_fits_into_the_column(page):
 def test_wide_lines_are_found():
     for form in ("```python\n{}\n```", "text\n\n.. code-block:: python\n   :caption: b\n\n   a\n   {}\n\ntext"):
         assert max(len(line) - margin for _, line, margin in code_lines(form.format("x" * 80))) == 80
+
+
+def gallery_code(text):
+    """Number and text of the lines of code of a script of the gallery. The lines of text may be wider."""
+    is_text = False
+    for number, line in enumerate(text.splitlines(), 1):
+        is_text = line.startswith("# %%") or (is_text and line.startswith("#"))
+        if number > text.count("\n", 0, text.index('"""', 4)) + 1 and not is_text:
+            yield number, line
+
+
+@pytest.mark.parametrize("script", GALLERY, ids=lambda p: p.stem)
+def test_code_of_the_gallery_fits_into_the_column(script):
+    wide = [number for number, line in gallery_code(script.read_text(encoding="utf-8")) if len(line) > WIDTH]
+    assert not wide, f"lines {wide} of {script.name} are wider than {WIDTH} characters"
+
+
+def test_wide_lines_of_code_of_the_gallery_are_found():
+    wide = "x" * 80
+    text = f'"""\nTitle {wide}\n"""\n\n# %%\n# Text {wide}\n\na = 1\n# {wide}\n'
+    assert [number for number, line in gallery_code(text) if len(line) > WIDTH] == [9]
 
 
 def titles(page):
