@@ -186,6 +186,12 @@ def write_benchmarks(app):
     subprocess.run([sys.executable, EXAMPLES / "benchmarks" / "harness" / "report.py"], check=True)
 
 
+def write_parts_of_pages(app):
+    """Draw the cheat sheet, and write the released tables of the page with a slider."""
+    for script, folder in {"cheat_sheet.py": "cheat_sheet", "epsilon_tables.py": "epsilon"}.items():
+        subprocess.run([sys.executable, HERE / script, HERE / "generated" / folder], check=True)
+
+
 @cache
 def figures():
     """Return what the documentation may quote from the files of results."""
@@ -205,4 +211,5 @@ def setup(app):
     app.add_role("figure", figure_role)
     app.connect("config-inited", allow_missing_figures)
     app.connect("builder-inited", write_benchmarks)
+    app.connect("builder-inited", write_parts_of_pages)
     app.connect("autodoc-skip-member", skip_member)
