@@ -120,6 +120,7 @@ def fragment(data):
         interval = "lowest to highest" if table == "accuracy" else "95 % interval of the noise"
         reference = "without noise" if table == "accuracy" else "exact"
         heads = "".join(f"<th>{text}</th>" for text in ("", heading, interval, "", reference))
+        parts.append('<div class="pst-scrollable-table-container">')
         parts.append(f'<table class="table"><caption>{title}</caption><thead><tr>{heads}</tr></thead><tbody>')
         low_end, high_end = scale(table, exact)
         for name, true in zip(data["names"][table], exact[table], strict=True):
@@ -134,7 +135,7 @@ def fragment(data):
                 f'<tr class="released"><th>{escape(name)}</th><td>{value}</td><td>{ends}</td><td>{bar}</td>'
                 f"<td>{exact_text}</td></tr>"
             )
-        parts.append("</tbody></table>")
+        parts.append("</tbody></table></div>")
     parts.append(f'<script type="application/json">{json.dumps(contents)}</script></div>')
     return "\n".join(parts)
 
