@@ -72,6 +72,16 @@ def test_wide_lines_of_code_of_the_gallery_are_found():
     assert [number for number, line in gallery_code(text) if len(line) > WIDTH] == [9]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_examples_of_pages_exist(page):
+    text = page.read_text(encoding="utf-8")
+    scripts = {str(path.relative_to(ROOT / "examples").with_suffix("")) for path in GALLERY}
+    links = re.findall(r"sphx_glr_auto_examples_(\w+)\.py", text)
+    pictures = re.findall(r"/auto_examples/(.*?)images/sphx_glr_(\w+)_\d{3}\.png", text)
+    assert set(links) <= {script.replace("/", "_") for script in scripts}
+    assert {folder + name for folder, name in pictures} <= scripts
+
+
 def titles(page):
     """All headings of a page of reStructuredText, in lower case."""
     lines = page.read_text(encoding="utf-8").splitlines()
