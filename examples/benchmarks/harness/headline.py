@@ -98,7 +98,7 @@ def pair(draw, folder, name, description=""):
 
 @dataclass(frozen=True)
 class Score:
-    """Numbers of cells that are won, not told apart, and lost against one peer."""
+    """Numbers of cells that are won, tied, and lost against one peer."""
 
     name: str
     won: int
@@ -141,7 +141,7 @@ def wins_and_losses(found, dark):
     drawing, axis = pyplot.subplots(figsize=(6, 0.75 * len(found) + 1.3), layout="constrained")
     kinds = (
         ("won", "skdp is better", BLUE),
-        ("tied", "not told apart", "0.72"),
+        ("tied", "tied", "0.72"),
         ("lost", "the peer is better", VERMILION),
     )
     left = [0.0] * len(found)
@@ -150,7 +150,7 @@ def wins_and_losses(found, dark):
         axis.barh(range(len(found)), shares, left=left, color=color, label=label, height=0.5)
         left = [a + b for a, b in zip(left, shares, strict=True)]
     for i, score in enumerate(found):
-        text = f"{score.name}: {score.won} better, {score.tied} not told apart, {score.lost} worse"
+        text = f"{score.name}: {score.won} better, {score.tied} tied, {score.lost} worse"
         axis.text(0, i - 0.32, text, va="bottom", fontsize=10)
     axis.set(ylim=(len(found) - 0.6, -0.75), xlim=(0, 100), xlabel="% of the contests with this peer")
     axis.set_yticks([])
