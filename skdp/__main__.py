@@ -112,7 +112,10 @@ def _synthesize(options: Any) -> int:
         except BaseException:
             out.unlink()
             raise
-        _write(out, generator.sample(options.rows))
+        try:
+            _write(out, generator.sample(options.rows))
+        except Exception as error:
+            raise OSError(f"{out} could not be written: {error!r}. The budget was charged") from error
         _show(f"{generator.privacy_}\n{out} was written")
 
     return _charged(options, release)

@@ -2,8 +2,7 @@
 
 from ._additive import AdditiveTermsDisplay
 from ._card import model_card
-from ._displays import CoefficientUncertaintyDisplay
-from ._marginals import MarginalsDisplay
+from ._displays import CoefficientUncertaintyDisplay, MarginalsDisplay
 from ._trusted import TRUSTED_TYPES
 
 __all__ = [

@@ -55,6 +55,7 @@ _TYPES: dict[str, str] = {
     "skdp.solvers.moments": "Geometry Weights",
     "skdp.solvers.regularised": "Geometry Scaling",
     "skdp.synthetic._base": "Axes",
+    "skdp.synthetic._cells": "ColumnCells TableCells",
     "skdp.synthetic._generator": "DPTableGenerator",
     "skdp.synthetic._graph": "JunctionTree Model",
     "skdp.synthetic._models": "HistogramClassifier HistogramRegressor",

@@ -6,9 +6,7 @@ Each entry is read separately. The cells, the types of synthetic columns and all
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..release.counts import BEYOND, Count, Part, declared_parts
 from ..schema.declared import (
+    MISSING_CELL,
     Category,
     Column,
     Number,
@@ -28,45 +27,23 @@ from ..schema.declared import (
     read_cells,
     read_numbers,
 )
-from ..schema.entries import read_column
-from ..schema.schema import Schema, columns_in_order
+from ..schema.entries import Entries
+from ..schema.schema import Schema, read_table
 
 Array = NDArray[Any]
 
 #: Largest number of bins of a column of numbers.
 MOST_BINS = 128
 
-# Types of columns.
-_POLARS = {"text": "String", "boolean": "Boolean", "integer": "Int64", "number": "Float64"}
-_ARROW = {"text": "string", "boolean": "bool_", "integer": "int64", "number": "float64"}
+# Types of columns in polars and in pyarrow, by the kind of the type in NumPy.
+_POLARS = {"O": "String", "b": "Boolean", "i": "Int64", "f": "Float64"}
+_ARROW = {"O": "string", "b": "bool_", "i": "int64", "f": "float64"}
 
 # A group of cells that is next to a cell with many records needs this part of the least number of records. Rare
 # categories have a group of their own if their number exceeds so many standard deviations of the noise.
 _PART, _DEVIATIONS = 1 / 3, 2.5
 
 
-@dataclass(frozen=True, eq=False)
-class Synthetic:
-    """The synthetic entries of a column, of which some may be missing if the column has a cell for missing entries."""
-
-    kind: str
-    values: NDArray
-    missing: NDArray[np.bool_]
-    may_miss: bool
-
-    def array(self) -> NDArray:
-        """Return the entries as an array whose type does not depend on them."""
-        if not self.may_miss:
-            return self.values
-        if self.kind in ("text", "boolean"):
-            return np.where(self.missing, np.array(None), self.values.astype(object))
-        return np.where(self.missing, np.nan, self.values.astype(np.float64))
-
-    def entries(self) -> list[Any]:
-        return [None if absent else v for v, absent in zip(self.values.tolist(), self.missing.tolist(), strict=True)]
-
-
-@dataclass(frozen=True, eq=False)
 class ColumnCells:
     """The public cells of a column.
 
@@ -74,145 +51,139 @@ class ColumnCells:
     Numbers below and above their bounds are counted in two further cells, and then belong to the outermost bins.
     """
 
-    name: str
-    column: Column
+    groups: NDArray[np.intp]  # The group of each cell, and its share in the group. They follow from releases.
+    shares: Array
 
-    @cached_property
-    def edges(self) -> Array:
-        """Edges of the bins. Empty for categories."""
-        if isinstance(self.column, Category):
-            return np.empty(0)
-        return edges_of(self.column, 1 if n_values(self.column) == 1 else MOST_BINS)
+    def __init__(self, name: str, column: Column) -> None:
+        self.name, self.column = name, column
+        if isinstance(column, Number):
+            self.edges = edges_of(column, 1 if n_values(column) == 1 else MOST_BINS)
+            self.n_declared = self.n_ordered = len(self.edges) - 1
+            self.names = bin_names(self.edges) + [MISSING_CELL] * (column.missing == "cell")
+            self.missing = self.n_declared if column.missing == "cell" else -1
+        else:
+            self.n_declared, self.n_ordered = len(column.values), len(column.values) * column.ordered
+            self.names, self.missing = cells_of(column), missing_cell(column)
+        # The cell to which each counted cell belongs.
+        outermost = [0, self.n_declared - 1] if isinstance(column, Number) else []
+        self.within = np.array([*range(len(self.names)), *outermost])
 
-    @cached_property
-    def names(self) -> list[str]:
-        """Names of the cells, without those beyond the bounds."""
-        if isinstance(self.column, Category):
-            return cells_of(self.column)
-        return bin_names(self.edges) + ["missing"] * (self.column.missing == "cell")
-
-    def __post_init__(self) -> None:
-        number, size = isinstance(self.column, Number), len(self.names)
-        n_declared = len(self.edges) - 1 if number else len(self.column.values)  # type: ignore[union-attr]
-        ordered = number or self.column.ordered  # type: ignore[union-attr]
-        missing = (n_declared if size > n_declared else -1) if number else missing_cell(self.column)  # type: ignore[arg-type]
-        vars(self).update(size=size, counted=size + 2 * number, n_declared=n_declared, missing=missing)
-        vars(self).update(n_ordered=n_declared * ordered)
-
-    size: int = field(init=False)  # Number of cells, and with those beyond the bounds.
-    counted: int = field(init=False)
-    n_declared: int = field(init=False)  # Number of cells of declared values, and of those with similar neighbours.
-    n_ordered: int = field(init=False)
-    missing: int = field(init=False)  # Position of the cell of missing entries, or -1.
-
-    def within(self, cells: Any) -> Any:
-        """Return the cells in which numbers beyond the bounds belong, and other cells as they are."""
-        beyond = np.array([*range(self.size), 0, self.n_declared - 1])
-        return beyond[cells]
-
-    def read(self, entries: Any) -> NDArray[np.intp]:
+    def read(self, entries: Entries) -> NDArray[np.intp]:
         """Return the counted cell of each entry of a column."""
-        entries = read_column(entries, self.name)
         if isinstance(self.column, Category):
             return read_cells(self.column, entries).astype(np.intp)
         numbers, missing = read_numbers(self.column, entries, warped=False)
         cells = np.searchsorted(self.edges[1:-1], numbers, side="right")
         given = entries.as_numbers()
-        cells[given < self.column.low] = self.size
-        cells[given > self.column.high] = self.size + 1
+        cells[given < self.column.low] = len(self.names)
+        cells[given > self.column.high] = len(self.names) + 1
         cells[missing] = self.missing
         return cells
 
     def parts(self, counts: Array, total: Count, variance: float) -> list[Part]:
         """Return forms of released counts that show that the declaration does not fit the entries."""
+        inside, others = counts[: self.n_declared], counts[self.n_declared :]
         if isinstance(self.column, Category):
-            if self.n_declared == self.size:
-                return []
-            return declared_parts(self.name, counts, self.n_declared, total, variance)
-        inside, outside = counts[: self.n_declared], counts[self.n_declared :]
-        beyond, deviation = float(counts[self.size :].sum()), math.sqrt(variance * (len(inside) + 2))
+            return declared_parts(self.name, counts, len(inside), total, variance) if len(others) else []
+        beyond, deviation = float(counts[len(self.names) :].sum()), math.sqrt(variance * (len(inside) + 2))
         return [
-            *declared_parts(self.name, np.append(inside, outside.sum()), len(inside), total, variance),
+            *declared_parts(self.name, np.append(inside, others.sum()), len(inside), total, variance),
             Part(self.name, BEYOND, beyond - float(inside.sum()), deviation),
         ]
 
-    @cached_property
-    def kind(self) -> str:
-        """Type of synthetic entries: text, boolean, integer or number."""
+    @property
+    def dtype(self) -> Any:
+        """Type of synthetic entries that are not missing."""
         if isinstance(self.column, Number):
-            return "integer" if isinstance(self.column.low, int) and isinstance(self.column.step, int) else "number"
+            return np.int64 if isinstance(self.column.low, int) and isinstance(self.column.step, int) else np.float64
         kind = type(self.column.values[0])
         if kind is bool and self.column.other == "cell":
             # The number of other entries is no truth value.
             kind = int
-        return {str: "text", bool: "boolean", int: "integer"}.get(kind, "number")
+        return {str: np.object_, bool: np.bool_, int: np.int64}.get(kind, np.float64)
 
-    def values(self, cells: NDArray[np.intp], shares: Array) -> Synthetic:
-        """Return an entry in each of these cells, for uniform numbers in [0, 1)."""
+    def values(self, cells: NDArray[np.intp], shares: Array) -> NDArray:
+        """Return an entry in each of these cells, for uniform numbers in [0, 1). Missing entries are masked."""
         missing = cells == self.missing
         if isinstance(self.column, Category):
-            entries = list(self.column.values)
+            listed = list(self.column.values)
             if self.column.other == "cell":
-                entries.append(self.names[len(entries)] if self.kind == "text" else int(min(entries)) - 1)
-            dtype = {"text": object, "boolean": np.bool_, "integer": np.int64}.get(self.kind, np.float64)
-            listed: Array = np.empty(len(entries), dtype=dtype)
-            listed[:] = entries
-            return Synthetic(self.kind, listed[np.where(missing, 0, cells)], missing, self.missing >= 0)
-        bins = np.minimum(cells, self.n_declared - 1)
-        low, high = self.edges[bins], self.edges[bins + 1]
-        if self.column.step is None:
-            numbers = np.clip(low + (high - low) * shares, self.column.low, self.column.high)
+                listed.append(self.names[len(listed)] if self.dtype is np.object_ else int(min(listed)) - 1)
+            entries = np.array(listed, dtype=self.dtype)[np.where(missing, 0, cells)]
         else:
-            # Edges are halfway between values, except for the bounds, which are values.
-            start, step, last = self.column.low, self.column.step, (n_values(self.column) or 1) - 1
-            first = np.ceil((low - start) / step - 1e-6)
-            after = np.where(bins == self.n_declared - 1, last + 1, np.ceil((high - start) / step - 1e-6))
-            steps = np.clip(first + np.floor(np.maximum(after - first, 1) * shares), 0, last)
-            numbers = start + steps * step
-        if self.kind == "integer":
-            numbers = np.rint(numbers).astype(np.int64)
-        return Synthetic(self.kind, numbers, missing, self.missing >= 0)
+            entries = self._numbers(self.column, np.minimum(cells, self.n_declared - 1), shares)
+        return entries if self.missing < 0 else np.ma.MaskedArray(entries, missing)
+
+    def _numbers(self, column: Number, bins: NDArray[np.intp], shares: Array) -> NDArray:
+        low, high = self.edges[bins], self.edges[bins + 1]
+        if column.step is None:
+            return np.clip(low + (high - low) * shares, column.low, column.high)
+        # Edges are halfway between values, except for the bounds, which are values.
+        start, step, last = column.low, column.step, (n_values(column) or 1) - 1
+        first = np.ceil((low - start) / step - 1e-6)
+        after = np.where(bins == self.n_declared - 1, last + 1, np.ceil((high - start) / step - 1e-6))
+        numbers = start + np.clip(first + np.floor(np.maximum(after - first, 1) * shares), 0, last) * step
+        return np.rint(numbers).astype(np.int64) if self.dtype is np.int64 else numbers
+
+    def drawn(self, groups: NDArray[np.intp], rng: Any) -> NDArray:
+        """Return an entry in each of these groups. The counts of the cells of a group are nearly exact."""
+        cells = np.zeros(len(groups), dtype=np.intp)
+        for group in range(int(self.groups.max()) + 1):
+            having, inside = np.flatnonzero(groups == group), np.flatnonzero(self.groups == group)
+            ends = np.cumsum(self.shares[inside]) * len(having)
+            ends = np.append(np.rint(ends[:-1]), len(having)).astype(np.intp)
+            cells[rng.permutation(having)] = np.repeat(inside, np.diff(np.append(0, ends)))
+        return self.values(cells, rng.random(len(cells)))
+
+    def names_of_groups(self) -> list[str]:
+        names = []
+        for group in range(int(self.groups.max()) + 1):
+            cells = np.flatnonzero(self.groups == group)
+            parts = [self.names[cell] for cell in cells]
+            n_bins = np.count_nonzero(cells < self.n_declared)
+            if isinstance(self.column, Number) and n_bins:
+                parts[:n_bins] = bin_names(self.edges[[cells[0], cells[n_bins - 1] + 1]])
+            names.append(", ".join(parts))
+        return names
 
 
-@dataclass(frozen=True, eq=False)
+def whole_table(schema: Schema) -> Schema:
+    """Return a schema in which the target is a column like others, the last one."""
+    if schema.target is None:
+        return schema
+    if schema.target_name is None:
+        raise ValueError(
+            "schema declares a target without a name, but the columns of a table have names. Write Schema(..., "
+            "target={'label': ...}) with the name of the column. The budget was not charged"
+        )
+    columns = {**schema, schema.target_name: schema.target}
+    return Schema(columns, group=schema.group, rows_per_group=schema.rows_per_group)
+
+
 class TableCells:
     """The public cells of all columns of a table, the target included."""
 
-    columns: tuple[ColumnCells, ...]
+    def __init__(self, schema: Schema) -> None:
+        self.schema = whole_table(schema)
+        self.columns = [ColumnCells(name, column) for name, column in self.schema.items()]
+        self.target = -1 if schema.target is None else len(self.columns) - 1
 
-    @classmethod
-    def of(cls, schema: Schema) -> TableCells:
-        return cls(tuple(ColumnCells(name, column) for name, column in schema.items()))
-
-    @cached_property
-    def splits(self) -> NDArray[np.intp]:
-        """Positions at which the counts of all columns are split."""
-        return np.cumsum([column.counted for column in self.columns])[:-1]
-
-    def read(self, schema: Schema, X: Any) -> NDArray:
+    def read(self, X: Any) -> NDArray:
         """Return the counted cells of the entries of a table, of shape (n_rows, n_columns)."""
-        tables = columns_in_order(schema, X)
-        dtype = np.min_scalar_type(max(column.counted for column in self.columns))
-        codes = [cells.read(entries).astype(dtype) for cells, entries in zip(self.columns, tables, strict=True)]
-        if len({len(cells) for cells in codes}) > 1:
-            raise ValueError("the columns of X must all have the same length")
-        return np.stack(codes).T
-
-    def within(self, codes: NDArray) -> list[NDArray[np.intp]]:
-        """Return the cells of each column, with numbers beyond the bounds in the outermost bins."""
-        return [column.within(cells) for column, cells in zip(self.columns, codes.T, strict=True)]
-
-    def parts(self, counts: Array, total: Count, variance: float) -> list[Part]:
-        """Return forms of released counts that show which declarations do not fit the entries."""
-        by_column = zip(self.columns, np.split(counts, self.splits), strict=True)
-        return [part for column, own in by_column for part in column.parts(own, total, variance)]
+        dtype = np.min_scalar_type(max(len(column.within) for column in self.columns))
+        by_column = zip(self.columns, read_table(self.schema, X), strict=True)
+        return np.stack([column.read(entries).astype(dtype) for column, entries in by_column]).T
 
     def counts(self, codes: NDArray) -> Array:
-        """Return the number of records in each cell of each column."""
-        by_column = [
-            np.bincount(cells, minlength=column.counted) for cells, column in zip(codes.T, self.columns, strict=True)
-        ]
-        return np.concatenate(by_column).astype(np.float64)
+        """Return the number of records in each counted cell of each column, as a vector."""
+        by_column = zip(codes.T, self.columns, strict=True)
+        counts = [np.bincount(cells, minlength=len(column.within)) for cells, column in by_column]
+        return np.concatenate(counts).astype(np.float64)
+
+    def by_column(self, counts: Array) -> Iterable[tuple[ColumnCells, Array]]:
+        """Return each column with its part of the counts of all columns."""
+        ends = np.cumsum([len(column.within) for column in self.columns])
+        return zip(self.columns, np.split(counts, ends[:-1]), strict=True)
 
 
 def merged_cells(counts: Array, n_ordered: int, least: float, noise: float) -> NDArray[np.intp]:
@@ -232,9 +203,8 @@ def merged_cells(counts: Array, n_ordered: int, least: float, noise: float) -> N
         groups[groups == last] = last - 1
         last -= 1
     others = np.arange(n_ordered, len(counts))
-    frequent = others[counts[others] >= least]
+    frequent, rare = others[counts[others] >= least], others[counts[others] < least]
     groups[frequent] = last + 1 + np.arange(len(frequent))
-    rare = others[counts[others] < least]
     if len(rare):
         enough = max(_PART * least, _DEVIATIONS * noise * math.sqrt(len(rare)))
         if counts[rare].sum() >= enough or last + len(frequent) < 0:
@@ -244,40 +214,28 @@ def merged_cells(counts: Array, n_ordered: int, least: float, noise: float) -> N
     return np.unique(groups, return_inverse=True)[1].astype(np.intp)
 
 
-def group_names(column: ColumnCells, groups: NDArray[np.intp]) -> list[str]:
-    """Return the names of the groups of cells of a column."""
-    names = []
-    for group in range(int(groups.max()) + 1):
-        inside = np.flatnonzero(groups == group)
-        bins, others = inside[inside < column.n_declared], inside[inside >= column.n_declared]
-        if isinstance(column.column, Number) and len(bins):
-            parts = bin_names(column.edges[[bins[0], bins[-1] + 1]])
-        else:
-            parts = [column.names[cell] for cell in bins]
-        names.append(", ".join([*parts, *(column.names[cell] for cell in others)]))
-    return names
-
-
-def grouped(maps: Sequence[NDArray], codes: NDArray) -> NDArray:
-    """Return the groups of the cells of records."""
-    dtype = np.min_scalar_type(max(int(groups.max(initial=0)) for groups in maps))
-    return np.stack([groups.astype(dtype)[cells] for groups, cells in zip(maps, codes.T, strict=True)]).T
-
-
-def as_container(kind: str, table: dict[str, Synthetic]) -> Any:
-    """Return synthetic columns as a table of this kind: of pandas, polars, pyarrow, a dict or an array."""
+def as_container(kind: str, table: Mapping[str, NDArray]) -> Any:
+    """Return columns with masked entries as a table of this kind, whose types do not depend on the entries."""
     if kind in ("polars", "pyarrow"):
-        library = import_module(kind)
-        names = _POLARS if kind == "polars" else _ARROW
-        types = {name: getattr(library, names[own.kind]) for name, own in table.items()}
+        library, names = import_module(kind), _POLARS if kind == "polars" else _ARROW
+        lists = {name: entries.tolist() for name, entries in table.items()}
+        types = {name: getattr(library, names[entries.dtype.kind]) for name, entries in table.items()}
         if kind == "polars":
-            return library.DataFrame({name: own.entries() for name, own in table.items()}, schema=types)
-        return library.table({name: library.array(own.entries(), types[name]()) for name, own in table.items()})
-    arrays = {name: column.array() for name, column in table.items()}
+            return library.DataFrame(lists, schema=types)
+        return library.table(lists, schema=library.schema([(name, of_column()) for name, of_column in types.items()]))
+    arrays = {name: _filled(entries) for name, entries in table.items()}
     if kind == "array":
         dtype = object if any(array.dtype == object for array in arrays.values()) else np.float64
         return np.stack([array.astype(dtype) for array in arrays.values()], axis=1)
     return arrays if kind == "dict" else import_module(kind).DataFrame(arrays)
+
+
+def _filled(entries: NDArray) -> NDArray:
+    """Return entries with None or NaN for masked ones."""
+    if not isinstance(entries, np.ma.MaskedArray):
+        return entries
+    missing, dtype = (np.nan, np.float64) if entries.dtype.kind in "if" else (np.array(None), np.object_)
+    return np.where(entries.mask, missing, entries.data.astype(dtype))
 
 
 def kind_of(X: Any) -> str:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,39 +16,20 @@ from ..accounting import PrivacyCost, PureEvent
 from ..checks.params import Checked, Integer, OneOf, Rules, check_integer
 from ..mechanisms import NoiseSource
 from ..parts.arrays import PartedArray, rowwise
-from ..release.estimates import Counts, Each, Estimate, combination
+from ..release.estimates import Counts, Each, Estimate
 from ..release.estimator import PrivateEstimator, Records, Shape
 from ..release.reserve import Reserve, ReservedPart
 from ..release.session import CallbackSupportMixin, PrivacyGuarantee, ReleaseSession
 from ..release.units import Unit
 from ..schema.encoding import Encoding, store_columns
 from ..schema.entries import table_columns
-from ..schema.schema import Schema, as_schema, field_of
-from ._cells import TableCells, as_container, group_names, kind_of
-from ._graph import Array, Model, summed
+from ..schema.schema import as_schema, field_of
+from ._cells import TableCells, as_container, kind_of, whole_table
+from ._graph import Array, Model
 from ._rounds import THEOREM_OF_FITS, ReleasedTable, Releases
-
-TABLES = "tables"
 
 #: Largest number of cells of a table of counts.
 MOST_CELLS_OF_TABLE = 2**20
-
-STRUCTURES = ("auto", "independent", "tree", "rounds")
-
-_FORMAT = "skdp.TableGenerator"
-
-
-def whole_table(schema: Schema) -> Schema:
-    """Return a schema in which the target is a column like others, the last one."""
-    if schema.target is None:
-        return schema
-    if schema.target_name is None:
-        raise ValueError(
-            "schema declares a target without a name, but the columns of a table have names. Write Schema(..., "
-            "target={'label': ...}) with the name of the column. The budget was not charged"
-        )
-    columns = {**schema, schema.target_name: schema.target}
-    return Schema(columns, group=schema.group, rows_per_group=schema.rows_per_group)
 
 
 class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
@@ -135,17 +114,17 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     """
 
     _takes_parts = True
-    _released = frozenset(
-        {"structure_", "tables_", "n_samples_estimate_", "_model", "_maps", "_shares", "_released_tables"}
-    )
-    _public = frozenset({"_container", "_schema"})
+    _released = frozenset({"structure_", "tables_", "n_samples_estimate_", "_cells", "_model", "_released_tables"})
+    _public = frozenset({"_container"})
     _fixes_cost = True
 
-    _parameter_rules: ClassVar[Rules] = {"structure": OneOf(STRUCTURES), "most_cells": Integer(64, 2**24)}
+    _parameter_rules: ClassVar[Rules] = {
+        "structure": OneOf(("auto", "independent", "tree", "rounds")),
+        "most_cells": Integer(64, 2**24),
+    }
 
+    _cells: TableCells
     _model: Model
-    _maps: list[NDArray[np.intp]]
-    _shares: list[Array]
     _released_tables: list[ReleasedTable]
 
     def __init__(
@@ -177,9 +156,7 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         return None if self.schema is None else Encoding(whole_table(as_schema(self.schema)), "codes")
 
     def _check_together(self, parameters: Checked) -> None:
-        parameters.schema = whole_table(as_schema(self.schema))
-        parameters.table = TableCells.of(parameters.schema)
-        parameters.has_target = as_schema(self.schema).target is not None
+        parameters.cells = TableCells(as_schema(self.schema))
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Fit the generator to a private table, and spend epsilon and delta.
@@ -205,16 +182,15 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         return self._fit(X, None, groups, sample_weight=sample_weight)
 
     def _read(self, X: Any, y: Any, parameters: Checked) -> Any:
-        like, schema = (X.meta if isinstance(X, PartedArray) else X), parameters.schema
-        cells = rowwise(partial(parameters.table.read, schema), X)
+        like, schema = (X.meta if isinstance(X, PartedArray) else X), parameters.cells.schema
+        codes = rowwise(parameters.cells.read, X)
         store_columns(self, schema)
         names = table_columns(like)[0]
-        order = list(schema) if names is None else [name for name in names if name in schema]
-        parameters.container = kind_of(like), tuple(order)
-        return cells, None, None, Shape(len(schema))
+        parameters.container = kind_of(like), [name for name in names or schema if name in schema]
+        return codes, None, None, Shape(len(schema))
 
     def _plan(self, parameters: Checked, shape: Shape | None) -> tuple[PrivacyGuarantee, ReservedPart]:
-        part = ReservedPart(TABLES, THEOREM_OF_FITS, parameters.epsilon, parameters.delta, 1.0)
+        part = ReservedPart("tables", THEOREM_OF_FITS, parameters.epsilon, parameters.delta, 1.0)
         plan = part.plan()
         if parameters.epsilon == math.inf:
             plan = replace(plan, events=(PureEvent(math.inf),))
@@ -226,26 +202,18 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     def _measure(
         self, session: ReleaseSession, records: Records, parameters: Checked, design: ReservedPart
     ) -> dict[str, Any]:
-        releases = Releases(
-            Reserve(session, design),
-            parameters.table,
-            codes=records.X,
-            target=len(parameters.schema) - 1 if parameters.has_target else -1,
-            rows=Unit(parameters.rows_per_group).rows,
-            most_cells=parameters.most_cells,
-        )
+        rows = Unit(parameters.rows_per_group).rows
+        releases = Releases(Reserve(session, design), parameters.cells, records.X, rows, parameters.most_cells)
         structure = releases.fit(parameters.structure)
-        names = list(parameters.schema)
+        names = list(parameters.cells.schema)
         return {
             "structure_": structure,
             "tables_": [tuple(names[j] for j in table.columns) for table in releases.tables],
             "n_samples_estimate_": releases.model.total,
+            "_cells": parameters.cells,
             "_model": releases.model,
-            "_maps": releases.maps,
-            "_shares": releases.shares,
             "_released_tables": releases.tables,
             "_container": parameters.container,
-            "_schema": parameters.schema,
         }
 
     def sample(self, n_samples: int | None = None, random_state: Any = None) -> Any:
@@ -268,19 +236,10 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         check_is_fitted(self, "privacy_")
         n = round(self._model.total) if n_samples is None else check_integer(n_samples, "n_samples", least=1)
         rng = NoiseSource(random_state).simulator("synthetic rows")
-        rows, columns = self._model.sample(n, rng), {}
-        cells_of_columns = TableCells.of(self._schema).columns
-        for column, own, groups, shares in zip(cells_of_columns, rows.T, self._maps, self._shares, strict=True):
-            cells = np.zeros(n, dtype=np.intp)
-            for group in range(int(groups.max()) + 1):
-                having, inside = np.flatnonzero(own == group), np.flatnonzero(groups == group)
-                # The counts of the cells are nearly exact.
-                ends = np.cumsum(shares[inside]) * len(having)
-                ends = np.append(np.rint(ends[:-1]), len(having)).astype(np.intp)
-                cells[rng.permutation(having)] = np.repeat(inside, np.diff(np.append(0, ends)))
-            columns[column.name] = column.values(cells, rng.random(n))
+        by_column = zip(self._cells.columns, self._model.sample(n, rng).T, strict=True)
+        table = {column.name: column.drawn(groups, rng) for column, groups in by_column}
         kind, order = self._container
-        return as_container(kind, {name: columns[name] for name in order})
+        return as_container(kind, {name: table[name] for name in order})
 
     def score_samples(self, X: Any) -> Array:
         """Return the logarithm of the probability of the cells of each row.
@@ -296,12 +255,12 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             Logarithms of probabilities. One record is spread evenly over the cells, so that all of them are finite.
         """
         check_is_fitted(self, "privacy_")
-        table = TableCells.of(self._schema)
-        cells = table.within(table.read(self._schema, X))
-        groups = np.stack([to[own] for to, own in zip(self._maps, cells, strict=True)], axis=1)
-        out, weight = self._model.log_probabilities(groups), 1 / (1 + self._model.total)
-        for own, to, shares in zip(cells, self._maps, self._shares, strict=True):
-            out += np.log((1 - weight) * shares + weight / np.bincount(to)[to])[own]
+        columns, weight = self._cells.columns, 1 / (1 + self._model.total)
+        cells = [column.within[codes] for column, codes in zip(columns, self._cells.read(X).T, strict=True)]
+        groups = np.stack([column.groups[own] for column, own in zip(columns, cells, strict=True)], axis=1)
+        out = self._model.log_probabilities(groups)
+        for column, own in zip(columns, cells, strict=True):
+            out += np.log((1 - weight) * column.shares + weight / np.bincount(column.groups)[column.groups])[own]
         return out
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -338,7 +297,7 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             the ``"model"``.
         """
         check_is_fitted(self, "privacy_")
-        names = list(self._schema)
+        names = list(self._cells.schema)
         wanted = [columns] if isinstance(columns, str) else list(columns)
         if not wanted or len(set(wanted)) < len(wanted) or not set(wanted) <= set(names):
             raise ValueError(f"columns must be different names among {', '.join(map(repr, names))}")
@@ -346,27 +305,16 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         size = math.prod(self._model.sizes[j] for j in at)
         if size > MOST_CELLS_OF_TABLE:
             raise ValueError(f"a table of these columns has {size} cells, and may have {MOST_CELLS_OF_TABLE}")
-        cells = TableCells.of(self._schema).columns
-        value = model = self._model.table(at)
-        details: dict[str, Any] = {
-            "released": False,
-            "cells": [group_names(cells[j], self._maps[j]) for j in at],
-            "model": model,
-        }
-        errors, spread, least = np.full(model.shape, np.nan), None, math.inf
-        for table in self._released_tables:
-            if not set(at) <= set(table.columns):
-                continue
-            shape = self._model.tree.shape(table.columns)
-            counts, terms = (summed(own.reshape(shape), table.columns, at) for own in (table.counts, table.terms))
-            laws = {k: combination(table.mechanism, np.ones(round(k))) for k in set(terms.ravel().tolist())}
-            deviations = np.array([math.sqrt(laws[k].variance) for k in terms.ravel().tolist()]).reshape(terms.shape)
-            if deviations.mean() < least:
-                least, value, errors, details["released"] = deviations.mean(), counts, deviations, True
-                pairs = zip(counts.ravel().tolist(), terms.ravel().tolist(), strict=True)
-                spread = Each(tuple(Counts(count, laws[k]) for count, k in pairs), counts.shape)
-        labels = tuple(details["cells"][0]) if len(at) == 1 else ()
-        return Estimate(value, errors, self.privacy_, labels, details, spread)
+        groups = [self._cells.columns[j].names_of_groups() for j in at]
+        model = self._model.table(at)
+        released = [table.summed(at, self._model.sizes) for table in self._released_tables if {*at} <= {*table.columns}]
+        value, errors, spread = model, np.full(model.shape, np.nan), None
+        if released:
+            value, laws = min(released, key=lambda table: np.mean([math.sqrt(law.variance) for law in table[1]]))
+            errors = np.sqrt([law.variance for law in laws]).reshape(value.shape)
+            spread = Each(tuple(map(Counts, value.ravel().tolist(), laws)), value.shape)
+        details = {"released": bool(released), "cells": groups, "model": model}
+        return Estimate(value, errors, self.privacy_, tuple(groups[0]) if len(at) == 1 else (), details, spread)
 
     def to_json(self, path: Any = None) -> str:
         """Return the model as JSON, for other programs and for archives.
@@ -386,15 +334,20 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
             ``n_shared`` with an earlier clique.
         """
         check_is_fitted(self, "privacy_")
-        names, tree, columns = list(self._schema), self._model.tree, TableCells.of(self._schema).columns
+        names, tree = list(self._cells.schema), self._model.tree
         content = {
-            "format": _FORMAT,
+            "format": "skdp.TableGenerator",
             "version": 1,
             "n_samples": self._model.total,
             "structure": self.structure_,
             "columns": [
-                {**field_of(own.name, own.column), "cells": own.names, "groups": g.tolist(), "shares": s.tolist()}
-                for own, g, s in zip(columns, self._maps, self._shares, strict=True)
+                {
+                    **field_of(column.name, column.column),
+                    "cells": column.names,
+                    "groups": column.groups.tolist(),
+                    "shares": column.shares.tolist(),
+                }
+                for column in self._cells.columns
             ],
             "cliques": [
                 {

@@ -168,10 +168,7 @@ class Model:
         tables = list(self.counts)
         tree = self.tree = JunctionTree.of(tables, self.sizes)
         homes = {table: tree.home(table) for table in tables}
-        # The sum of each table is an estimate of the number of records.
-        weights = np.array([self.precisions[table] / self.counts[table].size for table in tables])
-        sums = np.array([self.counts[table].sum() for table in tables])
-        self.total = n = min(max(1.0, float(weights @ sums / weights.sum())), MOST_RECORDS)
+        self.total = n = total_of([self.counts[t] for t in tables], [self.precisions[t] for t in tables])
 
         def evaluated(logits: dict[Clique, Array]) -> tuple[float, dict[Clique, Array], list[Array], list[Array]]:
             of_cliques = [np.zeros(tree.shape(clique)) for clique in tree.cliques]
@@ -216,10 +213,7 @@ class Model:
         """
         tree, rows = self.tree, np.zeros((n, len(self.sizes)), dtype=np.intp)
         for clique, n_shared, conditional in zip(tree.cliques, tree.separators, self.conditionals, strict=True):
-            shared, others = clique[:n_shared], clique[n_shared:]
-            states = np.zeros(n, dtype=np.intp)
-            for j in shared:
-                states = states * self.sizes[j] + rows[:, j]
+            states, others = cells_of_rows(rows, clique[:n_shared], self.sizes), clique[n_shared:]
             order = np.lexsort((rng.random(n), states))
             states = states[order]
             first = np.searchsorted(states, np.arange(len(conditional) + 1))
@@ -237,16 +231,16 @@ class Model:
         """Return the logarithm of the probability of each row, with one record spread evenly over each clique."""
         out, weight = np.zeros(len(rows)), 1 / (1 + self.total)
         for clique, conditional in zip(self.tree.cliques, self.conditionals, strict=True):
-            cells = np.ravel_multi_index(tuple(rows[:, j] for j in clique), self.tree.shape(clique))
+            cells = cells_of_rows(rows, clique, self.sizes)
             out += np.log((1 - weight) * conditional.ravel()[cells] + weight / conditional.shape[1])
         return out
 
     def product(self, columns: Clique) -> Array:
         """Return the expected number of records in the cells of columns, as a vector, if they were independent."""
-        out = np.full(1, self.total)
+        out = np.array(self.total)
         for j in columns:
-            out = np.multiply.outer(out, self.table((j,)) / self.total).ravel()
-        return out
+            out = np.multiply.outer(out, self.table((j,)) / self.total)
+        return out.ravel()
 
     def table(self, columns: Clique) -> Array:
         """Return the expected number of records in the cells of some columns.
@@ -261,13 +255,24 @@ class Model:
         return counts.reshape(self.tree.shape(columns))
 
 
-def table_counts(rows: NDArray, table: Clique, sizes: Sequence[int]) -> NDArray[np.intp]:
-    """Return the number of rows in each cell of a table, as a vector."""
+def cells_of_rows(rows: NDArray, table: Clique, sizes: Sequence[int]) -> NDArray[np.intp]:
+    """Return the cell of each row in a table, as a position in a vector."""
     cells = np.zeros(len(rows), dtype=np.intp)
     for j in table:
         cells *= sizes[j]
         cells += rows[:, j]
-    return np.bincount(cells, minlength=math.prod(sizes[j] for j in table))
+    return cells
+
+
+def table_counts(rows: NDArray, table: Clique, sizes: Sequence[int]) -> NDArray[np.intp]:
+    """Return the number of rows in each cell of a table, as a vector."""
+    return np.bincount(cells_of_rows(rows, table, sizes), minlength=math.prod(sizes[j] for j in table))
+
+
+def total_of(tables: Sequence[Array], precisions: Sequence[float]) -> float:
+    """Return the number of records by noisy counts of tables, of which the sum of each is an estimate."""
+    weights = np.array([precision / counts.size for counts, precision in zip(tables, precisions, strict=True)])
+    return min(max(1.0, float(weights @ [counts.sum() for counts in tables] / weights.sum())), MOST_RECORDS)
 
 
 def nearest_counts(counts: Array, total: float) -> Array:

@@ -117,6 +117,18 @@ def test_errors_charge_nothing_and_leave_no_file(files, capsys, change, message)
     assert sorted(path.name for path in files.iterdir()) == before
 
 
+def test_a_failed_write_says_that_the_budget_was_charged(files, capsys, monkeypatch):
+    def full(path, table):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("skdp.__main__._write", full)
+    assert main(command(files)) == 1
+    error = capsys.readouterr().err
+    assert "No space left on device" in error
+    assert error.endswith("The budget was charged\n")
+    assert charges(files) == 1
+
+
 def test_a_table_without_a_declared_column_charges_nothing(files, capsys):
     (files / "census.csv").write_text("age,work\n30,state\n")
     assert main(command(files)) == 1

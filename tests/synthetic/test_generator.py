@@ -16,9 +16,9 @@ from skdp.exceptions import BudgetError, SchemaMismatchWarning
 from skdp.inspection import MarginalsDisplay
 from skdp.mechanisms import BestChoices, GroupChoices
 from skdp.release.session import ReleaseSession
+from skdp.schema.entries import read_column
 from skdp.synthetic import _rounds
-from skdp.synthetic._cells import ColumnCells, TableCells, merged_cells
-from skdp.synthetic._generator import whole_table
+from skdp.synthetic._cells import ColumnCells, TableCells, as_container, merged_cells, whole_table
 from skdp.synthetic._graph import n_cells, table_counts
 from tests.trust.choices import choosing
 from tests.trust.subjects import replaced
@@ -73,8 +73,8 @@ def generator(**parameters):
 def test_counts_of_columns_move_by_the_sensitivity(n_columns):
     rng = np.random.default_rng(n_columns)
     columns = [Number(0, 5, step=1), Category(["a", "b"]), Number(-1, 1)]
-    table = TableCells.of(Schema({f"c{j}": columns[j % 3] for j in range(n_columns)}))
-    sizes = [column.counted for column in table.columns]
+    table = TableCells(Schema({f"c{j}": columns[j % 3] for j in range(n_columns)}))
+    sizes = [len(column.within) for column in table.columns]
     for n in (0, 1, 20):
         codes = np.stack([rng.integers(0, size, n + 1) for size in sizes], axis=1)
         moved = table.counts(codes) - table.counts(codes[:-1])
@@ -144,10 +144,19 @@ def with_record(X, record):
     return more
 
 
-def leaks(structure, delta=1e-6):
+class Weighted(DPTableGenerator):
+    """The last column holds weights, of which the largest counts as `max_weight`."""
+
+    def fit(self, X):
+        return super().fit(X.iloc[:, :-1], sample_weight=X.iloc[:, -1].astype(float))
+
+
+def leaks(structure, delta=1e-6, weighted=False):
     """What depends on other records, besides released values."""
-    model = generator(structure=structure, delta=delta)
-    first, second = people(1500, 0), people(900, 1)
+    model, first, second = generator(structure=structure, delta=delta), people(1500, 0), people(900, 1)
+    if weighted:
+        model = Weighted(**model.get_params()).set_params(max_weight=4.0)
+        first, second = (X.assign(weight=np.where(X["paid"] == "yes", 5.0, 2.0)) for X in (first, second))
     found = transcript(clone(model), (first,))
     assert any(is_choice(release.mechanism) for release in found.values()) or structure == "independent"
     seen, states = set(), []
@@ -155,7 +164,7 @@ def leaks(structure, delta=1e-6):
         fitted, before = replayed(model, data, found)
         states.append(state(fitted))
         for record in ODD.values():
-            fitted, after = replayed(model, with_record(data, record), found)
+            fitted, after = replayed(model, with_record(data, record + [9.0] * weighted), found)
             states.append(state(fitted))
             assert before.keys() == after.keys() == found.keys()
             for place, release in found.items():
@@ -176,10 +185,15 @@ def test_a_record_adds_what_is_stated_and_nothing_else_depends_on_it(structure, 
     assert leaks(structure, delta) == set()
 
 
+@pytest.mark.parametrize("structure", ["tree", "rounds"])
+def test_with_weights_a_record_adds_what_is_stated_and_nothing_else_depends_on_it(structure):
+    assert leaks(structure, weighted=True) == set()
+
+
 def merged_by_exact_counts():
     def merge(true):
         def exact(self, counts, noise):
-            return true(self, self.within_bounds(self.table.counts(self.codes)), noise)
+            return true(self, self.within_bounds(self.cells.counts(self.codes)), noise)
 
         return exact
 
@@ -237,6 +251,12 @@ def test_all_of_the_budget_is_spent_and_no_more(structure, delta, monkeypatch):
     total = sum(own for own in spent if own is not None)
     assert total <= whole * (1 + 1e-6)
     assert total >= 0.75 * whole
+
+
+def test_a_column_and_a_target_are_a_pair():
+    schema = Schema({"degree": SCHEMA["degree"]}, {"paid": SCHEMA.target})
+    model = generator(schema=schema, structure="tree").fit(people()[["degree", "paid"]])
+    assert model.tables_ == [("degree",), ("paid",), ("degree", "paid")]
 
 
 def test_one_column_spends_the_rest_on_its_counts():
@@ -385,10 +405,10 @@ VALUES = {
 def test_values_lie_in_their_cells_and_types_follow_from_the_schema(case):
     column, dtype = VALUES[case]
     cells = ColumnCells("c", column)
-    every = np.repeat(np.arange(cells.size), 40)
-    drawn = cells.values(every, np.random.default_rng(0).random(len(every)))
-    assert drawn.array().dtype == cells.values(every[:1], np.zeros(1)).array().dtype == dtype
-    read = cells.read(drawn.array())
+    every = np.repeat(np.arange(len(cells.names)), 40)
+    drawn = as_container("dict", {"c": cells.values(every, np.random.default_rng(0).random(len(every)))})["c"]
+    assert drawn.dtype == as_container("dict", {"c": cells.values(every[:1], np.zeros(1))})["c"].dtype == dtype
+    read = cells.read(read_column(drawn, "c"))
     if isinstance(column, Number):
         present = every != cells.missing
         assert np.all(read[present] == every[present])
@@ -398,9 +418,10 @@ def test_values_lie_in_their_cells_and_types_follow_from_the_schema(case):
 
 def test_others_beyond_bounds_and_missing_entries_have_cells():
     cells = ColumnCells("c", Number(0, 10))
-    assert cells.read([-1, 0, 10, 11, None, "x"]).tolist() == [cells.size, 0, 127, cells.size + 1, 128, 128]
-    assert cells.within(cells.read([-1, 11, None])).tolist() == [0, 127, 128]
-    assert ColumnCells("c", Category(["a"])).read(["a", "b", None]).tolist() == [0, 1, 2]
+    read = cells.read(read_column([-1, 0, 10, 11, None, "x"], "c"))
+    assert read.tolist() == [129, 0, 127, 130, 128, 128]
+    assert cells.within[read].tolist() == [0, 0, 127, 127, 128, 128]
+    assert ColumnCells("c", Category(["a"])).read(read_column(["a", "b", None], "c")).tolist() == [0, 1, 2]
 
 
 def test_cells_are_merged_to_groups_of_enough_records():
@@ -430,13 +451,12 @@ def test_synthetic_rows_are_like_the_records():
     model = generator(epsilon=20.0, most_cells=2**14).fit(X)
     out = model.sample(20_000, 0)
     for columns in [*combinations(NAMES, 1), ("degree", "paid"), ("work", "paid"), ("age", "degree")]:
-        table = TableCells(tuple(ColumnCells(name, whole_table(SCHEMA)[name]) for name in columns))
-        schema = Schema({name: whole_table(SCHEMA)[name] for name in columns})
+        table = TableCells(Schema({name: whole_table(SCHEMA)[name] for name in columns}))
         counts = []
         for own in (X[list(columns)], out[list(columns)]):
-            codes = np.stack(table.within(table.read(schema, own)), axis=1) // (
-                8 if columns[0] in ("age", "gain") else 1
-            )
+            codes = table.read(own).T
+            codes = np.stack([column.within[cells] for column, cells in zip(table.columns, codes, strict=True)], axis=1)
+            codes = codes // (8 if columns[0] in ("age", "gain") else 1)
             counts.append(np.unique(codes, axis=0, return_counts=True))
         by_cell = [dict(zip(map(tuple, cells.tolist()), n.tolist(), strict=True)) for cells, n in counts]
         distance = sum(abs(by_cell[0].get(c, 0) - by_cell[1].get(c, 0)) for c in by_cell[0].keys() | by_cell[1].keys())

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import combinations
@@ -89,9 +89,9 @@ def table(name):
     task = tables.task(name)
     rows = task.records.table.copy()
     rows[TARGET] = task.as_in_table(task.records.y)
-    target = task.schema.target
-    if isinstance(target, Category):
-        target = Category(list(target.values), other="error", missing="error")
+    # No target is missing, so that a synthetic one must not be either.
+    refused = dict.fromkeys(("missing", "other") if isinstance(task.schema.target, Category) else ("missing",), "error")
+    target = replace(task.schema.target, **refused)
     return rows, Schema(dict(task.schema.items()), target={TARGET: target})
 
 
