@@ -14,12 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__
+from .exceptions import BudgetError, BudgetWarning, LedgerError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, and return 0, or 1 if a file cannot be read."""
     options = _parser().parse_args(arguments)
-    return int(options.run(options))
+    try:
+        options.run(options)
+    except (BudgetError, LedgerError, ImportError, OSError, TypeError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -79,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _describe(options: Any) -> int:
+def _describe(options: Any) -> None:
     from .schema import Schema
     from .stats import describe
 
@@ -89,10 +95,10 @@ def _describe(options: Any) -> int:
             Path(options.html).write_text(description._repr_html_(), encoding="utf-8")
         _show(repr(description))
 
-    return _charged(options, release)
+    _charged(options, release)
 
 
-def _synthesize(options: Any) -> int:
+def _synthesize(options: Any) -> None:
     from .schema import Schema
     from .synthetic import DPTableGenerator
 
@@ -118,55 +124,42 @@ def _synthesize(options: Any) -> int:
             raise OSError(f"{out} could not be written: {error!r}. The budget was charged") from error
         _show(f"{generator.privacy_}\n{out} was written")
 
-    return _charged(options, release)
+    _charged(options, release)
 
 
-def _charged(options: Any, release: Callable[[dict[str, Any]], None]) -> int:
+def _charged(options: Any, release: Callable[[dict[str, Any]], None]) -> None:
     """Run a release that charges the ledger, if there is one."""
     from .accounting import BudgetAccountant
-    from .exceptions import BudgetError, BudgetWarning, LedgerError
 
-    try:
-        accountant = BudgetAccountant.from_ledger(options.ledger) if options.ledger else None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore" if options.anyway else "error", BudgetWarning)
+    accountant = BudgetAccountant.from_ledger(options.ledger) if options.ledger else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if options.anyway else "error", BudgetWarning)
+        try:
             release({"epsilon": options.epsilon, "delta": options.delta, "accountant": accountant})
-    except BudgetWarning as warning:
-        return _failed(f"{warning}. Nothing was charged. Pass --delta, or --anyway to charge it all the same")
-    except (BudgetError, LedgerError, ImportError, OSError, TypeError, ValueError) as error:
-        return _failed(error)
-    return 0
+        except BudgetWarning as warning:
+            advice = "Nothing was charged. Pass --delta, or --anyway to charge it all the same"
+            raise BudgetError(f"{warning}. {advice}") from None
 
 
-def _show_ledger(options: Any) -> int:
+def _show_ledger(options: Any) -> None:
     from .accounting import BudgetAccountant
-    from .exceptions import LedgerError
 
-    try:
-        accountant = BudgetAccountant.from_ledger(options.path, moved=options.moved)
-        shown = accountant.to_json(options.last) if options.json else accountant.to_text(options.last)
-        home = accountant._elsewhere()
-    except LedgerError as error:
-        return _failed(error)
-    _show(shown)
+    accountant = BudgetAccountant.from_ledger(options.path, moved=options.moved)
+    home = accountant._elsewhere()
+    _show(accountant.to_json(options.last) if options.json else accountant.to_text(options.last))
     if home is not None:
         print(
             f"note: this ledger belongs to {home} and can be charged there only. If it was moved, add --moved once",
             file=sys.stderr,
         )
-    return 0
 
 
-def _show_schema(options: Any) -> int:
+def _show_schema(options: Any) -> None:
     """Show a schema, or what a table has that it does not declare."""
     from .schema import Schema
 
-    try:
-        schema = Schema.load(options.schema)
-        _show(repr(schema if options.action == "show" else schema.check(_table(Path(options.table)))))
-    except (ImportError, OSError, TypeError, ValueError) as error:
-        return _failed(error)
-    return 0
+    schema = Schema.load(options.schema)
+    _show(repr(schema if options.action == "show" else schema.check(_table(Path(options.table)))))
 
 
 def _table(path: Path) -> Any:
@@ -217,11 +210,6 @@ def _show(text: str) -> None:
     except BrokenPipeError:
         # A reader such as `head` has closed the pipe. The interpreter flushes once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _failed(error: Exception | str) -> int:
-    print(f"error: {error}", file=sys.stderr)
-    return 1
 
 
 def _count(text: str) -> int:

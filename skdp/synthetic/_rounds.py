@@ -29,8 +29,9 @@ from ._graph import MOST_RECORDS, Array, Clique, Model, n_cells, nearest_counts,
 #: of a column's distribution that these should have.
 RECORDS_SHARE, COLUMNS_SHARE, MOST_COLUMNS_SHARE, COLUMN_ERROR = 0.01, 0.1, 0.5, 0.02
 
-# Cells of a column beyond this number have few records.
-_TYPICAL_CELLS = 16
+# Cells of a column beyond this number have few records. Smaller noise counts as this number. A smaller rest of the
+# budget is a rounding error. After a table that shows less than its noise, rounds have so many times the budget.
+_TYPICAL_CELLS, _LEAST_NOISE, _LEAST_REST, _LARGER = 16, 0.5, 1e-6, 4
 
 #: Number of groups of a column: the square root of this number times the records in units of the noise of a table,
 #: within limits. Categories may have more groups.
@@ -47,9 +48,6 @@ ONE_ROUND, ROUNDS_POWER, MOST_ROUNDS = 2000.0, 0.55, 3.0
 #: Share of a choice in the budget of its round, and of all choices in that of a tree.
 CHOICE_SHARE, TREE_CHOICES = 0.1, 0.2
 
-# After a table that shows less than its noise, rounds have so many times the budget.
-_LARGER = 4
-
 #: Rows of the model to which the counts of candidates are compared, and the largest number of candidates of a round.
 MODEL_ROWS, MOST_CANDIDATES = 2**16, 512
 
@@ -59,14 +57,9 @@ _MOST_IN_TABLE, _TABLES_AT_ONCE, _MOST_KNOWN = 2**13, 256, 2**24
 #: Steps of the fit of the model to columns, after a round, and at the end.
 FIRST_STEPS, STEPS, LAST_STEPS = 10, 60, 600
 
-# A smaller rest of the budget is a rounding error. Smaller standard deviations of noise count as the second number.
-_LEAST_REST, _LEAST_NOISE = 1e-6, 0.5
-
-# Counts of the model are rounded to multiples of this number, so that scores are exact.
-_STEP = 2.0**-10
-
-# The mean absolute value of standard normal noise.
-_MEAN_SIZE = math.sqrt(2 / math.pi)
+# Counts of the model are rounded to multiples of the first number, so that scores are exact. The second one is the mean
+# absolute value of standard normal noise.
+_STEP, _MEAN_SIZE = 2.0**-10, math.sqrt(2 / math.pi)
 
 _COUNTS, _TABLES, _CHOICES, THEOREM_OF_FITS = (Theorem("Synthetic tables", number) for number in (1, 2, 3, 4))
 
@@ -118,23 +111,19 @@ class Releases:
         self.reserve.spend(share, [Release(label, mechanism, share, theorem)])
         return self.reserve.session.release(label, within_reach(mechanism, values)), mechanism
 
-    def choose(self, share: float, scores: Array) -> int:
-        """Choose the position of a large score. One record moves each of the exact scores by at most 1."""
-        label, mechanism = f"choice {self.n_tables + 1}", self.reserve.choice(share, float(self.rows))
-        self.reserve.spend(share, [Release(label, mechanism, share, _CHOICES)])
-        return int(self.reserve.session.release(label, scores[None])[0])
-
-    def measure(self, share: float, columns: Clique) -> tuple[Array, float]:
-        """Release the counts of a table, add them to the model, and return them with the deviation of their noise."""
-        (exact,) = self.exact([columns])
-        counts, mechanism = self.release(share, f"table {self.n_tables + 1}", exact, float(self.rows), _TABLES)
-        self.tables.append(ReleasedTable(columns, counts, np.ones(len(counts)), mechanism))
-        self.model.add(columns, counts, noise_in(mechanism))
-        return counts, noise_in(mechanism)
-
-    @property
-    def n_tables(self) -> int:
-        return sum(len(table.columns) > 1 for table in self.tables)
+    def chosen(self, share: float, of_choice: float, tables: Sequence[Clique], scores: Array) -> int:
+        """Choose a table by scores, and add its released counts to the model. Return its position."""
+        # One record moves each of the exact scores by at most 1.
+        number, is_rest = sum(len(table.columns) > 1 for table in self.tables) + 1, share == self.reserve.share
+        label, mechanism = f"choice {number}", self.reserve.choice(of_choice * share, float(self.rows))
+        self.reserve.spend(of_choice * share, [Release(label, mechanism, of_choice * share, _CHOICES)])
+        at = int(self.reserve.session.release(label, scores[None])[0])
+        share = self.reserve.share if is_rest else (1 - of_choice) * share
+        (exact,) = self.exact([tables[at]])
+        counts, mechanism = self.release(share, f"table {number}", exact, float(self.rows), _TABLES)
+        self.tables.append(ReleasedTable(tables[at], counts, np.ones(len(counts)), mechanism))
+        self.model.add(tables[at], counts, noise_in(mechanism))
+        return at
 
     def noise_of(self, share: float) -> float:
         """Return the standard deviation of the noise of a table for a share of the budget."""
@@ -267,22 +256,20 @@ class Releases:
         with_target = (self.cells.target,) if self.cells.target in several and len(several) > 2 else ()
         nodes = [j for j in several if j not in with_target]
         n_edges = max(len(nodes) - 1, 1)
-        tables = {edge: tuple(sorted(edge + with_target)) for edge in combinations(nodes, 2)}
         most = min(_MOST_IN_TABLE, self.most_cells // n_edges)
-        tables = {edge: table for edge, table in tables.items() if self.size_of(table) <= most}
+        edges = [edge for edge in combinations(nodes, 2) if self.size_of(edge + with_target) <= most]
+        tables: list[Clique] = [tuple(sorted(edge + with_target)) for edge in edges]
         noise = self.noise_of((1 - TREE_CHOICES) * self.reserve.share / n_edges)
-        exact = zip(tables.values(), self.exact([*tables.values()]), strict=True)
-        scores = np.array([self.score(counts, self.model.product(table), noise) for table, counts in exact])
+        of_tables = zip(tables, self.exact(tables), strict=True)
+        scores = np.array([self.score(exact, self.model.product(table), noise) for table, exact in of_tables])
         component = {j: j for j in nodes}
         for left in range(n_edges, 0, -1):
-            able = [i for i, (a, b) in enumerate(tables) if component[a] != component[b]]
+            able = [i for i, (a, b) in enumerate(edges) if component[a] != component[b]]
             if not able:
                 break
-            share = self.reserve.share / left
-            edge = [*tables][able[self.choose(TREE_CHOICES * share, scores[able])]]
-            a, b = (component[j] for j in edge)
+            at = self.chosen(self.reserve.share / left, TREE_CHOICES, [tables[i] for i in able], scores[able])
+            a, b = (component[j] for j in edges[able[at]])
             component = {j: b if of_node == a else of_node for j, of_node in component.items()}
-            self.measure(self.reserve.share if left == 1 else (1 - TREE_CHOICES) * share, tables[edge])
 
     def run(self) -> None:
         """Choose, release and fit tables in rounds."""
@@ -306,11 +293,11 @@ class Releases:
             rows, unit = self.model.sample(MODEL_ROWS, rng), self.model.total / MODEL_ROWS
             modelled = [table_counts(rows, table, self.model.sizes) * unit for table in able]
             scores = [self.score(known[t], counts, noise) for t, counts in zip(able, modelled, strict=True)]
-            at = self.choose(CHOICE_SHARE * each, np.array(scores))
-            counts, noise = self.measure(self.reserve.share if each == left else (1 - CHOICE_SHARE) * each, able[at])
+            at = self.chosen(each, CHOICE_SHARE, able, np.array(scores))
             self.model.fit(STEPS)
+            change, noise = self.model.table(able[at]).ravel() - modelled[at], noise_in(self.tables[-1].mechanism)
             # The table has shown less than its noise.
-            if np.abs(self.model.table(able[at]).ravel() - modelled[at]).sum() <= _MEAN_SIZE * noise * len(counts):
+            if np.abs(change).sum() <= _MEAN_SIZE * noise * len(change):
                 each *= _LARGER
 
     def able(self, candidates: list[Clique], limit: float, rng: Any) -> list[Clique]:
