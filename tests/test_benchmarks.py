@@ -643,3 +643,8 @@ def test_ties_are_called_ties(harness, tmp_path):
     peers = (tmp_path / "synthetic_peers.inc").read_text()
     assert '"MST of mbi", "tables of two columns", "0", "1", "1"' in peers
     assert '"MST of mbi", "boosting", "0", "0", "1"' in peers
+    # The peer's means are those of the splits that both have.
+    behind = (tmp_path / "synthetic_behind.inc").read_text()
+    assert behind.count("MST of mbi") == 2
+    assert '"MST of mbi", "COMPAS", "1", "boosting", ".800", ".900", "1"' in behind
+    assert '"MST of mbi", "COMPAS", "3", "tables of two columns", ".050", ".040", "1"' in behind

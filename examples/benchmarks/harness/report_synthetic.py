@@ -139,6 +139,23 @@ def against_peers(values):
     )
 
 
+def behind(values):
+    """Return a table of the cases in which a peer is better, by an error or a score, by more than a tie."""
+    rows = []
+    for key in PEERS:
+        for metric, title, better in (("tv2", "tables of two columns", -1), ("boosting", "boosting", 1)):
+            for task, epsilon, difference in comparisons(values, OURS, key, metric):
+                if better * difference < -TIE:
+                    ours, theirs = (values[task][one][epsilon][metric] for one in (OURS, key))
+                    common = sorted(set(ours) & set(theirs))
+                    shown = [number(float(np.mean([one[split] for split in common]))) for one in (ours, theirs)]
+                    rows.append([METHODS[key], TITLES[task], f"{epsilon:g}", title, *shown, str(len(common))])
+    if not rows:
+        return "There is no such case.\n"
+    header = ["peer", "table", "ε", "error or score", "DPTableGenerator", "peer", "splits"]
+    return csv_table(f"Cases in which a peer is better by more than {TIE:g}", header, rows)
+
+
 def times(values):
     """Return a table of processor seconds at an epsilon of 1."""
     rows = []
@@ -202,6 +219,7 @@ def write(folder, output):
     title = "Score on real rows: boosting / linear model"
     (output / "synthetic_scores.inc").write_text(block(title, values, failures, SCORES, trains))
     (output / "synthetic_peers.inc").write_text(against_peers(values))
+    (output / "synthetic_behind.inc").write_text(behind(values))
     (output / "synthetic_run.inc").write_text(coverage(values, failures))
     (output / "synthetic_times.inc").write_text(times(values))
     return figures(values)
