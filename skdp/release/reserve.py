@@ -44,7 +44,7 @@ class ReservedPart:
 
     def event_of(self, share: float) -> GaussianEvent | PureEvent:
         """Return the event of a share of the budget."""
-        if self.delta == 0:
+        if self.delta == 0 or self.epsilon == math.inf:
             return PureEvent(self.epsilon * share * _ROUNDED_DOWN)
         return GaussianEvent(self.mu(share) * _ROUNDED_DOWN)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..accounting import PrivacyCost, PureEvent
+from ..accounting import PrivacyCost
 from ..checks.params import Checked, Integer, OneOf, Rules, check_integer
 from ..mechanisms import NoiseSource
 from ..parts.arrays import PartedArray, rowwise
@@ -191,10 +190,7 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
 
     def _plan(self, parameters: Checked, shape: Shape | None) -> tuple[PrivacyGuarantee, ReservedPart]:
         part = ReservedPart("tables", THEOREM_OF_FITS, parameters.epsilon, parameters.delta, 1.0)
-        plan = part.plan()
-        if parameters.epsilon == math.inf:
-            plan = replace(plan, events=(PureEvent(math.inf),))
-        return Unit(parameters.rows_per_group).stated(plan), part
+        return Unit(parameters.rows_per_group).stated(part.plan()), part
 
     def _cost_of(self, parameters: Checked) -> PrivacyCost | None:
         return self._plan(parameters, None)[0].cost

@@ -15,6 +15,8 @@ KINDS = {
     "too little noise": (
         "half the noise",
         "fifth of the noise",
+        "quarter of the noise",
+        "noise of one",
         "loaded",
         "half the scale",
         "of half",
