@@ -1,6 +1,7 @@
 """Configuration of the documentation's builder."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -160,7 +161,8 @@ html_theme_options = {
     "logo": {"text": f"skdp {release}", "alt_text": "skdp, home"},
 }
 # Pages without others below them have the width for their tables.
-html_sidebars = {page: [] for page in ("index", "benchmarks", "getting_started", "skdp_and_others", "which_estimator")}
+_ALONE = ("index", "benchmarks", "changelog", "citing", "getting_started", "skdp_and_others", "which_estimator")
+html_sidebars = {page: [] for page in _ALONE}
 html_static_path = ["_static", str(MATHJAX)]
 html_css_files = ["skdp.css"]
 html_show_sourcelink = False
@@ -206,6 +208,15 @@ def figure_role(name, rawtext, text, lineno, inliner, options=None, content=None
     return [inliner.problematic(rawtext, rawtext, message)], [message]
 
 
+def correct_back_links(app, pagename, templatename, context, doctree):
+    """Let the links from sources back to the reference have the module that the entry has there."""
+    # viewcode takes the module of one entry for all entries from the same file.
+    if pagename.startswith("_modules/"):
+        context["body"] = re.sub(
+            r"generated/([\w.]+\.(\w+))\.html#skdp\.\2\b", r"generated/\1.html#\1", context["body"]
+        )
+
+
 def setup(app):
     """Connect the handlers of this file."""
     app.add_role("figure", figure_role)
@@ -213,3 +224,4 @@ def setup(app):
     app.connect("builder-inited", write_benchmarks)
     app.connect("builder-inited", write_parts_of_pages)
     app.connect("autodoc-skip-member", skip_member)
+    app.connect("html-page-context", correct_back_links)

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 from pathlib import Path
@@ -36,6 +37,30 @@ def test_examples_give_what_they_say(name):
 
 
 @pytest.mark.sample(always=True, by=lambda name: name)
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_are_at_most_79_characters_wide(name):
+    for test in doctest.DocTestFinder().find(importlib.import_module(name)):
+        for example in test.examples:
+            lines = [*(f">>> {line}" for line in example.source.splitlines()), *example.want.splitlines()]
+            assert [line for line in lines if len(line) > 79] == []
+
+
+# The columns of some are declared by other parameters than a schema.
+WITHOUT_SCHEMA = {"HistogramClassifier", "HistogramRegressor", "NoisyHistogram", "SampleAggregate"}
+
+
+@pytest.mark.parametrize("name", sorted(referenced()))
+def test_examples_of_estimators_declare_columns_by_a_schema(name):
+    value = referenced()[name]
+    if (
+        isinstance(value, type)
+        and "schema" in inspect.signature(value).parameters
+        and value.__name__ not in WITHOUT_SCHEMA
+    ):
+        examples = inspect.getdoc(value).partition("Examples\n")[2]
+        assert "Schema(" in examples or "schema=" in examples
+
+
 @pytest.mark.parametrize("name", sorted(referenced()))
 def test_what_the_reference_names_has_an_example(name):
     own = doctest.DocTestFinder(recurse=False).find(referenced()[name])

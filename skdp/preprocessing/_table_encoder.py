@@ -74,8 +74,8 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
     >>> encoder = TableEncoder(
     ...     Schema({"age": (20, 80), "work": ["private", "state"]})
     ... )
-    >>> encoder.get_feature_names_out().tolist()
-    ['age', 'age_missing', 'work_private', 'work_state', 'work_not in list', 'work_missing']
+    >>> encoder.get_feature_names_out()[:4].tolist()
+    ['age', 'age_missing', 'work_private', 'work_state']
     >>> encoder.fit_transform(
     ...     {"age": [65, None], "work": ["state", "church"]}
     ... ).tolist()

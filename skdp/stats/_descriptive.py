@@ -82,8 +82,8 @@ def count(call: Call) -> Estimate:
     Examples
     --------
     >>> from skdp import stats
-    >>> 990 < stats.count([[1.0]] * 1000, epsilon=1.0, random_state=0).value < 1010
-    True
+    >>> stats.count([[1.0]] * 1000, epsilon=1.0, random_state=0).value
+    997
     """
     if call.chosen is None:
         rows = _rows_to_count(call)
@@ -141,10 +141,9 @@ def sum(call: Call) -> Estimate:
     Examples
     --------
     >>> from skdp import stats
-    >>> 2900 < stats.sum(
-    ...     [3.0] * 1000, bounds=(0, 10), epsilon=1.0, random_state=0
-    ... ).value < 3100
-    True
+    >>> found = stats.sum([3.0] * 1000, bounds=(0, 10), random_state=0)
+    >>> round(found.value)
+    3006
     """
     numbers = numbers_of(call)
     largest, d = np.maximum(np.abs(numbers.lower), np.abs(numbers.upper)), numbers.width
@@ -232,7 +231,9 @@ def var(call: Call) -> Estimate:
     Examples
     --------
     >>> from skdp import stats
-    >>> round(stats.[[name: var]]([2.0, 3.0, 4.0] * 10_000, bounds=(0, 10), random_state=0).value, 1)
+    >>> heights = [2.0, 3.0, 4.0] * 10_000
+    >>> found = stats.[[name: var]](heights, bounds=(0, 10), random_state=0)
+    >>> round(found.value, 1)
     [[value: 0.7]]
     """
     return _moments(call)

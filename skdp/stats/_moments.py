@@ -276,13 +276,20 @@ def covariance(call: Call) -> Estimate:
     Examples
     --------
     >>> from skdp import stats
-    >>> stats.[[what: covariance]]([[1.0, 2.0], [3.0, 5.0]] * 500, bounds=(0, 10), random_state=0).value.shape
-    (2, 2)
+    >>> rows = [[1.0, 2.0], [3.0, 5.0], [5.0, 3.0]] * 500
+    >>> found = stats.[[what: covariance]](rows, bounds=(0, 10), random_state=0)
+    >>> found.value[0].round(1)
+    [[values: array([2.7, 0.6])]]
     """
     return _matrix(call, correlation=False)
 
 
-@statistic(like=covariance, what="correlation", range=", with entries in [-1, 1] and ones on the diagonal")
+@statistic(
+    like=covariance,
+    what="correlation",
+    range=", with entries in [-1, 1] and ones on the diagonal",
+    values="array([1. , 0.3])",
+)
 def correlation(call: Call) -> Estimate:
     return _matrix(call, correlation=True)
 

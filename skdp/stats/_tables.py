@@ -169,9 +169,10 @@ def histogram(call: Call, bins: Any = 10) -> Estimate:
     Examples
     --------
     >>> from skdp import stats
-    >>> found = stats.[[example: histogram([1.0, 6.0, 7.0] * 1000, 2, bounds=(0, 10), random_state=0)]]
-    >>> found.value.shape
-    [[shape: (2,)]]
+    >>> rows = [[rows: [1.0, 6.0, 7.0] * 1000]]
+    >>> found = stats.[[name: histogram]](rows, 2, bounds=(0, 10), random_state=0)
+    >>> found.value
+    [[counts: array([1000, 2001])]]
     """
     return _histogram(call, bins, True)
 
@@ -182,8 +183,9 @@ def histogram(call: Call, bins: Any = 10) -> Estimate:
     Columns="Columns",
     type="int, array-like of float, or a list of them",
     of=" of all columns",
-    example="histogramdd([[1.0, 6.0, 2.0]] * 1000, 2, bounds=(0, 10), random_state=0)",
-    shape="(2, 2, 2)",
+    rows="[[1.0, 6.0], [7.0, 8.0]] * 1000",
+    name="histogramdd",
+    counts="array([[  -2, 1000],\n           [   0, 1000]])",
 )
 def histogramdd(call: Call, bins: Any = 10) -> Estimate:
     return _histogram(call, bins, False)
@@ -373,8 +375,9 @@ def contingency(call: Call) -> Estimate:
     >>> from skdp import Schema, stats
     >>> schema = Schema({"sex": ["f", "m"], "smokes": [True, False]})
     >>> X = {"sex": ["f", "m"] * 500, "smokes": [True, False, False, False] * 250}
-    >>> stats.contingency(X, schema=schema, random_state=0).value.shape
-    (4, 4)
+    >>> stats.contingency(X, schema=schema, random_state=0).value[:2, :2]
+    array([[248, 250],
+           [ -2, 500]])
     """
     cells = cells_in(call)
     counts, mechanism, plan = cells_table(call, cells)
