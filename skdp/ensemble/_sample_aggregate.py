@@ -170,7 +170,7 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
     Attributes
     ----------
     estimator_ : estimator
-        Clone that was fitted to made-up rows, with the private result in its `attributes`. None for a function.
+        Clone that was fitted to synthetic rows, with the private result in its `attributes`. None for a function.
     result_ : ndarray of shape (n_numbers,)
         Private result: all attributes, one after the other.
     n_blocks_ : int

@@ -110,7 +110,7 @@ class Schema(Mapping[str, Column]):
     target : Number, Category, tuple, list or dict, default=None
         Public facts about the labels or targets. A dict with one entry also states the name of their column.
     group : str, default=None
-        Name of the column of groups, such as persons, if one person may have several records.
+        Name of the column of groups, such as people, if one person may have several records.
     rows_per_group : int, default=None
         Public limit on the number of records of one group. Must be given with `group`.
 

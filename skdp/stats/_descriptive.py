@@ -77,7 +77,7 @@ def count(call: Call) -> Estimate:
     Notes
     -----
     **Privacy.** One record changes each count by at most 1 (:ref:`statistics, theorem 2 <statistics-theorem-2>`). In
-    intervals for noise and sampling together, the number of records follows a Poisson law.
+    intervals for noise and sampling together, the number of records has a Poisson distribution.
 
     Examples
     --------

@@ -41,8 +41,8 @@ class TestResult:
     statistic : float
         Test statistic.
     pvalue : float
-        Probability of a statistic that is at least as extreme, under the null hypothesis and the known law of the
-        noise.
+        Probability of a statistic that is at least as extreme, under the null hypothesis, with the known
+        distribution of the noise.
     df : float
         Degrees of freedom.
     privacy_ : PrivacyGuarantee
@@ -95,10 +95,9 @@ def ttest_ind(call: Call, by: str) -> TestResult:
     Notes
     -----
     **Privacy.** The moments of both groups are one release (:ref:`statistics, theorem 1 <statistics-theorem-1>`). The
-    statistic is Welch's statistic, with the variance of the noise added. Its law under the null hypothesis is that of
-    the noise and a normal sampling error, whose variance allows for the most skewed columns between the bounds.
-    Therefore the test rejects equal means less often than stated, and finds differences of small groups less often
-    than a test of ranks.
+    statistic is Welch's statistic, with the variance of the noise added. Its p-value accounts for both the noise and
+    the sampling error, whose variance allows for the most skewed columns between the bounds. Therefore the test rejects
+    equal means less often than stated, and finds differences of small groups less often than a test of ranks.
 
     References
     ----------
@@ -188,9 +187,9 @@ def mannwhitneyu(call: Call, by: str, *, n_cells: int = 32) -> TestResult:
     Notes
     -----
     **Privacy.** One record changes one count by 1 in a table of groups and cells (:ref:`statistics, theorem 2
-    <statistics-theorem-2>`). The law of the statistic under the null hypothesis is simulated from released numbers,
-    with the released distribution of all records for both groups, and with noise in the counts. Therefore p-values are
-    multiples of 0.0005.
+    <statistics-theorem-2>`). The distribution of the statistic under the null hypothesis is simulated from released
+    numbers, with the released distribution of all records for both groups, and with noise in the counts. Therefore
+    p-values are multiples of 0.0005.
 
     References
     ----------
@@ -279,8 +278,8 @@ def chi2_contingency(call: Call) -> TestResult:
     -----
     **Privacy.** One record changes one count of the table by 1 (:ref:`statistics, theorem 2 <statistics-theorem-2>`).
     The statistic is the quadratic form of the residuals of independence with the inverse of their covariance, which
-    includes sampling and noise. Its law under independence is simulated from released numbers. Therefore p-values are
-    multiples of 0.0005.
+    includes sampling and noise. Its distribution under independence is simulated from released numbers. Therefore
+    p-values are multiples of 0.0005.
 
     References
     ----------
