@@ -97,6 +97,22 @@ def test_titles_answer_what_readers_search_for(query):
     assert any(all(word in titles(page) for word in query.split()) for page in pages)
 
 
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [
+        ("logistic regression", "user_guide/objective_perturbation.rst"),
+        ("multiple rows per person", "user_guide/units.rst"),
+        ("GDPR", "user_guide/faq.rst"),
+        ("save a model", "getting_started.rst"),
+        ("free text", "user_guide/preprocessing.rst"),
+    ],
+)
+def test_searches_have_a_main_entry_of_the_index(query, page):
+    """The search of the site ranks main entries of the index above titles and texts."""
+    entries = re.findall(r"^\.\. index:: (.*)$", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
+    assert f"! {query}" in [entry.strip() for line in entries for entry in line.split(",")]
+
+
 def test_links_of_the_map_lead_to_pages():
     links = re.findall('href="(.*?)"', (DOCS / "_static" / "which_estimator.svg").read_text(encoding="utf-8"))
     listed = (DOCS / "api.rst").read_text(encoding="utf-8").split()
