@@ -161,7 +161,16 @@ html_theme_options = {
     "logo": {"text": f"skdp {release}", "alt_text": "skdp, home"},
 }
 # Pages without others below them have the width for their tables.
-_ALONE = ("index", "benchmarks", "changelog", "citing", "getting_started", "skdp_and_others", "which_estimator")
+_ALONE = (
+    "index",
+    "benchmarks",
+    "changelog",
+    "cheat_sheet",
+    "citing",
+    "getting_started",
+    "skdp_and_others",
+    "which_estimator",
+)
 html_sidebars = {page: [] for page in _ALONE}
 html_static_path = ["_static", str(MATHJAX)]
 html_css_files = ["skdp.css"]

@@ -20,10 +20,11 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import Ellipse
+from scipy.stats import norm
 from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
-from skdp import DPNaiveBayes
+from skdp import DPNaiveBayes, Number, Schema
 from skdp.exceptions import SchemaMismatchWarning
 
 # At small epsilon, fits warn that counts resemble those of an empty table.
@@ -33,17 +34,18 @@ X, y = load_iris(return_X_y=True)
 X = X[:, 2:]
 SPECIES = ["setosa", "versicolor", "virginica"]
 COLOURS, MARKERS = ["C0", "C1", "C4"], ["o", "s", "^"]
+SCHEMA = Schema(
+    {
+        "length": Number(0, 8, missing="error"),
+        "width": Number(0, 3, missing="error"),
+    },
+    target={"species": [0, 1, 2]},
+)
 
 
 def bayes(epsilon, numeric):
     """Return a naive Bayes classifier with delta 0."""
-    return DPNaiveBayes(
-        epsilon=epsilon,
-        delta=0.0,
-        bounds=([0, 0], [8, 3]),
-        classes=[0, 1, 2],
-        numeric=numeric,
-    )
+    return DPNaiveBayes(schema=SCHEMA, epsilon=epsilon, numeric=numeric)
 
 
 # %%
@@ -61,69 +63,45 @@ print(bayes(1.0, "gaussian").privacy_plan(n_features=2))
 # releases use eight times epsilon. This is allowed because the flowers are public.)
 
 
-def ellipse(axis, model, k, **style):
+def draw_ellipse(axis, model, k, **style):
     """Draw the ellipse of one class."""
-    axis.add_patch(
-        Ellipse(
-            model.theta_[k], *(2 * np.sqrt(model.var_[k])), fill=False, **style
-        )
-    )
+    widths = 2 * np.sqrt(model.var_[k])
+    axis.add_patch(Ellipse(model.theta_[k], *widths, fill=False, **style))
 
 
-without = bayes(math.inf, "gaussian").fit(X, y)
-ellipses, axes = plt.subplots(
+def plot_fits(axis, epsilon, n_fits=8):
+    """Draw the flowers, and the ellipses of several fits and without noise."""
+    models = [bayes(epsilon, "gaussian").fit(X, y) for _ in range(n_fits)]
+    for k, (colour, marker) in enumerate(zip(COLOURS, MARKERS, strict=True)):
+        flowers = X[y == k].T
+        style = {"s": 9, "color": colour, "marker": marker, "alpha": 0.5}
+        axis.scatter(*flowers, label=SPECIES[k], **style)
+        for model in models:
+            draw_ellipse(axis, model, k, edgecolor=colour)
+        draw_ellipse(axis, without_noise, k, edgecolor="k", linestyle="--")
+    axis.set(xlim=(0, 8), ylim=(0, 3), xlabel="petal length, cm")
+    axis.set_title(f"epsilon {epsilon:g}")
+    print_widths(f"epsilon {epsilon:g}", models)
+
+
+def print_widths(name, models):
+    """Print the mean standard deviation of the length, by species."""
+    widths = np.sqrt([model.var_[:, 0] for model in models]).mean(axis=0)
+    print(f"{name:<10}", *(f"{width:.1f} cm" for width in widths))
+
+
+without_noise = bayes(math.inf, "gaussian").fit(X, y)
+figure, axes = plt.subplots(
     1, 3, figsize=(9, 4), sharey=True, layout="constrained"
 )
-ellipses.suptitle("Eight private fits to the same 150 flowers")
-axes[0].set_ylabel("petal width, cm")
-axes[0].plot([], [], color="0.4", label="private fit")
-axes[0].plot([], [], "k--", label="without noise")
 for axis, epsilon in zip(axes, [10.0, 3.0, 1.0], strict=True):
-    models = [bayes(epsilon, "gaussian").fit(X, y) for _ in range(8)]
-    for k, (colour, marker) in enumerate(zip(COLOURS, MARKERS, strict=True)):
-        axis.scatter(
-            *X[y == k].T,
-            s=9,
-            color=colour,
-            marker=marker,
-            alpha=0.5,
-            linewidths=0,
-            label=SPECIES[k],
-        )
-        for model in models:
-            ellipse(axis, model, k, edgecolor=colour, linewidth=0.9, alpha=0.8)
-        ellipse(
-            axis,
-            without,
-            k,
-            edgecolor="k",
-            linewidth=1.4,
-            linestyle="--",
-            zorder=3,
-        )
-    axis.set(
-        xlim=(0, 8),
-        ylim=(0, 3),
-        xlabel="petal length, cm",
-        title=f"epsilon {epsilon:g}",
-    )
-    widths = np.sqrt([model.var_[:, 0] for model in models]).mean(axis=0)
-    print(
-        f"epsilon {epsilon:>2g}: mean standard deviation of length,",
-        *(f"{width:.1f}" for width in widths),
-        "cm",
-    )
-ellipses.legend(
-    *axes[0].get_legend_handles_labels(),
-    loc="outside lower center",
-    ncols=5,
-    markerscale=2,
-)
-print(
-    "no noise:  standard deviation of length,     ",
-    *(f"{width:.1f}" for width in np.sqrt(without.var_[:, 0])),
-    "cm",
-)
+    plot_fits(axis, epsilon)
+print_widths("no noise", [without_noise])
+axes[0].set_ylabel("petal width, cm")
+axes[0].plot([], [], "k--", label="without noise")
+handles = axes[0].get_legend_handles_labels()
+figure.legend(*handles, loc="outside lower center", ncols=4, markerscale=2)
+figure.suptitle("Eight private fits to the same 150 flowers")
 
 # %%
 # At epsilon 10, the means are close to the right places. At epsilon 3 they move, and at epsilon 1 the ellipses cover
@@ -142,100 +120,64 @@ print(
 # eight in ten of the splits.
 
 EPSILONS = [0.1, 0.3, 1.0, 3.0, 10.0]
-NUMERIC = {"binned": ("C0", "o-"), "gaussian": ("C1", "s-")}
-BINS = np.linspace(0, 8, 17)
-fine = np.linspace(0, 8, 200)
+N_SPLITS = 40
 
-found = {numeric: np.zeros((len(EPSILONS) + 1, 40)) for numeric in NUMERIC}
-for split in range(40):
-    X_train, X_test, y_train, y_test = train_test_split(
-        X, y, test_size=50, stratify=y, random_state=split
-    )
-    for numeric, scores in found.items():
-        for i, epsilon in enumerate([*EPSILONS, math.inf]):
-            scores[i, split] = (
-                bayes(epsilon, numeric)
-                .fit(X_train, y_train)
-                .score(X_test, y_test)
-            )
 
-both = plt.figure(figsize=(9, 4.6), layout="constrained")
-left, right = both.subfigures(1, 2)
-for k, axis in enumerate(left.subplots(3, 1, sharex=True, sharey=True)):
-    axis.hist(
-        X[y == k, 0], bins=BINS, density=True, color="0.85", label="flowers"
-    )
-    for _ in range(8):
-        binned, gaussian = (
-            bayes(1.0, numeric).fit(X, y) for numeric in NUMERIC
+def accuracies(numeric, epsilon):
+    """Return the accuracy on held-out flowers, for each split."""
+    scores = []
+    for split in range(N_SPLITS):
+        X_train, X_test, y_train, y_test = train_test_split(
+            X, y, test_size=50, stratify=y, random_state=split
         )
-        axis.stairs(
-            np.exp(binned.feature_log_prob_[0][k]) / np.diff(BINS),
-            BINS,
-            color="C0",
-            linewidth=0.9,
-            alpha=0.8,
-        )
-        mean, variance = gaussian.theta_[k, 0], gaussian.var_[k, 0]
-        density = np.exp(-((fine - mean) ** 2) / (2 * variance)) / np.sqrt(
-            2 * np.pi * variance
-        )
-        axis.plot(fine, density, color="C1", linewidth=0.9, alpha=0.8)
-    axis.set(xlim=(0, 8), ylim=(0, 1.2))
-    axis.text(7.9, 1.1, SPECIES[k], ha="right", va="top")
+        model = bayes(epsilon, numeric).fit(X_train, y_train)
+        scores.append(model.score(X_test, y_test))
+    return np.array(scores)
+
+
+def plot_densities(axis, k, n_fits=8):
+    """Plot the released densities of the petal length of a species."""
+    axis.hist(X[y == k, 0], np.linspace(0, 8, 17), density=True, color="0.85")
+    length = np.linspace(0, 8, 200)
+    for _ in range(n_fits):
+        binned = bayes(1.0, "binned").fit(X, y)
+        edges = binned.bin_edges_[0][:17]
+        shares = np.exp(binned.feature_log_prob_[0][k])[:16]
+        axis.stairs(shares / np.diff(edges), edges, color="C0")
+        gaussian = bayes(1.0, "gaussian").fit(X, y)
+        mean, deviation = gaussian.theta_[k, 0], gaussian.var_[k, 0] ** 0.5
+        axis.plot(length, norm.pdf(length, mean, deviation), color="C1")
+    axis.set(xlim=(0, 8), ylim=(0, 1.2), ylabel=SPECIES[k])
+
+
+def plot_accuracy(axis, numeric):
+    """Plot accuracy against epsilon, with a band for most of the splits."""
+    scores = np.array([accuracies(numeric, epsilon) for epsilon in EPSILONS])
+    means = scores.mean(axis=1)
+    (line,) = axis.plot(EPSILONS, means, "o-", label=f'numeric="{numeric}"')
+    low, high = np.quantile(scores, [0.1, 0.9], axis=1)
+    axis.fill_between(EPSILONS, low, high, color=line.get_color(), alpha=0.15)
+    ceiling = accuracies(numeric, math.inf).mean()
+    axis.axhline(ceiling, color=line.get_color(), linestyle=":")
+    print(f"{numeric:<9}", *(f"{mean:.2f}" for mean in [*means, ceiling]))
+
+
+figure = plt.figure(figsize=(9, 4.6), layout="constrained")
+left, right = figure.subfigures(1, 2)
+for k, axis in enumerate(left.subplots(3, 1, sharex=True)):
+    plot_densities(axis, k)
 axis.set_xlabel("petal length, cm")
-left.supylabel("density, 1/cm", fontsize="medium")
-left.suptitle(
-    "epsilon 1: eight histograms, eight Gaussians", fontsize="medium"
-)
-axis.plot([], [], color="C0", label="histogram")
-axis.plot([], [], color="C1", label="Gaussian")
-left.legend(
-    *axis.get_legend_handles_labels(),
-    loc="outside lower center",
-    ncols=3,
-    fontsize=9,
-)
+left.suptitle("epsilon 1: histograms (blue), Gaussians (orange)")
 
 axis = right.subplots()
-axis.set_title("40 splits: 100 flowers to fit, 50 to score", fontsize="medium")
-axis.axhline(1 / 3, color="0.5", linestyle=":", label="guessing")
-for numeric, (colour, style) in NUMERIC.items():
-    scores = found[numeric]
-    axis.plot(
-        EPSILONS,
-        scores[:-1].mean(axis=1),
-        style,
-        color=colour,
-        label=f'numeric="{numeric}"',
-    )
-    low, high = np.quantile(scores[:-1], [0.1, 0.9], axis=1)
-    axis.fill_between(
-        EPSILONS, low, high, color=colour, alpha=0.15, linewidth=0
-    )
-    axis.plot(
-        20,
-        scores[-1].mean(),
-        style[0],
-        color=colour,
-        fillstyle="none",
-        clip_on=False,
-    )
-axis.plot([], [], "o", color="k", fillstyle="none", label="without noise")
-axis.set(
-    xscale="log",
-    xlabel="epsilon (delta = 0)",
-    ylabel="test accuracy",
-    ylim=(0, 1.02),
-)
-axis.set_xticks(
-    [*EPSILONS, 20], [*(f"{epsilon:g}" for epsilon in EPSILONS), "∞"]
-)
+for numeric in ["binned", "gaussian"]:
+    plot_accuracy(axis, numeric)
+axis.axhline(1 / 3, color="0.5", linestyle="--", label="guessing")
+axis.set(xscale="log", xlabel="epsilon (delta = 0)", ylim=(0, 1.02))
+axis.set_ylabel("test accuracy (dotted: without noise)")
+axis.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
 axis.minorticks_off()
-axis.grid(axis="y", color="0.92")
 axis.legend(loc="lower right", fontsize=9)
-for numeric, scores in found.items():
-    print(f"{numeric:>8}:", *(f"{score:.2f}" for score in scores.mean(axis=1)))
 
 # %%
 # Without noise, both models have the same accuracy, and also at epsilon 3 and 10. At epsilon 1, histograms are nearly

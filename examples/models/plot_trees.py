@@ -10,9 +10,9 @@ both depend on epsilon and delta.
 # %%
 # Patients and a known rule
 # -------------------------
-# The records are simulated: the temperature and pulse of patients, and whether a hospital kept them. The rule keeps
-# patients with more than 39 °C, and patients with a pulse above 105 and more than 37.5 °C. The label follows the rule
-# for 92 patients in 100, chosen at random. The bounds are the ranges of the instruments: 35 to 42 °C, and 40 to 180
+# The records are simulated: the temperature and pulse of patients, and whether they stayed in hospital. By a rule,
+# patients stay if they have more than 39 °C, or a pulse above 105 and more than 37.5 °C. The label follows the rule for
+# 92 patients in 100, chosen at random. The bounds are the ranges of the instruments: 35 to 42 °C, and 40 to 180
 # beats a minute. Every fit has the stated epsilon, and a delta of 1e-6 unless stated otherwise. For private records,
 # use one ``accountant`` for all fits.
 
@@ -23,53 +23,57 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import clone
 
+from skdp import Number, Schema
 from skdp.exceptions import SchemaMismatchWarning
 from skdp.tree import DPGreedyTree, DPRandomTree, export_text
 
 # At small epsilon, fits warn that counts resemble those of an empty table.
 warnings.simplefilter("ignore", SchemaMismatchWarning)
 
-PUBLIC = {"bounds": ([35, 40], [42, 180]), "classes": ["home", "kept"]}
+SCHEMA = Schema(
+    {
+        "temperature": Number(35, 42, missing="error"),
+        "pulse": Number(40, 180, missing="error"),
+    },
+    target={"stay": ["home", "hospital"]},
+)
 
 
 def rule(X):
-    """Return True for patients that the rule keeps."""
+    """Return True for patients who should stay."""
     temperature, pulse = X.T
     return (temperature > 39) | ((pulse > 105) & (temperature > 37.5))
 
 
-def patients(n, rng):
+def simulate_patients(n, rng):
     """Draw temperature and pulse, and labels."""
-    X = np.column_stack(
-        [rng.normal(37.6, 1.0, n), rng.normal(95, 22, n)]
-    ).clip(*PUBLIC["bounds"])
-    return X, np.where(rule(X) ^ (rng.uniform(size=n) < 0.08), "kept", "home")
+    temperature = rng.normal(37.6, 1.0, n).clip(35, 42)
+    pulse = rng.normal(95, 22, n).clip(40, 180)
+    X = np.column_stack([temperature, pulse])
+    is_exception = rng.uniform(size=n) < 0.08
+    return X, np.where(rule(X) ^ is_exception, "hospital", "home")
 
 
 rng = np.random.default_rng(0)
-X, y = patients(4000, rng)
-X_test, y_test = patients(3000, rng)
+X, y = simulate_patients(4000, rng)
+X_test, y_test = simulate_patients(3000, rng)
 
 
-def tree(epsilon, max_depth=3):
+def tree(epsilon, **parameters):
     """Return a tree with privately chosen splits."""
-    return DPGreedyTree(
-        epsilon=epsilon, delta=1e-6, max_depth=max_depth, **PUBLIC
-    )
+    parameters = {"max_depth": 3, "delta": 1e-6} | parameters
+    return DPGreedyTree(schema=SCHEMA, epsilon=epsilon, **parameters)
 
 
-def forest(
-    epsilon, delta=1e-6, n_estimators=16, max_depth=5, structure_seed=0
-):
+def forest(epsilon, **parameters):
     """Return a forest of random trees with both features."""
+    parameters = {
+        "max_depth": 5,
+        "n_estimators": 16,
+        "delta": 1e-6,
+    } | parameters
     return DPRandomTree(
-        n_estimators=n_estimators,
-        epsilon=epsilon,
-        delta=delta,
-        max_depth=max_depth,
-        max_features=2,
-        structure_seed=structure_seed,
-        **PUBLIC,
+        schema=SCHEMA, epsilon=epsilon, max_features=2, **parameters
     )
 
 
@@ -80,7 +84,7 @@ def forest(
 # covers everything in the printed tree. Therefore you may publish it.
 
 model = tree(1.0).fit(X, y)
-print(export_text(model, feature_names=["temperature", "pulse"], decimals=1))
+print(export_text(model, decimals=1))
 print(f"\n{model.privacy_}")
 
 # %%
@@ -93,43 +97,36 @@ print(f"\n{model.privacy_}")
 #
 # Decision regions
 # ----------------
-# The colour is the probability of being kept, and the dashed line is the rule. The upper row shows one grown tree. The
+# The colour is the probability of a stay, and the dashed line is the rule. The upper row shows one grown tree. The
 # lower row shows a weighted forest of 16 trees, whose splits are drawn at random from public numbers. The noise is
 # different in each run.
 
-grid = np.meshgrid(np.linspace(35, 42, 141), np.linspace(40, 180, 141))
+temperatures, pulses = np.linspace(35, 42, 141), np.linspace(40, 180, 141)
+grid = np.meshgrid(temperatures, pulses)
 points = np.column_stack([axis.ravel() for axis in grid])
-regions, axes = plt.subplots(
+
+
+def plot_regions(axis, model):
+    """Plot the probability that a patient stays, and the rule."""
+    probability = model.predict_proba(points)[:, 1].reshape(grid[0].shape)
+    image = axis.pcolormesh(*grid, probability, vmin=0, vmax=1)
+    axis.plot([37.5, 37.5, 39, 39], [180, 105, 105, 40], "w--")
+    accuracy = model.score(X_test, y_test)
+    title = f"epsilon {model.epsilon:g}: accuracy {accuracy:.2f}"
+    axis.set_title(title, fontsize="medium")
+    return image
+
+
+figure, axes = plt.subplots(
     2, 3, figsize=(9, 6.2), sharex=True, sharey=True, layout="constrained"
 )
-for row, (name, make) in zip(
-    axes, {"DPGreedyTree": tree, "DPRandomTree": forest}.items(), strict=True
-):
-    row[0].set_ylabel(f"{name}\npulse, 1/min")
-    for axis, epsilon in zip(row, [math.inf, 1.0, 0.1], strict=True):
-        model = make(epsilon).fit(X, y)
-        kept = model.predict_proba(points)[:, 1].reshape(grid[0].shape)
-        image = axis.pcolormesh(
-            *grid, kept, cmap="cividis", vmin=0, vmax=1, rasterized=True
-        )
-        axis.plot(
-            [37.5, 37.5, 39, 39],
-            [180, 105, 105, 40],
-            "w--",
-            linewidth=1.5,
-            label="the rule",
-        )
-        title = "no noise" if epsilon == math.inf else f"epsilon {epsilon:g}"
-        axis.set_title(
-            f"{title}: accuracy {model.score(X_test, y_test):.2f}",
-            fontsize="medium",
-        )
-regions.colorbar(image, ax=axes, label="probability of being kept", shrink=0.6)
-axes[0, 0].legend(
-    fontsize=9, loc="lower left", facecolor="0.4", labelcolor="w"
-)
-for axis in axes[1]:
-    axis.set_xlabel("temperature, °C")
+for column, epsilon in enumerate([math.inf, 1.0, 0.1]):
+    plot_regions(axes[0, column], tree(epsilon).fit(X, y))
+    image = plot_regions(axes[1, column], forest(epsilon).fit(X, y))
+    axes[1, column].set_xlabel("temperature, °C")
+axes[0, 0].set_ylabel("one grown tree\npulse, 1/min")
+axes[1, 0].set_ylabel("random forest\npulse, 1/min")
+figure.colorbar(image, ax=axes, label="probability of a stay", shrink=0.6)
 
 # %%
 # The accuracy is measured on 3,000 fresh simulated patients. The rule itself has an accuracy of 0.93 there, and the
@@ -147,93 +144,69 @@ for axis in axes[1]:
 # error to each side.
 
 
-def draw(axis, model, parameter, values, style, colour, label):
-    """Plot accuracy against a parameter of a model."""
-    found = np.zeros((len(values), 10))
-    for row, value in zip(found, values, strict=True):
-        for seed in range(10):
-            fresh = clone(model).set_params(**{parameter: value})
-            if isinstance(model, DPRandomTree):
-                fresh.set_params(structure_seed=seed)
-            row[seed] = fresh.fit(X, y).score(X_test, y_test)
-    means, errors = (
-        found.mean(axis=1),
-        found.std(axis=1, ddof=1) / math.sqrt(10),
-    )
-    axis.errorbar(
-        values,
-        means,
-        errors,
-        fmt=style,
-        color=colour,
-        label=label,
-        capsize=2,
-        markersize=5,
-    )
-    print(
-        f"{label:<24}",
-        *(
-            f"{value}: {mean:.2f}"
-            for value, mean in zip(values, means, strict=True)
-        ),
-        sep="  ",
-    )
+def accuracies(model, n_fits=10):
+    """Return the accuracy of several fits."""
+    scores = []
+    for seed in range(n_fits):
+        if isinstance(model, DPRandomTree):
+            model.set_params(structure_seed=seed)
+        scores.append(clone(model).fit(X, y).score(X_test, y_test))
+    return np.array(scores)
 
 
-best = np.mean(np.where(rule(X_test), "kept", "home") == y_test)
+def plot_parameter(axis, model, parameter, values, label, style):
+    """Plot accuracy against a parameter of a model, with standard errors."""
+    scores = np.array(
+        [
+            accuracies(model.set_params(**{parameter: value}))
+            for value in values
+        ]
+    )
+    means = scores.mean(axis=1)
+    errors = scores.std(axis=1, ddof=1) / math.sqrt(scores.shape[1])
+    axis.errorbar(values, means, errors, fmt=style, capsize=2, label=label)
+    print(f"{label:<24}", *(f"{mean:.2f}" for mean in means))
+
+
 DEPTHS, NUMBERS = [1, 2, 3, 5, 8], [1, 4, 16, 64]
-curves, (left, right) = plt.subplots(
+figure, (left, right) = plt.subplots(
     1, 2, figsize=(9, 4.8), sharey=True, layout="constrained"
 )
 for epsilon, colour in [(1.0, "C0"), (0.1, "C1")]:
-    draw(
+    name = f"epsilon {epsilon:g}"
+    plot_parameter(
         left,
         tree(epsilon),
         "max_depth",
         DEPTHS,
-        "o-",
-        colour,
-        f"grown, epsilon {epsilon:g}",
+        f"grown, {name}",
+        f"{colour}o-",
     )
-    draw(
+    plot_parameter(
         left,
         forest(epsilon),
         "max_depth",
         DEPTHS,
-        "s--",
-        colour,
-        f"random, epsilon {epsilon:g}",
+        f"random, {name}",
+        f"{colour}s--",
     )
-    draw(
-        right,
-        forest(epsilon),
-        "n_estimators",
-        NUMBERS,
-        "s--",
-        colour,
-        f"epsilon {epsilon:g}, delta 1e-6",
-    )
-    draw(
-        right,
-        forest(epsilon, delta=0),
-        "n_estimators",
-        NUMBERS,
-        "^:",
-        colour,
-        f"epsilon {epsilon:g}, delta 0",
-    )
-left.set(
-    xlabel="depth",
-    xticks=DEPTHS,
-    ylabel="test accuracy",
-    title="One grown tree or 16 random trees",
-)
+    for delta, style in [(1e-6, "s--"), (0.0, "^:")]:
+        plot_parameter(
+            right,
+            forest(epsilon, delta=delta),
+            "n_estimators",
+            NUMBERS,
+            f"{name}, delta {delta:g}",
+            f"{colour}{style}",
+        )
+best = np.mean(np.where(rule(X_test), "hospital", "home") == y_test)
+left.set(xlabel="depth", xticks=DEPTHS, ylabel="test accuracy")
+left.set_title("One grown tree or 16 random trees")
 right.set(xlabel="trees", xscale="log", title="Random trees of depth 5")
 right.set_xticks(NUMBERS, [str(number) for number in NUMBERS])
 right.minorticks_off()
 for axis in (left, right):
     axis.axhline(best, color="0.5", linewidth=0.8, label="the rule itself")
-    axis.grid(axis="y", color="0.92")
     axis.legend(
         fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2
     )

@@ -164,7 +164,7 @@ print(f"accuracy {score.value:.3f}, interval {low:.3f} to {high:.3f}")
 # %%
 # Intervals treat visits as independent. Up to two visits of one patient count,
 # and they are not independent. Therefore the sampling error may be larger than
-# stated, by a factor of at most the square root of 2. The noise is exact.
+# stated, by a factor of at most the square root of 2. The noise is known exactly.
 #
 # What the model learned
 # ----------------------

@@ -170,8 +170,8 @@ display.figure_.set_size_inches(9, 3.4)
 display.figure_.suptitle("Added to the score of yes")
 
 # %%
-# A prediction for every region of the country uses no more budget. The model
-# answers for people of 30 and 60 years with the same income.
+# Predictions for any person use no more budget, for example for people of 30
+# and 60 years with the same income in each region.
 
 people = pd.DataFrame(
     [
