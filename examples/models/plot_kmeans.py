@@ -29,19 +29,18 @@ SHARES = np.array([0.3, 0.2, 0.2, 0.1, 0.15, 0.05])
 SPREADS = np.array([0.6, 0.7, 0.5, 0.4, 0.6, 0.3])
 
 
-def calls(n, rng):
+def simulate_calls(n, rng):
     """Draw the places of calls, in km."""
     quarter = rng.choice(len(SHARES), n, p=SHARES)
-    return np.clip(
-        QUARTERS[quarter] + SPREADS[quarter, None] * rng.normal(size=(n, 2)),
-        0,
-        10,
+    places = QUARTERS[quarter] + SPREADS[quarter, None] * rng.normal(
+        size=(n, 2)
     )
+    return np.clip(places, 0, 10)
 
 
 rng = np.random.default_rng(0)
-X = calls(3000, rng)
-fresh = calls(10_000, rng)
+X = simulate_calls(3000, rng)
+fresh = simulate_calls(10_000, rng)
 
 
 def mean_distance(centres):
@@ -49,13 +48,15 @@ def mean_distance(centres):
     return pairwise_distances_argmin_min(fresh, centres)[1].mean()
 
 
-def stations(model, epsilon, X):
+def private_centres(model, epsilon, X):
     """Fit six private centres."""
-    return (
-        model(6, epsilon=epsilon, delta=1e-6, bounds=(0, 10))
-        .fit(X)
-        .cluster_centers_
-    )
+    model = model(6, bounds=(0, 10), epsilon=epsilon, delta=1e-6)
+    return model.fit(X).cluster_centers_
+
+
+def centres_without_privacy(X):
+    """Fit six centres with scikit-learn."""
+    return KMeans(6, n_init=10).fit(X).cluster_centers_
 
 
 # %%
@@ -68,56 +69,39 @@ def stations(model, epsilon, X):
 # Fresh calls are simulated, too. With real calls, these distances are not private. Each fit has its own epsilon, and a
 # delta of 1e-6.
 
-MODELS = {DPKMeans: ("C0", "o"), SampleAggKMeans: ("C1", "s")}
-without = KMeans(6, n_init=10).fit(X).cluster_centers_
-print(
-    "without privacy, a call is "
-    f"{mean_distance(without):.2f} km from the nearest station"
-)
-maps, axes = plt.subplots(
+without = centres_without_privacy(X)
+distance = mean_distance(without)
+print(f"without privacy, a call is {distance:.2f} km from the nearest station")
+
+
+def plot_map(axis, model, epsilon, n_fits=8):
+    """Plot the calls, and the private centres of several fits."""
+    fits = [private_centres(model, epsilon, X) for _ in range(n_fits)]
+    axis.scatter(*X.T, s=2, color="0.8", label="call")
+    centres = np.concatenate(fits).T
+    axis.scatter(*centres, s=20, alpha=0.6, label="private centre")
+    axis.scatter(*without.T, s=45, color="k", marker="x", label="KMeans")
+    distances = [mean_distance(centres) for centres in fits]
+    title = (
+        f"epsilon {epsilon:g}: {min(distances):.2f} to {max(distances):.2f} km"
+    )
+    axis.set_title(title, fontsize="medium")
+    axis.set(xlim=(0, 10), ylim=(0, 10), aspect="equal")
+    print(f"{model.__name__}, {title}")
+
+
+MODELS = [DPKMeans, SampleAggKMeans]
+figure, axes = plt.subplots(
     2, 3, figsize=(9, 6.2), sharex=True, sharey=True, layout="constrained"
 )
-for row, (model, (colour, marker)) in zip(axes, MODELS.items(), strict=True):
+for row, model in zip(axes, MODELS, strict=True):
     row[0].set_ylabel(f"{model.__name__}\nnorth, km")
     for axis, epsilon in zip(row, [1.0, 0.3, 0.1], strict=True):
-        centres = [stations(model, epsilon, X) for _ in range(8)]
-        distances = sorted(mean_distance(found) for found in centres)
-        axis.scatter(*X.T, s=2, color="0.8", linewidths=0, label="call")
-        axis.scatter(
-            *np.concatenate(centres).T,
-            s=20,
-            color=colour,
-            marker=marker,
-            alpha=0.6,
-            linewidths=0,
-            label=model.__name__,
-        )
-        axis.scatter(
-            *without.T,
-            s=45,
-            color="k",
-            marker="x",
-            zorder=3,
-            label="KMeans without privacy",
-        )
-        axis.set(xlim=(0, 10), ylim=(0, 10), aspect="equal")
-        axis.set_title(
-            f"epsilon {epsilon:g}: "
-            f"{distances[0]:.2f} to {distances[-1]:.2f} km",
-            fontsize="medium",
-        )
-        print(
-            f"{model.__name__:<15} epsilon {epsilon:>3g}: "
-            f"{distances[0]:.2f} to {distances[-1]:.2f} km"
-        )
+        plot_map(axis, model, epsilon)
 for axis in axes[1]:
     axis.set_xlabel("east, km")
-marks = {
-    label: mark
-    for axis in axes[:, 0]
-    for mark, label in zip(*axis.get_legend_handles_labels(), strict=True)
-}
-maps.legend(marks.values(), marks, loc="outside lower center", ncols=4)
+marks = axes[0, 0].get_legend_handles_labels()
+figure.legend(*marks, loc="outside lower center", ncols=3)
 
 # %%
 # At epsilon 1, nearly all stations are in the right places. At epsilon 0.3, the large quarters still have theirs. At
@@ -129,21 +113,19 @@ maps.legend(marks.values(), marks, loc="outside lower center", ncols=4)
 # A mean distance hides differences between quarters. The table shows in how many of 20 fits each quarter has a station
 # nearby. The quarters are ordered by their share of the calls.
 
-print(
-    "share of the calls     ",
-    *(f"{share:6.0%}" for share in sorted(SHARES, reverse=True)),
-)
+
+def has_station(epsilon):
+    """Return for each quarter whether one fit has a station nearby."""
+    centres = private_centres(DPKMeans, epsilon, X)
+    distances = np.linalg.norm(QUARTERS[:, None] - centres, axis=2)
+    return distances.min(axis=1) < SPREADS
+
+
+order = np.argsort(-SHARES)
+print("share of calls", *(f"{share:5.0%}" for share in SHARES[order]))
 for epsilon in [1.0, 0.3, 0.1]:
-    within = np.zeros(len(SHARES))
-    for _ in range(20):
-        distances = np.linalg.norm(
-            QUARTERS[:, None] - stations(DPKMeans, epsilon, X), axis=2
-        ).min(axis=1)
-        within += distances < SPREADS
-    print(
-        f"DPKMeans, epsilon {epsilon:>3g}",
-        *(f"{fits:6.0f}" for fits in within[np.argsort(-SHARES)]),
-    )
+    n_fits = sum(has_station(epsilon) for _ in range(20))
+    print(f"epsilon {epsilon:<6}", *(f"{n:5.0f}" for n in n_fits[order]))
 
 # %%
 # A quarter with fewer calls loses its station at a larger epsilon. The place of a station is a noisy mean of the calls
@@ -154,66 +136,42 @@ for epsilon in [1.0, 0.3, 0.1]:
 # The next figure shows the mean distance of fresh calls from the nearest station, against the number of calls in the
 # fit. Marks are means of ten fits, each to new calls, and the bands contain all ten.
 
-SIZES = np.array([300, 1000, 3000, 10_000, 30_000])
-CURVES = {
-    "DPKMeans, epsilon 0.1": (
-        SIZES,
-        "o:",
-        "C0",
-        lambda rows: stations(DPKMeans, 0.1, rows),
+SIZES = [300, 1000, 3000, 10_000, 30_000]
+METHODS = {
+    "DPKMeans, epsilon 0.1": lambda X: private_centres(DPKMeans, 0.1, X),
+    "DPKMeans, epsilon 1": lambda X: private_centres(DPKMeans, 1.0, X),
+    "SampleAggKMeans, epsilon 1": lambda X: private_centres(
+        SampleAggKMeans, 1.0, X
     ),
-    "SampleAggKMeans, epsilon 1": (
-        SIZES[:3],
-        "s--",
-        "C1",
-        lambda rows: stations(SampleAggKMeans, 1.0, rows),
-    ),
-    "DPKMeans, epsilon 1": (
-        SIZES,
-        "o-",
-        "C0",
-        lambda rows: stations(DPKMeans, 1.0, rows),
-    ),
-    "KMeans, no privacy": (
-        SIZES,
-        "x-",
-        "k",
-        lambda rows: KMeans(6, n_init=10).fit(rows).cluster_centers_,
-    ),
+    "KMeans, no privacy": centres_without_privacy,
 }
 
-growth, axis = plt.subplots(figsize=(8, 4.6), layout="constrained")
-for name, (sizes, style, colour, fit) in CURVES.items():
-    found = np.array(
-        [[mean_distance(fit(calls(n, rng))) for _ in range(10)] for n in sizes]
+
+def plot_distances(axis, name, fit, sizes, n_fits=10):
+    """Plot the mean distance to a station against the number of calls."""
+    distances = np.array(
+        [
+            [mean_distance(fit(simulate_calls(n, rng))) for _ in range(n_fits)]
+            for n in sizes
+        ]
     )
-    axis.plot(sizes, found.mean(axis=1), style, color=colour, label=name)
-    axis.fill_between(
-        sizes,
-        *np.quantile(found, [0, 1], axis=1),
-        color=colour,
-        alpha=0.12,
-        linewidth=0,
-    )
-    print(
-        f"{name:<27}",
-        *(
-            f"{n}: {mean:.2f}"
-            for n, mean in zip(sizes, found.mean(axis=1), strict=True)
-        ),
-        sep="  ",
-    )
-axis.set(
-    xscale="log",
-    yscale="log",
-    xlabel="calls",
-    ylabel="distance from the nearest station, km",
-)
+    means = distances.mean(axis=1)
+    axis.plot(sizes, means, "o-", label=name)
+    low, high = distances.min(axis=1), distances.max(axis=1)
+    axis.fill_between(sizes, low, high, alpha=0.12)
+    print(f"{name:<27}", *(f"{mean:.2f}" for mean in means))
+
+
+figure, axis = plt.subplots(figsize=(8, 4.6), layout="constrained")
+for name, fit in METHODS.items():
+    is_slow = name.startswith("SampleAgg")
+    plot_distances(axis, name, fit, SIZES[:3] if is_slow else SIZES)
+axis.set(xscale="log", yscale="log", xlabel="calls")
+axis.set_ylabel("distance from the nearest station, km")
 axis.set_xticks(SIZES, [f"{n:,}" for n in SIZES])
 axis.set_yticks([0.7, 1, 2, 4], ["0.7", "1", "2", "4"])
 axis.legend(fontsize=9)
 axis.minorticks_off()
-axis.grid(axis="y", color="0.92")
 
 # %%
 # With ten times the calls, a tenth of the epsilon is enough: 30,000 calls at epsilon 0.1 are about as good as 3,000

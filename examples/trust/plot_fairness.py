@@ -18,6 +18,7 @@ import math
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from sklearn.metrics import recall_score
 
 from skdp import ObjPertLogReg
@@ -64,12 +65,12 @@ def score_groups(epsilon, seed):
         classes=[0, 1],
         random_state=seed,
     )
-    found = model.fit(X, y).predict(X_test)
+    predicted = model.fit(X, y).predict(X_test)
     groups = [
-        recall_score(y_test[group], found[group])
+        recall_score(y_test[group], predicted[group])
         for group in (~minority_test, minority_test)
     ]
-    return *groups, np.mean(found == y_test)
+    return *groups, np.mean(predicted == y_test)
 
 
 # %%
@@ -100,10 +101,10 @@ def score_labels(epsilon, seed):
         classes=[0, 1],
         random_state=seed,
     )
-    found = model.fit(Z, ill).predict(Z_test)
+    predicted = model.fit(Z, ill).predict(Z_test)
     return *recall_score(
-        ill_test, found, labels=[0, 1], average=None
-    ), np.mean(found == ill_test)
+        ill_test, predicted, labels=[0, 1], average=None
+    ), np.mean(predicted == ill_test)
 
 
 # %%
@@ -113,82 +114,40 @@ def score_labels(epsilon, seed):
 # end have no noise. The seeds only make the figure reproducible. Never set them for private records.
 
 
-def draw(axis, fit, names, title):
-    """Plot three scores against epsilon with bands."""
-    found = np.array(
+def plot_scores(axis, scores_of_fit, names, title):
+    """Plot the scores of many fits against epsilon, with bands."""
+    scores = np.array(
         [
-            [fit(epsilon, seed) for seed in range(REPEATS)]
+            [scores_of_fit(epsilon, seed) for seed in range(REPEATS)]
             for epsilon in EPSILONS
         ]
     )
-    best = fit(math.inf, 0)
-    means = found.mean(axis=1)
-    low, high = np.quantile(found, [0.1, 0.9], axis=1)
-    for k, (name, colour, style) in enumerate(
-        zip(names, ["C0", "C3", "k"], ["o-", "s-", "--"], strict=True)
+    without_noise = scores_of_fit(math.inf, 0)
+    means = scores.mean(axis=1)
+    low, high = np.quantile(scores, [0.1, 0.9], axis=1)
+    for k, (name, colour) in enumerate(
+        zip(names, ["C0", "C1", "k"], strict=True)
     ):
-        axis.plot(
-            EPSILONS,
-            means[:, k],
-            style,
-            color=colour,
-            label=name,
-            markersize=5,
+        axis.plot(EPSILONS, means[:, k], "o-", color=colour, label=name)
+        axis.fill_between(
+            EPSILONS, low[:, k], high[:, k], color=colour, alpha=0.12
         )
-        if k < 2:
-            axis.fill_between(
-                EPSILONS,
-                low[:, k],
-                high[:, k],
-                color=colour,
-                alpha=0.15,
-                linewidth=0,
-            )
-        axis.plot(
-            25,
-            best[k],
-            style[:1] if k < 2 else "x",
-            color=colour,
-            fillstyle="none",
-            clip_on=False,
-        )
-    axis.plot(
-        [], [], "o", color="0.4", fillstyle="none", label="without noise"
-    )
+        axis.plot(25, without_noise[k], "D", color=colour, clip_on=False)
     axis.set(xscale="log", xlabel="epsilon", title=title, ylim=(0, 1.02))
-    axis.set_xticks(
-        [*EPSILONS, 25], [*(f"{epsilon:g}" for epsilon in EPSILONS), "∞"]
-    )
+    axis.set_xticks([*EPSILONS, 25], [*map(str, EPSILONS), "∞"])
     axis.minorticks_off()
-    axis.grid(axis="y", color="0.92")
     axis.legend(loc="lower right", fontsize=9)
-    print(
-        f"{title}\n  {'epsilon':>8}  "
-        + "  ".join(f"{name:>18}" for name in names)
-    )
-    for epsilon, row in zip(
-        [*EPSILONS, math.inf], [*means, best], strict=True
-    ):
-        print(
-            f"  {epsilon:8g}  " + "  ".join(f"{value:18.3f}" for value in row)
-        )
+    table = pd.DataFrame([*means, without_noise], [*EPSILONS, "inf"], names)
+    print(f"{title}, by epsilon\n{table.round(3)}\n")
 
 
 figure, axes = plt.subplots(
     1, 2, figsize=(11, 4.8), sharey=True, layout="constrained"
 )
-draw(
-    axes[0],
-    score_groups,
-    ["recall, majority", "recall, minority", "accuracy of all"],
-    "A group of 10 %",
-)
-draw(
-    axes[1],
-    score_labels,
-    ["recall, common", "recall, rare", "accuracy of all"],
-    "A label of 5 %",
-)
+of_groups = ["recall, majority", "recall, minority", "accuracy of all"]
+plot_scores(axes[0], score_groups, of_groups, "A group of 10 %")
+of_labels = ["recall, common", "recall, rare", "accuracy of all"]
+plot_scores(axes[1], score_labels, of_labels, "A label of 5 %")
 axes[0].set_ylabel("score on fresh records")
 figure.suptitle("Recall and accuracy against epsilon")
 
