@@ -54,10 +54,29 @@ fresh = people(20_000, rng)
 # post-processing, and uses nothing more of the budget.
 
 budget = BudgetAccountant(epsilon=0.4)
-counts, axes = plt.subplots(
+
+
+def plot_histogram(axes, histogram):
+    """Plot true counts, noisy counts, weights and synthetic rows."""
+    edges = histogram.bin_edges_
+    true_counts, *_ = np.histogram2d(*rows.clip(LOW, HIGH).T, bins=edges)
+    limit = true_counts.max()
+    tables = [true_counts, histogram.counts_, histogram.weights_]
+    for axis, table in zip(axes, tables, strict=False):
+        axis.pcolormesh(*edges, table.T, cmap="PuOr", vmin=-limit, vmax=limit)
+    axes[3].scatter(*histogram.sample(2000)[0].T, s=2, color="#2d004b")
+    axes[0].set_ylabel(f"{len(edges[0]) - 1} bins\nincome a month")
+    for name, table in zip(["noise", "processing"], tables[1:], strict=True):
+        distance = np.abs(table - true_counts).sum() / 2 / len(rows)
+        print(
+            f"{table.size} cells, total variation with {name} {distance:.2f}"
+        )
+
+
+figure, axes = plt.subplots(
     2, 4, figsize=(9, 5), sharex=True, sharey=True, layout="constrained"
 )
-for line, n_bins in zip(axes, [24, None], strict=True):
+for row, n_bins in zip(axes, [24, None], strict=True):
     histogram = NoisyHistogram(
         epsilon=0.2,
         bounds=(LOW, HIGH),
@@ -65,38 +84,9 @@ for line, n_bins in zip(axes, [24, None], strict=True):
         expected_n=5000,
         accountant=budget,
     ).fit(rows)
-    edges = histogram.bin_edges_
-    truth, *_ = np.histogram2d(*rows.clip(LOW, HIGH).T, bins=edges)
-    for axis, values in zip(
-        line, [truth, histogram.counts_, histogram.weights_], strict=False
-    ):
-        image = axis.pcolormesh(
-            *edges, values.T, cmap="PuOr", vmin=-truth.max(), vmax=truth.max()
-        )
-    counts.colorbar(image, ax=line, label="records", shrink=0.8)
-    line[3].scatter(
-        *histogram.sample(2000)[0].T,
-        s=2,
-        color="#2d004b",
-        alpha=0.5,
-        linewidths=0,
-    )
-    line[0].set_ylabel(
-        f"{len(edges[0]) - 1} by {len(edges[1]) - 1} bins\nincome a month"
-    )
-    distances = [
-        np.abs(values - truth).sum() / 2 / len(rows)
-        for values in (histogram.counts_, histogram.weights_)
-    ]
-    print(
-        f"{truth.size} cells: total variation {distances[0]:.2f} with noise, "
-        f"{distances[1]:.2f} after post-processing"
-    )
-for axis, title in zip(
-    axes[0],
-    ["records", "with noise", "after processing", "2000 rows"],
-    strict=True,
-):
+    plot_histogram(row, histogram)
+titles = ["records", "with noise", "after processing", "2000 rows"]
+for axis, title in zip(axes[0], titles, strict=True):
     axis.set_title(title, fontsize="medium")
 for axis in axes[1]:
     axis.set_xlabel("age")

@@ -72,48 +72,42 @@ def private(statistic, n_blocks, aggregator):
 
 BLOCKS = [5, 15, 50, 100, 300]
 VARIANTS = {
-    "mean": (gini, "mean", "C0"),
-    "median": (gini, "median", "C1"),
-    "mean, corrected": (corrected, "mean", "C2"),
+    "mean": (gini, "mean"),
+    "median": (gini, "median"),
+    "mean, corrected": (corrected, "mean"),
 }
-found = {
+private_values = {
     name: [private(statistic, n_blocks, aggregator) for n_blocks in BLOCKS]
-    for name, (statistic, aggregator, _) in VARIANTS.items()
+    for name, (statistic, aggregator) in VARIANTS.items()
 }
 
-blocks, axes = plt.subplots(
+
+def plot_blocks(axis, i):
+    """Plot the results of the blocks, and private values below them."""
+    n_blocks = BLOCKS[i]
+    block_of_row = rng.integers(n_blocks, size=len(incomes))
+    results = [gini(incomes[block_of_row == k]) for k in range(n_blocks)]
+    edges = np.linspace(0, 1, 41)
+    counts, *_ = axis.hist(results, edges, color="0.8", label="blocks")
+    axis.axvline(truth, color="k", linestyle="--", label="all households")
+    for name, height in {"mean": -0.08, "median": -0.18}.items():
+        values = private_values[name][i]
+        heights = np.full(len(values), height * counts.max())
+        axis.plot(values, heights, "|", markersize=11, label=name)
+    axis.set(xlim=(0, 1), xlabel="Gini coefficient", yticks=[])
+    axis.set_title(
+        f"{n_blocks} blocks, {len(incomes) // n_blocks} records each"
+    )
+
+
+figure, axes = plt.subplots(
     1, 3, figsize=(9, 3.6), sharex=True, layout="constrained"
 )
 for axis, i in zip(axes, [1, 2, 4], strict=True):
-    q = BLOCKS[i]
-    drawn = rng.integers(q, size=len(incomes))
-    results = [gini(incomes[drawn == block]) for block in range(q)]
-    counts, *_ = axis.hist(
-        results, np.linspace(0, 1, 41), color="0.8", label="blocks"
-    )
-    axis.axvline(
-        truth, color="k", linestyle="--", linewidth=1, label="all households"
-    )
-    for name, height in {"mean": -0.08, "median": -0.18}.items():
-        axis.plot(
-            found[name][i],
-            np.full(len(found[name][i]), height * counts.max()),
-            "|",
-            color=VARIANTS[name][2],
-            markersize=11,
-            label=name,
-        )
-    axis.set(
-        xlim=(0, 1),
-        title=f"{q} blocks, {len(incomes) // q} records each",
-        xlabel="Gini coefficient",
-        yticks=[],
-    )
+    plot_blocks(axis, i)
 axes[0].set_ylabel("number of blocks")
-blocks.legend(
-    *axis.get_legend_handles_labels(), loc="outside lower center", ncols=4
-)
-blocks.align_labels()
+marks = axis.get_legend_handles_labels()
+figure.legend(*marks, loc="outside lower center", ncols=4)
 
 # %%
 # With 15 blocks, the result of each block is close to the right value, but the noise is large. With 50 blocks, the
@@ -150,66 +144,51 @@ def regression(aggregator):
     )
 
 
-results, (left, right) = plt.subplots(
+def plot_errors(axis, name, values_of):
+    """Plot the error of private values against the number of blocks."""
+    errors = [np.sqrt(np.mean((values - truth) ** 2)) for values in values_of]
+    axis.plot(BLOCKS, errors, "o-", markersize=5, label=name)
+    print(f"{name:<16}", *(f"{error:.3f}" for error in errors))
+
+
+def plot_rate(axis, predict, **style):
+    """Plot the predicted visits in a year against the age."""
+    axis.plot(ages, predict((ages[:, None] - 50) / 10), **style)
+
+
+figure, (left, right) = plt.subplots(
     1, 2, figsize=(9, 4.4), layout="constrained"
 )
-for name, values in found.items():
-    error = [np.sqrt(np.mean((several - truth) ** 2)) for several in values]
-    left.plot(
-        BLOCKS, error, "o-", color=VARIANTS[name][2], markersize=5, label=name
-    )
-    print(
-        f"{name:<16}",
-        *(f"{q}: {value:.3f}" for q, value in zip(BLOCKS, error, strict=True)),
-        sep="  ",
-    )
-left.plot(
-    BLOCKS, math.sqrt(2) / np.array(BLOCKS), "k:", label="noise on the mean"
-)
-left.set(
-    xscale="log",
-    yscale="log",
-    xlabel="blocks",
-    ylabel="root mean squared error",
-    title="Gini coefficient",
-)
-left.set_xticks(BLOCKS, [f"{q}" for q in BLOCKS])
-left.set_yticks(
-    [0.003, 0.01, 0.03, 0.1, 0.3], ["0.003", "0.01", "0.03", "0.1", "0.3"]
-)
+for name, values_of in private_values.items():
+    plot_errors(left, name, values_of)
+noise = math.sqrt(2) / np.array(BLOCKS)
+left.plot(BLOCKS, noise, "k:", label="noise on the mean")
+left.set(xscale="log", yscale="log", xlabel="blocks", title="Gini coefficient")
+left.set_ylabel("root mean squared error")
+left.set_xticks(BLOCKS, [f"{n_blocks}" for n_blocks in BLOCKS])
+ticks = [0.003, 0.01, 0.03, 0.1, 0.3]
+left.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
 left.legend(fontsize=9)
 left.minorticks_off()
 
 for aggregator, colour in [("mean", "C0"), ("median", "C1")]:
-    for i in range(3):
+    for fit in range(3):
         model = regression(aggregator).fit(decades, visits)
-        right.plot(
-            ages,
-            model.predict((ages[:, None] - 50) / 10),
-            color=colour,
-            label=None if i else aggregator,
+        label = None if fit else aggregator
+        plot_rate(right, model.predict, color=colour, label=label)
+        coefficient, intercept = (
+            model.estimator_.coef_[0],
+            model.estimator_.intercept_,
         )
-        print(
-            f"{aggregator:<6} coefficient {model.estimator_.coef_[0]:.2f}, "
-            f"intercept {model.estimator_.intercept_:.2f}"
-        )
-without = PoissonRegressor(alpha=0, solver="newton-cholesky").fit(
-    decades, visits
+        print(f"{aggregator:<7} {coefficient:.2f}, intercept {intercept:.2f}")
+without = PoissonRegressor(alpha=0, solver="newton-cholesky")
+without.fit(decades, visits)
+plot_rate(
+    right, without.predict, color="k", linestyle="--", label="without privacy"
 )
-right.plot(
-    ages,
-    without.predict((ages[:, None] - 50) / 10),
-    "k--",
-    label="without privacy",
-)
-right.set(
-    xlabel="age, years",
-    ylabel="visits a year",
-    title="Poisson regression, 150 blocks",
-    ylim=(0, 10),
-)
+right.set(xlabel="age, years", ylabel="visits a year", ylim=(0, 10))
+right.set_title("Poisson regression, 150 blocks")
 right.legend(fontsize=9, loc="upper left")
-right.grid(color="0.92")
 
 # %%
 # The error falls with the noise until the bias is larger. The best number of blocks depends on the statistic. A

@@ -143,88 +143,45 @@ means = {
 N = np.geomspace(SIZES[0], SIZES[-1], 50)
 NORMAL = math.sqrt(2 / math.pi)
 spread = 2 * math.exp(EPSILON / 2) / math.expm1(EPSILON)
-theory = [
-    (NORMAL * spread / np.sqrt(N), 2 / EPSILON / N),
-    (NORMAL * math.sqrt(2) * 100 / EPSILON / np.sqrt(N), 100 / EPSILON / N),
-]
+
+
+def plot_errors(axis, errors_of, local_theory, central_theory):
+    """Plot measured errors, and the errors by theory."""
+    axis.plot(N, local_theory, color="0.5", label="theory, local")
+    axis.plot(N, central_theory, "--", color="0.5", label="theory, central")
+    for (name, errors), marker in zip(errors_of.items(), "os^D", strict=False):
+        colour = "k" if name.startswith("central") else None
+        axis.plot(SIZES, errors, marker, color=colour, label=name)
+    axis.set(xscale="log", yscale="log", xlabel="number of people")
+    axis.legend(fontsize=8, loc="lower left")
+
+
+def draw_arrow(axis, local_theory, central_theory):
+    """Mark the people that the local model needs for the same error."""
+    error = central_theory[0]
+    n_local = (local_theory[0] / error) ** 2 * N[0]
+    arrow = {"arrowstyle": "->", "color": "C3"}
+    axis.annotate("", (n_local, error), (N[0], error), arrowprops=arrow)
+    text = f"{n_local / N[0]:.0f} times as many"
+    axis.text(N[0] * 3, error / 1.2, text, color="C3", va="top")
+    print(
+        f"100 people in the central model are worth {n_local:,.0f} local ones"
+    )
+
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
-titles = [
-    "Frequencies of 16 answers",
-    "Mean age, with public bounds 0 and 100",
-]
-labels = ["mean absolute error of a frequency", "mean absolute error in years"]
-rows = zip(axes, [frequencies, means], theory, titles, labels, strict=True)
-for axis, found, (root, linear), title, label in rows:
-    axis.fill_between(N, linear, root, color="0.93", zorder=0)
-    axis.plot(
-        N, root, color="0.45", linewidth=1, zorder=1, label="theory, local"
-    )
-    axis.plot(
-        N,
-        linear,
-        color="0.45",
-        linewidth=1,
-        linestyle="--",
-        zorder=1,
-        label="theory, central",
-    )
-    markers = ["o", "s", "^"]
-    for i, (name, errors) in enumerate(found.items()):
-        central = name.startswith("central")
-        axis.plot(
-            SIZES,
-            errors,
-            "D" if central else markers[i],
-            color="k" if central else f"C{i}",
-            label=name,
-            markersize=5,
-        )
-    axis.text(
-        N[30],
-        root[30] * 1.45,
-        r"$\propto 1/\sqrt{n}$",
-        color="0.35",
-        fontsize=11,
-    )
-    axis.text(
-        N[30], linear[30] * 0.22, r"$\propto 1/n$", color="0.35", fontsize=11
-    )
-    # The people that the local model needs for the central error with 100.
-    needed = (root[0] / linear[0]) ** 2 * N[0]
-    axis.annotate(
-        "",
-        (needed, linear[0]),
-        (N[0], linear[0]),
-        arrowprops={"arrowstyle": "->", "color": "C3"},
-    )
-    middle = math.sqrt(N[0] * needed)
-    more = f"{needed / N[0]:.0f} times as many"
-    axis.text(
-        1.2 * middle,
-        linear[0] * 0.85,
-        more,
-        color="C3",
-        ha="center",
-        va="top",
-        fontsize=9,
-    )
-    axis.set(
-        xscale="log",
-        yscale="log",
-        xlabel="number of people n",
-        ylabel=label,
-        title=title,
-    )
-    axis.grid(which="major", color="0.9", linewidth=0.5)
-    axis.legend(fontsize=8, loc="lower left")
-    print(
-        f"{title}: 100 people in the central model "
-        f"are worth {needed:,.0f} in the local model"
-    )
-figure.suptitle(
-    f"Errors at epsilon {EPSILON:g}, with a trusted collector and without"
-)
+theory_of_frequencies = (NORMAL * spread / np.sqrt(N), 2 / EPSILON / N)
+plot_errors(axes[0], frequencies, *theory_of_frequencies)
+draw_arrow(axes[0], *theory_of_frequencies)
+axes[0].set_title("Frequencies of 16 answers")
+axes[0].set_ylabel("mean absolute error of a frequency")
+width = 100 / EPSILON
+theory_of_means = (NORMAL * math.sqrt(2) * width / np.sqrt(N), width / N)
+plot_errors(axes[1], means, *theory_of_means)
+draw_arrow(axes[1], *theory_of_means)
+axes[1].set_title("Mean age, with public bounds 0 and 100")
+axes[1].set_ylabel("mean absolute error in years")
+figure.suptitle(f"Errors at epsilon {EPSILON:g}, with and without a collector")
 
 # %%
 # Summary
