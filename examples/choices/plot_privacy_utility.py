@@ -18,6 +18,7 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
@@ -115,57 +116,32 @@ for name, model in models.items():
 # of the model itself. The gap between the dotted line and the curve is the loss from privacy. Grey lines are the other
 # three models.
 
+
+def plot_curve(axis, name, colour):
+    """Plot accuracy against epsilon, with a band for most of the folds."""
+    for scores in curves.values():
+        axis.plot(epsilons, scores[:-1].mean(axis=1), color="0.85")
+    *private, without_noise = curves[name]
+    means = np.mean(private, axis=1)
+    low, high = np.quantile(private, [0.1, 0.9], axis=1)
+    axis.plot(epsilons, means, "o-", color=colour, label="private")
+    axis.fill_between(epsilons, low, high, color=colour, alpha=0.15)
+    without_noise = without_noise.mean()
+    axis.axhline(without_noise, color=colour, ls=":", label="without noise")
+    axis.axhline(ceiling, color="k", label="scikit-learn")
+    axis.set(title=name, xscale="log", ylim=(0.4, 1))
+    axis.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    axis.minorticks_off()
+    axis.legend(fontsize=8, loc="lower right")
+
+
 figure, axes = plt.subplots(
     2, 2, figsize=(7.5, 6.6), sharex=True, sharey=True, layout="constrained"
 )
-for k, (axis, (name, scores)) in enumerate(
-    zip(axes.flat, curves.items(), strict=True)
-):
-    for other in curves.values():
-        label = "_" if axis.lines else "other models"
-        axis.plot(
-            epsilons,
-            other[:-1].mean(axis=1),
-            color="0.8",
-            linewidth=1,
-            label=label,
-        )
-    axis.plot(
-        epsilons,
-        scores[:-1].mean(axis=1),
-        "o-",
-        color=f"C{k}",
-        markersize=4,
-        label=name,
-    )
-    axis.fill_between(
-        epsilons,
-        *np.quantile(scores[:-1], [0.1, 0.9], axis=1),
-        color=f"C{k}",
-        alpha=0.15,
-        linewidth=0,
-    )
-    axis.axhline(
-        scores[-1].mean(),
-        color=f"C{k}",
-        linestyle=":",
-        label=f"{name}, no privacy",
-    )
-    axis.axhline(
-        ceiling, color="k", linewidth=1, label="scikit-learn, no privacy"
-    )
-    axis.legend(fontsize=8, loc="lower right")
-    axis.set(
-        title=name,
-        xlabel="epsilon" if k > 1 else "",
-        ylabel="" if k % 2 else "accuracy",
-        ylim=(0.4, 1),
-    )
-    axis.set_xscale("log")
-    axis.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-    axis.minorticks_off()
-    axis.grid(axis="y", color="0.93")
-    axis.set_axisbelow(True)
+for k, (axis, name) in enumerate(zip(axes.flat, curves, strict=True)):
+    plot_curve(axis, name, f"C{k}")
+figure.supxlabel("epsilon")
+figure.supylabel("accuracy")
 figure.suptitle("Breast cancer, 455 records to fit, delta = 1e-5")
 
 # %%
@@ -174,22 +150,26 @@ figure.suptitle("Breast cancer, 455 records to fit, delta = 1e-5")
 # Read in the other direction, a curve gives the epsilon for an accuracy. Between two points, the script interpolates on
 # the logarithm of epsilon. A dash means that the curve does not reach the accuracy.
 
-print(
-    f"{'epsilon for an accuracy of':<26}"
-    + "".join(f"{aim:>8.2f}" for aim in (0.85, 0.90, 0.94))
-)
-for name, scores in curves.items():
+
+def needed_epsilon(scores, accuracy):
+    """Return the epsilon for an accuracy, or NaN."""
     means = np.maximum.accumulate(scores[:-1].mean(axis=1))
-    needed = [
-        np.exp(np.interp(aim, means, np.log(epsilons)))
-        if means[0] < aim <= means[-1]
-        else np.nan
-        for aim in (0.85, 0.90, 0.94)
-    ]
-    print(
-        f"  {name:<24}"
-        + "".join(f"{'-' if np.isnan(e) else f'{e:.2g}':>8}" for e in needed)
-    )
+    if not means[0] < accuracy <= means[-1]:
+        return np.nan
+    return np.exp(np.interp(accuracy, means, np.log(epsilons)))
+
+
+accuracies = [0.85, 0.90, 0.94]
+needed = pd.DataFrame(
+    [
+        [needed_epsilon(scores, accuracy) for accuracy in accuracies]
+        for scores in curves.values()
+    ],
+    index=curves,
+    columns=accuracies,
+)
+print("epsilon for an accuracy of")
+print(needed.round(2).to_string(na_rep="-"))
 
 # %%
 # With so few records, gradient descent is the most accurate at small epsilon. At epsilon 0.1, every model is far below

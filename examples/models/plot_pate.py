@@ -58,52 +58,39 @@ block = rng.integers(N_TEACHERS, size=len(X))
 lead = np.zeros(len(X_public))
 for teacher in range(N_TEACHERS):
     in_block = block == teacher
-    lead += (
-        2
-        * KNeighborsClassifier(5)
-        .fit(X[in_block], y[in_block])
-        .predict(X_public)
-        - 1
-    )
-said = [lead < 0, lead >= 0]
+    neighbours = KNeighborsClassifier(5).fit(X[in_block], y[in_block])
+    lead += 2 * neighbours.predict(X_public) - 1
 
-votes, axes = plt.subplots(2, 2, figsize=(8, 6.4), layout="constrained")
-image = axes[0, 0].scatter(*X_public.T, c=lead, s=12, cmap="cividis")
+
+def plot_leads(axis, leads, limit, title):
+    """Plot the leads of the public rows, by the winner without noise."""
+    bins = np.linspace(-limit, limit, 31)
+    axis.hist(leads[lead < 0], bins, alpha=0.5, label="teachers say 0")
+    axis.hist(leads[lead >= 0], bins, alpha=0.5, label="teachers say 1")
+    axis.set(title=title, xlabel="votes", ylabel="public rows")
+
+
+figure, axes = plt.subplots(2, 2, figsize=(8, 6.4), layout="constrained")
+image = axes[0, 0].scatter(*X_public.T, c=lead, s=12)
 axes[0, 0].set(
     title="400 public rows, and the lead of 1", xticks=[], yticks=[]
 )
-votes.colorbar(image, ax=axes[0, 0], label="votes")
-axes[0, 1].hist(
-    [lead[rows] for rows in said],
-    np.arange(-40, 41, 5),
-    stacked=True,
-    color=["C0", "C1"],
-)
-axes[0, 1].set(title="leads, no noise", xlabel="votes", ylabel="public rows")
+figure.colorbar(image, ax=axes[0, 0], label="votes")
+plot_leads(axes[0, 1], lead, N_TEACHERS, "leads, no noise")
 for axis, epsilon in zip(axes[1], [10.0, 1.0], strict=True):
-    scale = (
-        pate(epsilon).privacy_plan(n_features=2).releases[0].mechanism.scale
+    plan = pate(epsilon).privacy_plan(n_features=2)
+    scale = plan.releases[0].mechanism.scale
+    noise = (
+        math.sqrt(2) * scale * np.random.default_rng().normal(size=len(lead))
     )
-    noisy = lead + np.random.default_rng().normal(
-        scale=math.sqrt(2) * scale, size=len(lead)
-    )
-    bins = np.linspace(-1, 1, 31) * (N_TEACHERS + 4 * scale)
-    for rows, colour, name in zip(
-        said, ["C0", "C1"], ["teachers say 0", "teachers say 1"], strict=True
-    ):
-        axis.hist(noisy[rows], bins, color=colour, alpha=0.5, label=name)
-    axis.set(
-        title=f"leads, epsilon {epsilon:g}",
-        xlabel="votes",
-        ylabel="public rows",
-    )
-    unchanged = np.mean((noisy >= 0) == said[1])
+    limit = N_TEACHERS + 4 * scale
+    plot_leads(axis, lead + noise, limit, f"leads, epsilon {epsilon:g}")
+    unchanged = np.mean((lead + noise >= 0) == (lead >= 0))
     print(
         f"epsilon {epsilon:>2g}: noise {scale:.0f} on each count; "
         f"the winner stays the same for {unchanged:.0%} of the rows"
     )
 axes[1, 1].legend(fontsize=9)
-votes.align_labels()
 
 # %%
 # The teachers agree on all rows except those between the moons. At epsilon 10, nearly all winners stay the same with
@@ -167,51 +154,43 @@ MOONS = X, y, X_test, y_test
 DIGITS = digits[private], labels[private], digits[test], labels[test]
 
 
-def draw(axis, make, rows, style, label):
+def plot_accuracy(axis, make, rows, label):
     """Plot the mean accuracy of two fits against epsilon."""
     X, y, X_test, y_test = rows
-    found = [
+    means = [
         np.mean(
             [make(epsilon).fit(X, y).score(X_test, y_test) for _ in range(2)]
         )
         for epsilon in EPSILONS
     ]
-    axis.plot(EPSILONS, found, style, label=label)
-    print(
-        f"{len(X)} records, {label:<7}",
-        *(f"{mean:.2f}" for mean in found),
-        sep="  ",
-    )
+    axis.plot(EPSILONS, means, "o-", label=label)
+    print(f"{len(X)} records, {label:<7}", *(f"{mean:.2f}" for mean in means))
 
 
-scores, (left, right) = plt.subplots(
-    1, 2, figsize=(9, 4.2), sharey=True, layout="constrained"
-)
-draw(left, moons_by_network, MOONS, "C4^-", "network")
-draw(left, pate, MOONS, "C0o-", "PATE")
-draw(right, digits_by_network, DIGITS, "C4^-", "network")
-draw(right, digits_by_pate, DIGITS, "C0o-", "PATE")
-for axis, (X, y, X_test, y_test), title in [
-    (left, MOONS, "Half moons"),
-    (right, DIGITS, "Digits"),
-]:
-    best = KNeighborsClassifier(5).fit(X, y).score(X_test, y_test)
-    axis.axhline(
-        best,
-        color="k",
-        linestyle=":",
-        linewidth=1,
-        label="nearest neighbours, no privacy",
-    )
-    axis.set(xscale="log", xlabel="epsilon", title=title, ylim=(0, 1.02))
+def plot_without_privacy(axis, rows):
+    """Add the accuracy of nearest neighbours without privacy."""
+    X, y, X_test, y_test = rows
+    accuracy = KNeighborsClassifier(5).fit(X, y).score(X_test, y_test)
+    label = "nearest neighbours, no privacy"
+    axis.axhline(accuracy, color="k", linestyle=":", label=label)
+    axis.set(xscale="log", xlabel="epsilon", ylim=(0, 1.02))
     axis.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
     axis.minorticks_off()
-    axis.grid(axis="y", color="0.92")
-left.set_ylabel("test accuracy")
-scores.legend(
-    *left.get_legend_handles_labels(), loc="outside lower center", ncols=3
+
+
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(9, 4.2), sharey=True, layout="constrained"
 )
-scores.align_labels()
+plot_accuracy(left, moons_by_network, MOONS, "network")
+plot_accuracy(left, pate, MOONS, "PATE")
+plot_without_privacy(left, MOONS)
+left.set(title="Half moons", ylabel="test accuracy")
+plot_accuracy(right, digits_by_network, DIGITS, "network")
+plot_accuracy(right, digits_by_pate, DIGITS, "PATE")
+plot_without_privacy(right, DIGITS)
+right.set_title("Digits")
+marks = left.get_legend_handles_labels()
+figure.legend(*marks, loc="outside lower center", ncols=3)
 
 # %%
 # On the half moons, with 6,000 records, two columns and two labels, PATE is less accurate at small epsilon, and nearly
