@@ -28,23 +28,19 @@ from skdp import DPMLPClassifier, ObjPertLogReg
 
 def chance(X):
     """Return the true probability of club 1."""
-    return 1 / (
-        1
-        + np.exp(
-            -8 * np.sin(2 * np.arctan2(X[:, 1], X[:, 0]) + 3 * np.hypot(*X.T))
-        )
-    )
+    angle, radius = np.arctan2(X[:, 1], X[:, 0]), np.hypot(*X.T)
+    return 1 / (1 + np.exp(-8 * np.sin(2 * angle + 3 * radius)))
 
 
-def people(n, rng):
+def simulate_people(n, rng):
     """Draw places and clubs."""
     X = rng.uniform(-1, 1, (n, 2))
     return X, (rng.uniform(size=n) < chance(X)).astype(int)
 
 
 rng = np.random.default_rng(0)
-X, y = people(4000, rng)
-X_test, y_test = people(2000, rng)
+X, y = simulate_people(4000, rng)
+X_test, y_test = simulate_people(2000, rng)
 best = np.mean((chance(X_test) > 0.5) == y_test)
 
 # %%
@@ -93,35 +89,30 @@ MODELS = {"linear model": line, "products": products, "network": network}
 grid = np.meshgrid(*[np.linspace(-1, 1, 101)] * 2)
 points = np.column_stack([axis.ravel() for axis in grid])
 
-maps, axes = plt.subplots(
+
+def plot_map(axis, model):
+    """Plot the predicted probability, and the best boundary."""
+    probability = model.predict_proba(points)[:, 1].reshape(grid[0].shape)
+    image = axis.pcolormesh(*grid, probability, vmin=0, vmax=1)
+    best_boundary = chance(points).reshape(grid[0].shape)
+    axis.contour(*grid, best_boundary, [0.5], colors="w", linestyles="--")
+    axis.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], aspect="equal")
+    return image
+
+
+figure, axes = plt.subplots(
     3, 3, figsize=(8, 7.2), sharex=True, sharey=True, layout="constrained"
 )
 for row, (name, make) in zip(axes, MODELS.items(), strict=True):
     row[0].set_ylabel(name)
     for axis, epsilon in zip(row, [math.inf, 1.0, 0.1], strict=True):
         model = make(epsilon).fit(X, y)
-        proba = model.predict_proba(points)[:, 1].reshape(grid[0].shape)
-        image = axis.pcolormesh(
-            *grid, proba, cmap="cividis", vmin=0, vmax=1, rasterized=True
-        )
-        axis.contour(
-            *grid,
-            chance(points).reshape(grid[0].shape),
-            [0.5],
-            colors="w",
-            linestyles="--",
-        )
-        axis.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1], aspect="equal")
-        noise = "no noise" if epsilon == math.inf else f"epsilon {epsilon:g}"
+        image = plot_map(axis, model)
+        accuracy = model.score(X_test, y_test)
         axis.set_title(
-            f"{noise}: {model.score(X_test, y_test):.2f}", fontsize="medium"
+            f"epsilon {epsilon:g}: {accuracy:.2f}", fontsize="medium"
         )
-axes[0, 0].plot([], [], "w--", label="best boundary")
-axes[0, 0].legend(
-    fontsize=8, loc="lower left", facecolor="0.4", labelcolor="w"
-)
-maps.colorbar(image, ax=axes, label="probability of club 1", shrink=0.5)
-maps.align_labels()
+figure.colorbar(image, ax=axes, label="probability of club 1", shrink=0.5)
 
 # %%
 # The titles show the test accuracy. The best possible accuracy is about 0.95, by the dashed line. The linear model
@@ -138,67 +129,49 @@ maps.align_labels()
 
 EPSILONS = [0.1, 0.3, 1.0, 3.0, 10.0]
 STEPS = [10, 30, 100, 1000]
-curves, (left, right) = plt.subplots(
+
+
+def plot_with_band(axis, values, scores, label):
+    """Plot the means of several fits, with a band for all of them."""
+    axis.plot(values, scores.mean(axis=1), "o-", label=label)
+    low, high = scores.min(axis=1), scores.max(axis=1)
+    axis.fill_between(values, low, high, alpha=0.15)
+    axis.set_xscale("log")
+    axis.set_xticks(values, [f"{value:g}" for value in values])
+    axis.minorticks_off()
+    print(f"{label:<14}", *(f"{mean:.2f}" for mean in scores.mean(axis=1)))
+
+
+def accuracies(model, n_fits=3):
+    """Return the test accuracy of several fits."""
+    return [model.fit(X, y).score(X_test, y_test) for _ in range(n_fits)]
+
+
+def log_losses(model, n_fits=3):
+    """Return the test log loss of several fits."""
+    return [
+        log_loss(y_test, model.fit(X, y).predict_proba(X_test))
+        for _ in range(n_fits)
+    ]
+
+
+figure, (left, right) = plt.subplots(
     1, 2, figsize=(9, 4.4), layout="constrained"
 )
-for (name, make), style in zip(
-    MODELS.items(), ["C7^-", "C1s-", "C0o-"], strict=True
-):
-    found = np.array(
-        [
-            [make(epsilon).fit(X, y).score(X_test, y_test) for _ in range(3)]
-            for epsilon in EPSILONS
-        ]
-    )
-    left.plot(EPSILONS, found.mean(axis=1), style, label=name)
-    left.fill_between(
-        EPSILONS,
-        found.min(axis=1),
-        found.max(axis=1),
-        color=style[:2],
-        alpha=0.15,
-        linewidth=0,
-    )
-    print(
-        f"{name:<12}",
-        *(f"{mean:.2f}" for mean in found.mean(axis=1)),
-        sep="  ",
-    )
-left.axhline(
-    best, color="k", linestyle=":", linewidth=1, label="best possible"
-)
-left.set(
-    xscale="log", xlabel="epsilon", ylabel="test accuracy", ylim=(0.35, 1)
-)
-left.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+for name, make in MODELS.items():
+    scores = np.array([accuracies(make(epsilon)) for epsilon in EPSILONS])
+    plot_with_band(left, EPSILONS, scores, name)
+left.axhline(best, color="k", linestyle=":", label="best possible")
+left.set(xlabel="epsilon", ylabel="test accuracy", ylim=(0.35, 1))
 left.legend(fontsize=9, loc="center right")
-for epsilon, style in zip([0.3, 3.0], ["C4^-", "C0o-"], strict=True):
-    found = np.zeros((len(STEPS), 3))
-    for row, n_steps in zip(found, STEPS, strict=True):
-        row[:] = [
-            log_loss(
-                y_test,
-                network(epsilon, n_steps).fit(X, y).predict_proba(X_test),
-            )
-            for _ in row
-        ]
-    right.plot(
-        STEPS, found.mean(axis=1), style, label=f"network, epsilon {epsilon:g}"
-    )
-    print(
-        f"steps, epsilon {epsilon:g}:",
-        *(f"{mean:.2f}" for mean in found.mean(axis=1)),
-        sep="  ",
-    )
-right.set(xscale="log", xlabel="steps", ylabel="test log loss", ylim=(0, None))
-right.set_xticks(STEPS, [f"{n_steps}" for n_steps in STEPS])
+for epsilon in [0.3, 3.0]:
+    losses = [log_losses(network(epsilon, n_steps)) for n_steps in STEPS]
+    plot_with_band(right, STEPS, np.array(losses), f"epsilon {epsilon:g}")
+right.set(xlabel="steps", ylabel="test log loss", ylim=(0, None))
 right.legend(fontsize=9, loc="lower left")
-for axis in (left, right):
-    axis.minorticks_off()
-    axis.grid(axis="y", color="0.92")
 
 # %%
-# From epsilon 0.3 on, the network is more accurate than the model on products, although it has nine times as many
+# From epsilon 1 on, the network is more accurate than the model on products, although it has nine times as many
 # numbers to learn. The network adapts its columns to the data. If a few products are known to matter, a linear model of
 # these products is hard to beat. If the boundary is linear, use a linear model (:ref:`objective_perturbation`).
 #
