@@ -153,8 +153,8 @@ def one_run_p_value(n_canaries: int, n_guesses: int, n_correct: int, *, epsilon:
     Examples
     --------
     >>> from skdp.audit import one_run_p_value
-    >>> one_run_p_value(100, 100, 90, epsilon=1.0) < 1e-4
-    True
+    >>> f"{one_run_p_value(100, 100, 90, epsilon=1.0):.0e}"
+    '3e-05'
     """
     for name, count in (("n_canaries", n_canaries), ("n_guesses", n_guesses), ("n_correct", n_correct)):
         check_integer(count, name, least=0)

@@ -95,8 +95,8 @@ class CoefficientUncertaintyDisplay:
     >>> display = CoefficientUncertaintyDisplay.from_estimator(
     ...     model, random_state=0, plot=False
     ... )
-    >>> bool((display.lower < display.upper).all())
-    True
+    >>> (display.upper - display.lower).round()
+    array([[14., 12., 15.]])
     """
 
     coef: NDArray[np.float64]

@@ -213,7 +213,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     alpha : float, default=None
         Ridge penalty, in units of the scaled features, non-negative. If None, it is half of the expected largest
         eigenvalue of the noise, unless the released moments show that another penalty has less error
-        (:doc:`/user_guide/functional_mechanism`).
+        (:doc:`/user_guide/functional_mechanism_algorithm`).
     fit_intercept : bool, default=True
         Whether to fit an intercept. If False, features and targets are not centred.
     bounds : tuple (lower, upper)

@@ -344,17 +344,19 @@ def private_score(
 
     Examples
     --------
-    >>> from sklearn.datasets import make_classification
-    >>> from skdp import ObjPertLogReg
+    >>> import numpy as np
+    >>> from skdp import ObjPertLogReg, Schema
     >>> from skdp.model_selection import private_score
-    >>> X, y = make_classification(n_samples=4000, n_features=4, random_state=0)
-    >>> model = ObjPertLogReg(data_norm=3.0, classes=[0, 1], epsilon=2.0).fit(
-    ...     X[:2000], y[:2000]
-    ... )
-    >>> accuracy = private_score(model, X[2000:], y[2000:], epsilon=0.5)
-    >>> low, high = accuracy.confidence_interval()
-    >>> 0.8 < low < float(accuracy) < high
-    True
+    >>> k = np.arange(5000)
+    >>> age = {"age": 18 + k % 72}
+    >>> ill = age["age"] + 20 * np.sin(k) > 60
+    >>> schema = Schema({"age": (18, 90)}, target=[False, True])
+    >>> model = ObjPertLogReg(schema=schema, random_state=0).fit(age, ill)
+    >>> others = {"age": 18 + k % 71}
+    >>> ill = others["age"] + 20 * np.cos(k) > 60
+    >>> accuracy = private_score(model, others, ill, random_state=0)
+    >>> round(float(accuracy), 2)
+    0.83
     """
     _check_fitted(estimator)
     metric = _without_weights(check_metric(metric, estimator), label_weights)
@@ -507,13 +509,19 @@ def private_cross_val_score(
 
     Examples
     --------
-    >>> from sklearn.datasets import make_classification
-    >>> from skdp import ObjPertLogReg
+    >>> import numpy as np
+    >>> from skdp import ObjPertLogReg, Schema
     >>> from skdp.model_selection import private_cross_val_score
-    >>> X, y = make_classification(n_samples=4000, n_features=4, random_state=0)
-    >>> model = ObjPertLogReg(data_norm=3.0, classes=[0, 1])
-    >>> private_cross_val_score(model, X, y, cv=3, epsilon=4.0, delta=1e-6).shape
-    (3,)
+    >>> k = np.arange(5000)
+    >>> age = {"age": 18 + k % 72}
+    >>> ill = age["age"] + 20 * np.sin(k) > 60
+    >>> schema = Schema({"age": (18, 90)}, target=[False, True])
+    >>> model = ObjPertLogReg(schema=schema)
+    >>> scores = private_cross_val_score(
+    ...     model, age, ill, cv=3, epsilon=4.0, delta=1e-6, random_state=0
+    ... )
+    >>> scores.round(1)
+    array([0.8, 0.8, 0.8])
     """
     check_accountant(accountant)
     whole = Budget(check_epsilon(epsilon), check_delta(delta))

@@ -156,8 +156,8 @@ class Estimate:
     ...     [2.0, 3.0, 4.0] * 1000, bounds=(0, 10), epsilon=1.0, random_state=0
     ... )
     >>> low, high = mean.confidence_interval(0.95)
-    >>> low < 3 < high
-    True
+    >>> round(low, 2), round(high, 2)
+    (2.97, 3.04)
     """
 
     value: Any

@@ -535,8 +535,8 @@ def min_max(call: Call) -> Estimate:
     >>> low, high = stats.min_max(
     ...     np.arange(10_000) / 100, bounds=(0, 1e6), random_state=0
     ... ).value
-    >>> bool(low < 2 and 98 < high < 102)
-    True
+    >>> round(low), round(high)
+    (1, 100)
     """
     numbers = numbers_of(call)
     share, rows = 1 - _OF_RANGE_COUNT, call.unit.rows

@@ -44,7 +44,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     n_estimators : int, default=None
         Number of trees. If None, public numbers, `expected_n` and a noisy count determine it: about one for each
-        feature, and at most 256 (see :doc:`/user_guide/trees`).
+        feature, and at most 256 (see :doc:`/user_guide/trees_algorithm`).
     max_depth : int, default=None
         Number of splits from root to leaf, from 0 to 16. If None, it follows from `expected_n` (or a noisy count) and
         the noise. If `n_estimators` is set and `expected_n` is None, it is 5.
@@ -231,7 +231,7 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     n_estimators : int, default=None
         Number of trees. If None, public numbers, `expected_n` and a noisy count determine it: about one for each
-        feature, and at most 256 (see :doc:`/user_guide/trees`).
+        feature, and at most 256 (see :doc:`/user_guide/trees_algorithm`).
     max_depth : int, default=None
         Number of splits from root to leaf, from 0 to 16. If None, it follows from `expected_n` (or a noisy count) and
         the noise. If `n_estimators` is set and `expected_n` is None, it is 5.
