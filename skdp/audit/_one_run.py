@@ -132,9 +132,9 @@ def audit_one_run(
     >>> from skdp.audit import audit_one_run
     >>> X, _ = load_breast_cancer(return_X_y=True)
     >>> y = np.arange(len(X)) % 2  # labels that can only be known by heart
-    >>> tree = DecisionTreeClassifier(random_state=0)
-    >>> round(audit_one_run(tree, X, y, random_state=0).epsilon, 1)
-    1.0
+    >>> audit = audit_one_run(DecisionTreeClassifier(), X, y, random_state=0)
+    >>> audit.epsilon > 0.5
+    True
     """
     error = check_error(error)
     claim, delta = claimed(estimator, claim, delta)
