@@ -26,7 +26,6 @@ def sheet():
     return module
 
 
-@pytest.mark.sample(every=3)
 def test_code_runs(sheet, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cards = [card for column in sheet.COLUMNS for card in column]
