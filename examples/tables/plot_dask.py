@@ -114,30 +114,28 @@ print(
 # Sums over partitions are exact, so that a fit with the same noise has the same values for any division of the rows. A
 # fixed seed makes the noise equal here. Never fix the seed of a model that leaves your hands.
 
-numbers = []
 for n_partitions in (1, 3, 8):
     divided = table.repartition(npartitions=n_partitions)
     model = DPNaiveBayes(epsilon=0.5, schema=schema, random_state=0)
-    numbers.append(
-        model.fit(divided[list(columns)], divided["ill"]).feature_log_prob_[0]
-    )
-print("equal:", all(np.array_equal(numbers[0], other) for other in numbers))
+    model.fit(divided[list(columns)], divided["ill"])
+    released = model.feature_log_prob_[0][1, 8]
+    print(f"{n_partitions} partitions: a released number is {released:.15f}")
 
-fig, ax = plt.subplots()
+figure, axis = plt.subplots()
 edges = bayes.bin_edges_[0]
 for label, density in zip(
     bayes.classes_, np.exp(bayes.feature_log_prob_[0]), strict=True
 ):
-    ax.stairs(
+    axis.stairs(
         density[: len(edges) - 1] / np.diff(edges),
         edges,
         label=f"ill: {label}",
         linewidth=2,
     )
-ax.set(
+axis.set(
     xlabel="age",
     ylabel="density",
     title="Released densities of a column, by label",
 )
-ax.legend()
+axis.legend()
 plt.show()
