@@ -27,7 +27,7 @@ from ._graph import MOST_RECORDS, Array, Clique, Model, n_cells, nearest_counts,
 
 #: Share of the number of records in the budget, the least and the largest share of the counts of columns, and the error
 #: of a column's distribution that these should have.
-RECORDS_SHARE, COLUMNS_SHARE, MOST_COLUMNS_SHARE, COLUMN_ERROR = 0.01, 0.1, 0.5, 0.02
+RECORDS_SHARE, COLUMNS_SHARE, MOST_COLUMNS_SHARE, COLUMN_ERROR = 0.01, 0.1, 0.5, 0.012
 
 # Cells of a column beyond this number have few records. Smaller noise counts as this number. A smaller rest of the
 # budget is a rounding error. After a table that shows less than its noise, rounds have so many times the budget.
@@ -43,7 +43,7 @@ FEWEST, MOST_COLUMNS_OF_ROUNDS = 100.0, 60
 
 #: Number of rounds for each column, if no round has a larger part of the budget than the first: 1 up to this evidence,
 #: then growing with this power, and at most the last number.
-ONE_ROUND, ROUNDS_POWER, MOST_ROUNDS = 2000.0, 0.55, 3.0
+ONE_ROUND, ROUNDS_POWER, MOST_ROUNDS = 1500.0, 0.55, 3.0
 
 #: Share of a choice in the budget of its round, and of all choices in that of a tree.
 CHOICE_SHARE, TREE_CHOICES = 0.1, 0.2
