@@ -21,6 +21,8 @@ _MOST, _POINTS = 16.0, 512
 class AttackBounds(NamedTuple):
     """Upper bounds on attacks that tell whether one record is in the data.
 
+    .. versionadded:: 0.2
+
     Parameters
     ----------
     advantage : float

@@ -106,6 +106,8 @@ class AdditiveExplanations:
     def explain_local(self, X: Any) -> list[dict[str, Any]]:
         """Return the contributions of terms to the score of each row, in order of decreasing size.
 
+        .. versionadded:: 0.2
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
@@ -150,6 +152,8 @@ class AdditiveExplanations:
     def with_term(self, name: str, values: Any) -> Self:
         """Return a copy of the model in which a term has other values, which must be public or come from releases.
 
+        .. versionadded:: 0.2
+
         Parameters
         ----------
         name : str
@@ -172,6 +176,8 @@ class AdditiveExplanations:
 
     def monotone(self, directions: Mapping[str, int]) -> Self:
         """Return a copy of the model with the nearest monotone curves, by the released counts. This uses no budget.
+
+        .. versionadded:: 0.2
 
         Parameters
         ----------
@@ -204,6 +210,8 @@ class AdditiveExplanations:
 
     def to_json(self, path: Any = None) -> str:
         """Return the model as JSON, for other programs and for archives.
+
+        .. versionadded:: 0.2
 
         Parameters
         ----------
@@ -474,6 +482,8 @@ class AdditiveModel(CallbackSupportMixin, AdditiveExplanations, PrivateEstimator
 
     def noise_std(self, X: Any) -> Array:
         """Return the standard deviation of each row's score that the noise of the fit causes.
+
+        .. versionadded:: 0.2
 
         It is an estimate from released numbers for records with independent columns, and uses no budget. It covers
         neither other records, nor the bias of penalties, clipping and bins, nor the choice of tables.

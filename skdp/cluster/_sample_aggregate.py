@@ -156,7 +156,8 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Private centres, within the bounds.
+        Private centres, within the bounds. With `schema`, ``TableEncoder(schema).inverse_transform(cluster_centers_)``
+        returns them in the units of the table.
     privacy_ : PrivacyGuarantee
         Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int

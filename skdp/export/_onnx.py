@@ -250,6 +250,8 @@ def _inputs(g: _Graph, twin: Any, fitted: Any) -> tuple[list[Any], Any]:
 def to_onnx(fitted: Any) -> Any:
     """Return an ONNX model that predicts the same as a fitted estimator of skdp, up to rounding.
 
+    .. versionadded:: 0.2
+
     Parameters
     ----------
     fitted : estimator

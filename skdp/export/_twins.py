@@ -452,6 +452,8 @@ def _twin(model: Any) -> Any:
 def to_sklearn(fitted: Any) -> Any:
     """Return an estimator of scikit-learn that predicts the same as a fitted estimator of skdp, up to rounding.
 
+    .. versionadded:: 0.2
+
     Parameters
     ----------
     fitted : estimator

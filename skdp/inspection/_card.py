@@ -48,6 +48,8 @@ def model_card(
 ) -> str:
     """Write a model card for a fitted estimator.
 
+    .. versionadded:: 0.2
+
     A model card describes a model to people who did not train it [2]_. This function writes the part on privacy, in
     words and in numbers, and leaves sections on use, data and contact for you.
 

@@ -214,6 +214,8 @@ class CoefficientUncertaintyDisplay:
 class MarginalsDisplay:
     """Display of the counts of some columns: those of the model, and those that were released, with their noise.
 
+    .. versionadded:: 0.2
+
     Use `from_estimator` to make one. An interval contains the number of records in a cell, and says nothing about
     sampling.
 

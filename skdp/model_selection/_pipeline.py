@@ -52,6 +52,8 @@ def _fitted_by(name: str, summary: str, returned: str, description: str) -> Any:
 class PrivatePipeline(Pipeline):
     """A pipeline whose private steps share one budget, and whose other steps must not learn from the data.
 
+    .. versionadded:: 0.2
+
     This is a `Pipeline` of scikit-learn. Each fit first checks all steps as `allocate` does, and divides the budget.
 
     Parameters
@@ -378,6 +380,8 @@ def make_private_pipeline(
     verbose: bool = False,
 ) -> PrivatePipeline:
     """Make a `PrivatePipeline` whose steps are named after their classes.
+
+    .. versionadded:: 0.2
 
     Parameters
     ----------

@@ -203,6 +203,8 @@ class TableEncoder(DiscreetMethods, TransformerMixin, BaseEstimator):
     def inverse_transform(self, X: Any) -> Any:
         """Return the rows of a table from encoded rows, or from means of encoded rows such as centres of clusters.
 
+        .. versionadded:: 0.2
+
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_encoded)

@@ -352,6 +352,8 @@ class PrivacyGuarantee:
     def attack(self) -> AttackBounds:
         """Return upper bounds on attacks that tell whether one record (or group) is in the data.
 
+        .. versionadded:: 0.2
+
         Returns
         -------
         bounds : AttackBounds

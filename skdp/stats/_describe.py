@@ -287,6 +287,8 @@ def _even(budget: Budget, noises: list[float]) -> tuple[list[float], float]:
 def describe(call: Call, y: Any = None) -> Description:
     r"""Describe all columns of a table with one privacy budget.
 
+    .. versionadded:: 0.2
+
     Parameters
     ----------
     X : table

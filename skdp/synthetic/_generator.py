@@ -34,6 +34,8 @@ MOST_CELLS_OF_TABLE = 2**20
 class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     r"""Generator of synthetic tables from one differentially private release.
 
+    .. versionadded:: 0.2
+
     The counts of all columns are released first, and cells with few records are merged. Then, tables of two or three
     columns are chosen, released and fitted by a graphical model. Drawing rows from it does not use any budget.
 

@@ -210,6 +210,8 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
 class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstimator):
     r"""Differentially private regression by a forest of random trees with noisy sums in their leaves.
 
+    .. versionadded:: 0.2
+
     The trees are drawn at random from public numbers. The numbers of records and the sums of targets of all their
     leaves are released with noise, and then the sums for one step towards the weights of the trees. By default, every
     feature has its own tree.
