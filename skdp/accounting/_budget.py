@@ -345,7 +345,8 @@ def warn_of_delta(delta: float) -> None:
 GROUP_SUPPORT_HINT = (
     "Set rows_per_group, and pass groups. An estimator without rows_per_group can be fitted to at most k rows of each "
     "group, if k is public and the choice of a group's rows depends on that group alone: charge k * epsilon by "
-    "accountant.spend, and fit without an accountant, with delta=0 (user guide, Units)"
+    "accountant.spend, and fit without an accountant, with delta=0; the guide has the rule for other deltas (Multiple "
+    "rows per person)"
 )
 
 

@@ -246,7 +246,7 @@ class LedgerView:
         of_part = f", part {self._part_name!r}" if self._part is not None else ""
         return (
             f"BudgetAccountant(epsilon={self.epsilon:g}, delta={self.delta:g}, composition={rule!r}{where})"
-            f"{of_part}: {number} record{'' if number == 1 else 's'}, "
+            f"{of_part}: {number} charge{'' if number == 1 else 's'}, "
             f"spent (epsilon={total.epsilon:.6g}, delta={total.delta:.6g}){how}"
         )
 

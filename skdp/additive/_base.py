@@ -221,12 +221,13 @@ class AdditiveExplanations:
         Returns
         -------
         text : str
-            An object with the keys ``format``, ``version``, ``classes`` (None for regression), ``link`` (None for
-            labels), ``offset``, ``intercept``, ``terms`` and ``privacy``. Each term has a ``name``, its ``columns``
-            (each with ``name``, and ``edges`` of bins or ``cells``) and the ``values`` of its cells. In terms of
-            several columns, ``merged`` has the position of each cell of a column in ``values``. The score of a row is
-            the sum of the values of its cells and the intercept. Entries in no cell add 0. With the link ``"sqrt"``,
-            the prediction is the square of a positive score, plus the offset.
+            An object with the keys ``format``, ``version``, ``classes`` (None for regression), ``link`` and ``range``
+            (None for labels), ``offset``, ``intercept``, ``terms`` and ``privacy``. Each term has a ``name``, its
+            ``columns`` (each with ``name``, the names of its ``cells``, and ``edges`` if they are bins) and the
+            ``values`` of its cells. In terms of several columns, ``merged`` of a column has the position of each of its
+            cells in ``values``. The score of a row is the sum of the values of its cells and the intercept. Entries in
+            no cell add 0. The prediction of a regression is the score, or with the link ``"sqrt"`` the square of a
+            positive score, plus the offset, clipped to the range.
         """
         check_is_fitted(self, "terms_")
         classes = getattr(self, "classes_", None)
@@ -236,6 +237,7 @@ class AdditiveExplanations:
             "version": 1,
             "classes": None if classes is None else classes.tolist(),
             "link": getattr(self, "link_", None),
+            "range": self._range_of_predictions(),
             "offset": getattr(self, "offset_", 0.0),
             "intercept": np.asarray(self.intercept_).tolist(),
             "terms": [
@@ -254,6 +256,9 @@ class AdditiveExplanations:
         if path is not None:
             Path(path).write_text(text + "\n", encoding="utf-8")
         return text
+
+    def _range_of_predictions(self) -> list[float] | None:
+        return None
 
     def _described(self, j: int, name: str, cells: NDArray) -> dict[str, Any]:
         edges = self.bin_edges_[j]

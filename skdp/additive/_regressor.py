@@ -88,7 +88,8 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     """Differentially private additive regression: one curve for each column.
 
     A prediction, or the square root of a skewed amount, is the sum of one number for each column, which is read off the
-    column's curve. The curves are the complete model, and :class:`~skdp.inspection.AdditiveTermsDisplay` draws them.
+    column's curve, and of the values of tables over several columns, if there are enough records.
+    :class:`~skdp.inspection.AdditiveTermsDisplay` draws the curves. ``terms_`` has the tables, too.
 
     Parameters
     ----------
@@ -324,6 +325,9 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
         """
         scores = self._scores(X)[:, 0]
         return self._targets.range.clipped(self._targets.inverse(scores) + self.offset_)
+
+    def _range_of_predictions(self) -> list[float]:
+        return [self._targets.range.lower, self._targets.range.upper]
 
     def _slopes(self, X: Any) -> Any:
         return 2 * np.maximum(self._scores(X), 0.0) if self._targets.roots else 1.0

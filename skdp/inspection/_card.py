@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from datetime import date
 from importlib.metadata import version
 from typing import Any
 
@@ -34,6 +35,12 @@ CONDITIONS = (
     "All releases about these records count towards one budget.",
 )
 
+#: What stands on top of a card if the budget is about groups, and the fit about single records.
+OF_GROUPS = (
+    "This guarantee is for one record. A person may have several, and the budget below is about all records of a "
+    "person: the guarantee for a person is that of the budget."
+)
+
 # Labels with a smaller share of the records are rare.
 _RARE = 0.05
 
@@ -56,7 +63,7 @@ def model_card(
     Parameters
     ----------
     estimator : estimator
-        A fitted estimator of skdp.
+        A fitted estimator of skdp. After a search, pass the search, whose guarantee covers its choice.
     title : str, default=None
         Title of the card. If None, the name of the class.
     accountant : BudgetAccountant, default=None
@@ -125,13 +132,22 @@ def model_card(
     if guarantee.epsilon == math.inf:
         promise = "**This model is not private** (epsilon=inf): it was fitted without noise."
     lines = [f"# {title or type(estimator).__name__}", "", promise, ""]
+    of_groups = accountant is not None and accountant.unit == "group" and guarantee.unit != "group"
+    if of_groups:
+        lines += [f"**{OF_GROUPS}**", ""]
     # The steps of a pipeline draw noise of their own. In other estimators, the outer seed determines all noise.
     steps = parts_of(estimator) if isinstance(estimator, Pipeline) else [estimator]
     seeded = any(getattr(step, "random_state", None) is not None for step in steps if hasattr(step, "accountant"))
-    lines += ["## Model", "", *_model(estimator), "", "## Privacy", "", *_risk(guarantee, seeded), ""]
+    lines += ["## Model", "", *_model(estimator), "", "## Privacy", "", *_risk(guarantee, seeded, of_groups), ""]
     lines += _releases(guarantee)
     if accountant is not None:
-        lines += ["", "## Privacy budget of these records", "", "```text", accountant.to_text(), "```"]
+        lines += [
+            "",
+            "## Privacy budget of these records",
+            "",
+            f"All releases so far, together: {accountant.attack()}.",
+        ]
+        lines += ["", "```text", accountant.to_text(), "```"]
     lines += ["", "## Scores", ""]
     lines += [f"- {name}: {_score(value)}" for name, value in (scores or {}).items()] or [f"_{SCORES}_"]
     for heading, question in SECTIONS.items():
@@ -158,7 +174,10 @@ def _model(estimator: BaseEstimator) -> list[str]:
     public = clone(estimator)
     hidden = [name for name in public.get_params() if name.split("__")[-1] in ("accountant", "random_state", "schema")]
     public.set_params(**dict.fromkeys(hidden))
-    lines = [f"- Made with: skdp {version('skdp')}", f"- Parameters: `{' '.join(repr(public).split())}`"]
+    lines = [
+        f"- Made with: skdp {version('skdp')}, on {date.today().isoformat()}",
+        f"- Parameters: `{' '.join(repr(public).split())}`",
+    ]
     for heading, name in (("Columns", "feature_names_in_"), ("Labels", "classes_")):
         if (values := getattr(estimator, name, None)) is not None:
             if name == "classes_" and any(map(_reads_labels, parts_of(estimator))):
@@ -191,7 +210,7 @@ def _rare_labels(estimator: BaseEstimator) -> list[str]:
     return [sentence] if rare else []
 
 
-def _risk(guarantee: PrivacyGuarantee, seeded: bool) -> list[str]:
+def _risk(guarantee: PrivacyGuarantee, seeded: bool, of_groups: bool) -> list[str]:
     """Describe what the numbers mean for one person."""
     if guarantee.epsilon == math.inf:
         return ["Somebody who has the model may be able to reconstruct single records."]
@@ -215,8 +234,11 @@ def _risk(guarantee: PrivacyGuarantee, seeded: bool) -> list[str]:
         "The guarantee holds under these conditions:",
         "",
         *(f"- {condition}" for condition in CONDITIONS),
-        "- All records of a person are in one group." if groups else "- No person has more than one record.",
     ]
+    if not of_groups:
+        lines.append(
+            "- All records of a person are in one group." if groups else "- No person has more than one record."
+        )
     if seeded:
         lines.append("- The noise was drawn with a `random_state`. A person who knows it can remove the noise.")
     return lines

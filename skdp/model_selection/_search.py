@@ -438,7 +438,8 @@ _ATTRIBUTES = """    best_params_ : dict
     best_index_ : int
         Position of the chosen setting.
     best_estimator_ : estimator
-        Model. Its own ``privacy_`` is about the records that it was trained on.
+        Model. Its own ``privacy_`` is that of its fit alone. The guarantee of this search, choice and scores included,
+        is ``privacy_`` of the search: state that one, also in a model card.
     strategy_ : str
         How the budget was spent. ``"single"`` if there is one candidate, which gets all of it.
     classes_ : ndarray of shape (n_classes,)

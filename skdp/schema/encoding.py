@@ -417,8 +417,9 @@ class TakesSchema:
         if schema.group is not None and not hasattr(self, "rows_per_group"):
             raise ValueError(
                 f"the schema declares groups of records, and {type(self).__name__} protects single records: it has no "
-                "parameter rows_per_group. Limit the table to rows_per_group rows of each group beforehand, and use a "
-                "schema without group and a budget for groups"
+                "parameter rows_per_group, as DPNaiveBayes has. Or limit the table to k rows of each group, use a "
+                "schema without group, fit without an accountant, and charge k * epsilon to a budget for groups by "
+                "accountant.spend (user guide, Multiple rows per person)"
             )
         edges = {}
         if form == "cells":

@@ -178,8 +178,10 @@ class Description:
         return [*tables, [("column", "category", "count", "share"), *shares]] if shares else tables
 
     def _line(self) -> str:
+        counted = " that count" if self.privacy_.unit == "group" else ""
         return (
-            f"{_with_error(self.count)} records; the number after ± is the standard error by noise\n"
+            f"{_with_error(self.count)} records{counted}; the number after ± is the standard error by noise\n"
+            "means are biased if few numbers are far beyond the others, which confidence_interval() covers\n"
             f"{str(self.privacy_).splitlines()[0]}"
         )
 

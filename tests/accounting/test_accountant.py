@@ -369,7 +369,7 @@ def test_repr():
     accountant = BudgetAccountant(2, 1e-5, composition="basic")
     accountant.spend(0.5, 1e-6)
     assert repr(accountant) == (
-        "BudgetAccountant(epsilon=2, delta=1e-05, composition='basic'): 1 record, spent (epsilon=0.5, delta=1e-06)"
+        "BudgetAccountant(epsilon=2, delta=1e-05, composition='basic'): 1 charge, spent (epsilon=0.5, delta=1e-06)"
     )
 
 

@@ -1267,7 +1267,7 @@ def test_a_file_that_is_read_only_can_be_read_and_not_charged(directory):
                 model(accountant).fit(X, Y)
             assert amounts(accountant) == [0.25]
             assert accountant.remaining() == Budget(0.75, 0.0)
-            assert "1 record" in repr(accountant)
+            assert "1 charge" in repr(accountant)
         path.chmod(0o600)
         reader.spend(0.75)
 

@@ -250,7 +250,7 @@ def test_parts_say_their_names_and_nothing_private():
         parts["east"]
     parts["north"].accountant.spend(0.5)
     assert "part 'north'" in repr(parts["north"].accountant)
-    assert "1 record" in repr(parts["north"].accountant)
+    assert "1 charge" in repr(parts["north"].accountant)
     assert len(parts["south"].accountant) == 0
 
 

@@ -171,3 +171,15 @@ def test_rare_labels_are_named_by_released_shares(kind):
     assert "balanced" in card
     assert "Rare labels" not in model_card(model.set_params(class_weight="balanced").fit(X, y))
     assert "Rare labels" not in model_card(model.set_params(class_weight=None).fit(X, np.arange(5000) % 3))
+
+
+def test_a_fit_about_records_in_a_budget_about_groups_is_named():
+    budget = BudgetAccountant(epsilon=2.0, delta=1e-6, unit="group")
+    budget.spend(1.0, 0.0)
+    rows = Schema({"age": (18, 90)}, target={"ill": ["no", "yes"]})
+    model = DPNaiveBayes(schema=rows, epsilon=0.5).fit(rows.sample(100))
+    card = model_card(model, accountant=budget)
+    assert "the guarantee for a person is that of the budget" in card
+    assert "No person has more than one record" not in card
+    assert f"All releases so far, together: {budget.attack()}." in card
+    assert "No person has more than one record" in model_card(model)

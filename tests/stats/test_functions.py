@@ -523,8 +523,8 @@ def test_a_description_shows_standard_errors():
     assert all(f" ± {own[name].standard_error:.2g}" in repr(found) for name in list(own)[1:])
     assert f"{own['mean'].value:.2f} ± {own['mean'].standard_error:.2g}" in repr(found)
     assert all(math.isfinite(one.standard_error) and one.standard_error > 0 for one in own.values())
-    assert lines[-2].endswith("the number after ± is the standard error by noise")
-    assert lines[-2].startswith(f"{found.count.value} ± ")
+    assert lines[-3].endswith("the number after ± is the standard error by noise")
+    assert lines[-3].startswith(f"{found.count.value} ± ")
     assert sum("±" in line for line in lines) == 2 + sum(len(one.names) for one in found.categories.values()) + 1
     # Without noise, only the errors of rounding to a declared step remain.
     exact = repr(stats.describe(TABLE, schema=SCHEMA, epsilon=math.inf)).splitlines()
