@@ -121,7 +121,8 @@ def _synthesize(options: Any) -> None:
         try:
             _write(out, generator.sample(options.rows))
         except Exception as error:
-            raise OSError(f"{out} could not be written: {error!r}. The budget was charged") from error
+            charged = "The budget was charged" if options.ledger else "The release was made: record it"
+            raise OSError(f"{out} could not be written: {error!r}. {charged}") from error
         _show(f"{generator.privacy_}\n{out} was written")
 
     _charged(options, release)
