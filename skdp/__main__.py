@@ -123,7 +123,8 @@ def _synthesize(options: Any) -> None:
         except Exception as error:
             charged = "The budget was charged" if options.ledger else "The release was made: record it"
             raise OSError(f"{out} could not be written: {error!r}. {charged}") from error
-        _show(f"{generator.privacy_}\n{out} was written")
+        charged = "" if options.ledger else ". No ledger was charged: record this release yourself"
+        _show(f"{generator.privacy_}\n{out} was written{charged}")
 
     _charged(options, release)
 

@@ -77,6 +77,7 @@ def test_a_table_is_written_and_the_ledger_charged(files, capsys, out):
 def test_a_number_of_rows_and_no_ledger(files, capsys):
     assert main(command(files, ledger=None, rows=7)) == 0
     assert len((files / "synthetic.csv").read_text().splitlines()) == 8
+    assert "No ledger was charged" in capsys.readouterr().out
     assert charges(files) == 0
 
 
