@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from .tree import DPRandomTree as DPRandomTree
     from .tree import DPRandomTreeRegressor as DPRandomTreeRegressor
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 # Packages are imported on first use, so that `import skdp` is fast.
 _PACKAGES = {
