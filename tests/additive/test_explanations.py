@@ -123,7 +123,7 @@ def test_a_regression_is_exported():
     assert (content["link"], content["offset"]) == (regression.link_, regression.offset_)
     assert content["privacy"].startswith("(epsilon=1")
     # Predictions beyond the range of the targets are clipped.
-    steep = regression.with_term("x0", regression.terms_[0] * 100)
+    steep = regression.with_term("x0", np.linspace(-100, 100, len(regression.terms_[0])))
     predicted = steep.predict(X)
     low, high = json.loads(steep.to_json())["range"]
     assert low <= predicted.min()
