@@ -4,14 +4,15 @@ Where bins follow, or labels are counted, the last bit of one number can move a 
 others. Models of scikit-learn, which some estimators here hold, add up in an order that depends on the number of rows.
 """
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone, is_regressor
 
 from skdp.neural_network._gradients import Outputs, codes_of
-from skdp.sensitivity import exact_row_products, largest_products, row_products
+from skdp.sensitivity import exact_row_products, largest_products, positive_products, row_products
 from tests.estimators import FEATURES, ONE_EACH
 
 #: Predict with models of scikit-learn.
@@ -49,6 +50,28 @@ def test_predictions_for_rows_of_large_numbers_are_finite(model):
                 for rows in (size * signs, -size * signs):
                     made = getattr(model, name)(rows)
                     assert made.dtype.kind != "f" or np.all(np.isfinite(made)), (name, size)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyAssumptionWarning")
+@pytest.mark.parametrize("model", ONE_EACH, ids=lambda model: type(model).__name__)
+def test_rows_that_are_not_finite_are_refused(model):
+    n_columns = FEATURES.get(type(model).__name__, 5)
+    X = np.random.default_rng(0).normal(size=(200, n_columns))
+    model = clone(model).set_params(random_state=0).fit(X, X[:, 0] if is_regressor(model) else X[:, 0] > 0)
+    for name in ("coef_", "components_", "cluster_centers_"):
+        if hasattr(model, name):
+            # Nothing follows from the numbers, and they are refused all the same.
+            setattr(model, name, getattr(model, name) * 0)
+    kinds = [np.array, sparse.csr_array] if getattr(model, "_takes_sparse", False) else [np.array]
+    for number, named in ((np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")):
+        for column in (0, n_columns - 1):
+            rows = np.float32(X)
+            rows[150, column] = number
+            for kind, dtype, chosen in product(kinds, (np.float32, np.float64), (slice(None), slice(150, 151))):
+                for method in ("predict", "transform", "predict_proba", "decision_function"):
+                    if hasattr(model, method):
+                        with pytest.raises(ValueError, match=f"Input X contains {named}"):
+                            getattr(model, method)(kind(rows[chosen].astype(dtype)))
 
 
 @pytest.mark.parametrize("n_columns", [1, 2, 5, 64, 1000])
@@ -123,6 +146,22 @@ def test_largest_products_are_those_of_row_products(n_columns, n_products):
             # Without the second look, these rows would not do.
             fast, safe = rows @ matrix + constants, row_products(rows, matrix) + constants
             assert np.any(fast.argmax(axis=1) != safe.argmax(axis=1))
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 20, 300])
+def test_positive_products_are_those_of_row_products(n_columns):
+    rng = np.random.default_rng(n_columns)
+    matrix, constant = rng.normal(size=(n_columns, 1)), rng.normal(size=1)
+    rows = near_ties(rng, 3000, np.hstack([matrix, 0 * matrix]), np.append(constant, 0.0))
+    with np.errstate(all="ignore"):
+        for X in (rows, rows[:1], rows[:0], np.float32(rows), with_extremes(rng, rows), sparse.csr_array(rows)):
+            for scale in (0.0, 1.0, 1e-30, 1e160):
+                for shift in (constant, constant * 0, constant + 1e7):
+                    expected = row_products(X, scale * matrix)[:, 0] + shift > 0
+                    np.testing.assert_array_equal(positive_products(X, scale * matrix, shift), expected)
+        if n_columns > 2:
+            fast, safe = rows @ matrix + constant, row_products(rows, matrix) + constant
+            assert np.any((fast > 0) != (safe > 0))
 
 
 @pytest.mark.parametrize("sizes", [(4, 3), (20, 64, 1), (20, 64, 3), (7, 100, 5, 2)])

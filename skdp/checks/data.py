@@ -126,6 +126,19 @@ def validate_quietly(estimator: Any, X: Any, y: Any = "no_validation", *, times:
     return _quietly(validate, X)
 
 
+def of_valid_rows(compute: Callable[[Any], Any], estimator: Any, X: Any) -> Any:
+    """Return a function of rows that a fitted estimator validates.
+
+    The function raises FloatingPointError for a row that is not finite, so that no pass over the rows looks for one.
+    """
+    validate = partial(validate_quietly, estimator, X, dtype=[np.float64, np.float32], reset=False)
+    try:
+        return compute(validate(ensure_all_finite=is_sparse(X)))
+    except FloatingPointError:
+        validate()
+        raise
+
+
 def _with_sparse_rows(kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return arguments of validate_data that admit sparse rows."""
     if "validate_separately" in kwargs:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.data import validate_quietly
+from ..checks.data import of_valid_rows, validate_quietly
 from ..checks.params import Checked, Integer, Rules, columns_of
 from ..checks.silence import DiscreetMethods
 from ..release.estimator import Records, RowsMixin, Shape
@@ -50,7 +50,9 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
         labels : ndarray of shape (n_samples,)
             Positions in ``cluster_centers_``.
         """
-        return nearest(self._rows(X), self.cluster_centers_).astype(np.int32)
+        check_is_fitted(self, "cluster_centers_")
+        labels: NDArray = of_valid_rows(lambda rows: nearest(rows, self.cluster_centers_), self, X)
+        return labels.astype(np.int32)
 
     def transform(self, X: Any) -> Array:
         """Return the distance of each row to each centre.

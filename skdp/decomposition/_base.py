@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.data import check_quietly, validate_quietly
+from ..checks.data import check_quietly, of_valid_rows
 from ..checks.params import Checked, Integer, Or, Real, Rules, check_boolean, real_numbers, shown
 from ..checks.silence import available_if
 from ..release.estimator import RowsMixin
@@ -253,8 +253,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
             A function of these rows. For private rows, it is as sensitive as the rows.
         """
         check_is_fitted(self, "components_")
-        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        coordinates: NDArray[np.float64] = row_products(X, self.components_.T)
+        coordinates: NDArray[np.float64] = of_valid_rows(lambda rows: row_products(rows, self.components_.T), self, X)
         coordinates -= self.components_ @ self.mean_
         return coordinates / self._deviations() if self._whiten else coordinates
 

@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.data import validate_quietly
+from ..checks.data import of_valid_rows
 from ..checks.params import Checked, Or, Real, Rules, check_boolean
 from ..mechanisms import BitStream
 from ..release.estimator import GroupsMixin, ManyTargetsMixin, Records, Shape
@@ -154,6 +154,13 @@ def shrunk_share(gram: Array, cross: Array, penalty: Array, noise: Noise, start:
     gain += _SPARED_NOISE / 2 * _spread_between(ridge, constant, noise)
     square = ridge.square - 2 * mixed + squared
     return min(max(gain, 0.0) / square, 1.0) if square > 0 else float(gain > 0)
+
+
+def _clipped(values: NDArray, lower: Any, upper: Any) -> Array:
+    if not np.isfinite(values).all():
+        # A clipped infinity would be finite.
+        raise FloatingPointError("a row is not finite")
+    return np.clip(values, lower, upper, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -395,8 +402,7 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
             Predictions.
         """
         check_is_fitted(self, "coef_")
-        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        predicted: Array = self._range.clipped(self._products(X) + self.intercept_)
+        predicted: Array = self._range.clipped(of_valid_rows(self._products, self, X) + self.intercept_)
         return predicted if self.coef_.ndim == 2 else predicted[:, 0]
 
     def _products(self, X: Any) -> Array:
@@ -404,12 +410,12 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
         lower, upper = self._units.features.lower, self._units.features.upper
         coef = np.atleast_2d(self.coef_).T
         if issparse(X) and np.all((lower <= 0) & (upper >= 0)):
-            return row_products(with_data(X, np.clip(X.data, lower[X.indices], upper[X.indices])), coef)
+            return row_products(with_data(X, _clipped(X.data, lower[X.indices], upper[X.indices])), coef)
         # If the bounds do not contain 0, centred rows have no zeros. Therefore blocks of sparse rows are made dense.
+        lower, upper = (side[0] if np.all(side == side[0]) else side for side in (lower, upper))
         out = np.empty((X.shape[0], coef.shape[1]))
-        blocks = list(short_blocks(*X.shape))
-        clipped = np.empty((blocks[0].stop, X.shape[1]))
-        for block in blocks:
+        for block in short_blocks(*X.shape):
             rows = X[block].toarray() if issparse(X) else X[block]
-            out[block] = row_products(np.clip(rows, lower, upper, out=clipped[: len(rows)]), coef)
+            inside = rows.min() >= np.max(lower) and rows.max() <= np.min(upper)
+            out[block] = row_products(rows if inside else _clipped(rows, lower, upper), coef)
         return out

@@ -16,9 +16,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from ..accounting import gaussian_mu
-from ..checks.data import known_labels, labelled_data
+from ..checks.data import known_labels, labelled_data, of_valid_rows
 from ..checks.params import By, Checked, OneOf, Or, Real, Rules, check_boolean, check_classes, check_positive
 from ..mechanisms import SampledGaussianMechanism
 from ..parts.arrays import rowwise
@@ -39,7 +40,6 @@ from ..solvers.linear_descent import (
     Settings,
     positive_delta,
     rule_of,
-    validated_rows,
     weights_of,
 )
 from ..solvers.losses import GradientLoss, Hinge, HuberHinge, LogLoss, OneVsRest, SoftmaxLogLoss
@@ -459,5 +459,6 @@ class DPSGDClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin, Gradien
         return {"coef_": coef, "intercept_": intercept, "classes_": shape.classes, "_loss": parameters.loss}
 
     def _logits(self, X: Any) -> Array:
-        rows = validated_rows(self, X)
-        return self._powers.logits(rows, self._scores_of(rows))
+        check_is_fitted(self, "coef_")
+        logits: Array = of_valid_rows(lambda rows: self._powers.logits(rows, self._scores_of(rows)), self, X)
+        return logits

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
+from ..checks.data import of_valid_rows
 from ..checks.params import Checked
 from ..parts.arrays import rowwise
 from ..release.estimator import LabelsMixin, ManyTargetsMixin, Records, Shape
@@ -201,8 +202,8 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def _label_codes(self, X: Any) -> NDArray[np.intp]:
-        outputs, X = self._outputs_and_rows(X)
-        return outputs.codes(X)
+        codes: NDArray[np.intp] = of_valid_rows(self._map.codes, self, X)
+        return codes
 
     def _logits(self, X: Any) -> Array:
         return self._label_scores(X) * self._power

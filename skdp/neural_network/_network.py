@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.data import validate_quietly
+from ..checks.data import of_valid_rows
 from ..checks.params import By, Checked, Or, Real, Rules, check_integer, is_list, shown
 from ..mechanisms import BitStream, SampledGaussianMechanism, rounded_normal
 from ..parts.arrays import rowwise
@@ -325,11 +325,11 @@ class PrivateNetwork(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         outputs = rowwise(Outputs(coefs, intercepts), X)
         return fitted(design.last.lines(session, outputs, targets))
 
-    def _outputs_and_rows(self, X: Any) -> tuple[Outputs, NDArray]:
+    @property
+    def _map(self) -> Outputs:
         check_is_fitted(self, "coefs_")
-        X = validate_quietly(self, X, dtype=[np.float64, np.float32], reset=False)
-        return Outputs(self.coefs_, self.intercepts_), X
+        return Outputs(self.coefs_, self.intercepts_)
 
     def _outputs(self, X: Any) -> Array:
-        outputs, X = self._outputs_and_rows(X)
-        return outputs(X)
+        outputs: Array = of_valid_rows(self._map, self, X)
+        return outputs

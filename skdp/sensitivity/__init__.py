@@ -18,6 +18,7 @@ from ._cells import (
     class_sums_l2,
     largest_products,
     nearest,
+    positive_products,
     spread_counts,
 )
 from ._clipping import (

@@ -57,8 +57,6 @@ def largest_products(X: Any, matrix: NDArray[np.float64], constants: NDArray[np.
     precision, and then `row_products`, decide on the other rows. Of equal sums, the first counts. All numbers are
     finite, and the matrix and the constants are public.
     """
-    if issparse(X):
-        return _safe(X, matrix, constants)
     columns = np.ascontiguousarray(matrix.T)
     # Sums that are always equal would never be certain.
     first: dict[tuple[bytes, float], int] = {}
@@ -67,9 +65,9 @@ def largest_products(X: Any, matrix: NDArray[np.float64], constants: NDArray[np.
     if len(first) < len(columns):
         distinct = np.array(list(first.values()))
         return distinct[largest_products(X, matrix[:, distinct], constants[distinct])]
+    if issparse(X) or len(columns) == 1:
+        return _safe(X, matrix, constants)
     positions = np.zeros(X.shape[0], dtype=np.intp)
-    if len(columns) == 1:
-        return positions
     with np.errstate(all="ignore"):
         single = X.dtype == np.float32 or len(columns) >= _FEWEST
         kinds = (np.float32, np.float64) if single else (np.float64,)
@@ -87,6 +85,22 @@ def largest_products(X: Any, matrix: NDArray[np.float64], constants: NDArray[np.
     return positions
 
 
+def positive_products(X: Any, matrix: NDArray[np.float64], constant: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return ``row_products(X, matrix)[:, 0] + constant > 0`` in less time, in the way of `largest_products`."""
+    if issparse(X):
+        return row_products(X, matrix)[:, 0] + constant > 0
+    products = _Products(matrix.T, constant, np.float64)
+    positive = np.empty(X.shape[0], dtype=bool)
+    with np.errstate(all="ignore"):
+        for block in short_blocks(*X.shape):
+            (sums,), error = products.sums(X[block])
+            np.greater(sums, 0, out=positive[block])
+            (open_,) = np.nonzero(~(np.abs(sums) > error))
+            if open_.size:
+                positive[block][open_] = row_products(X[block][open_], matrix)[:, 0] + constant > 0
+    return positive
+
+
 class _Products:
     """Find the largest sums of rows, and which of them are certain, by numbers of a type."""
 
@@ -100,8 +114,8 @@ class _Products:
         # Four times the errors of both sums, in any order of additions, relative to the bounds of their terms.
         self._error = 8 * (columns.shape[1] + 4) * float(np.finfo(kind).eps)
 
-    def __call__(self, rows: NDArray) -> tuple[NDArray, NDArray[np.bool_]]:
-        """Return the positions of the largest sums, and whether they are certain."""
+    def sums(self, rows: NDArray) -> tuple[NDArray, np.floating]:
+        """Return the sums of each column, and four times what rounding can change in a difference of two."""
         rows = np.asarray(rows, dtype=self._kind)
         sums = self._columns @ rows.T
         sums += self._constants
@@ -110,7 +124,11 @@ class _Products:
         terms = length * self._longest + self._farthest
         # Numbers beyond the type would be infinite, or no numbers, on the way to a sum that is not.
         fits = max(terms, self._longest) < float(np.finfo(self._kind).max) / 4
-        error = self._kind(self._error * terms if fits else np.inf)
+        return sums, self._kind(self._error * terms if fits else np.inf)
+
+    def __call__(self, rows: NDArray) -> tuple[NDArray, NDArray[np.bool_]]:
+        """Return the positions of the largest sums, and whether they are certain."""
+        sums, error = self.sums(rows)
         number, total = self._number_and_sum @ (sums >= sums.max(axis=0) - error)
         return total, number == 1
 

@@ -188,7 +188,8 @@ def row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 
     A library for linear algebra chooses the order of its additions by the number of rows. Then one more record could
     change the last bits of all others. Here, the products of a dense row are added by `numpy.einsum`, in an order that
-    depends on the number of columns only, and the products of a sparse row in the order of its entries.
+    depends on the number of columns only, and the products of a sparse row in the order of its entries. A row that is
+    not finite raises FloatingPointError, so that nobody needs to look for one before.
     """
     if not issparse(X) and matrix.shape[1] > _MOST_PRODUCTS:
         return exact_row_products(X, matrix)
@@ -250,6 +251,8 @@ def exact_row_products(X: Any, matrix: NDArray[np.float64]) -> NDArray[np.float6
             product += row_coarse @ coarse
             np.ldexp(product, row_scale[:, None] + scale - 2 * bits, out=products[rows])
             np.clip(products[rows], -_LARGEST, _LARGEST, out=products[rows])
+    if np.isnan(products).any():
+        raise FloatingPointError("a row is not finite")
     return products
 
 

@@ -23,12 +23,12 @@ from ..accounting import (
     gaussian_mu,
     sampled_gaussian_mu,
 )
-from ..checks.data import validate_quietly
+from ..checks.data import of_valid_rows
 from ..checks.params import Checked, Integer, Or, Real, Rules, check_integer, check_positive
 from ..checks.silence import DiscreetMethods, available_if
 from ..mechanisms import LEAST_RATE, GaussianMechanism, Mechanism, NoNoise, SampledGaussianMechanism
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
-from ..sensitivity import augmented_norm, largest_products, row_products
+from ..sensitivity import augmented_norm, largest_products, positive_products, row_products
 from .calibration import Calibration, RowPowers
 from .clipped_gradients import MOST_WEIGHT, Gradients, boxed
 from .losses import GradientLoss
@@ -162,13 +162,10 @@ def probabilities(scores: Array) -> Array:
 
 def linear_scores(estimator: Any, X: Any) -> Array:
     """Validate rows, and return the linear scores of a fitted estimator, of shape (n_rows, outputs)."""
-    return row_products(validated_rows(estimator, X), np.atleast_2d(estimator.coef_).T) + estimator.intercept_
-
-
-def validated_rows(estimator: Any, X: Any) -> Any:
-    """Return validated rows for a fitted estimator."""
     check_is_fitted(estimator, "coef_")
-    return validate_quietly(estimator, X, dtype=[np.float64, np.float32], reset=False)
+    matrix = np.atleast_2d(estimator.coef_).T
+    products: Array = of_valid_rows(lambda rows: row_products(rows, matrix), estimator, X)
+    return products + estimator.intercept_
 
 
 def _estimates_probabilities(estimator: Any) -> bool:
@@ -261,10 +258,11 @@ class LinearRule(ScoredLabels):
         return self.decision_function(X)
 
     def _label_codes(self, X: Any) -> NDArray:
-        X = validated_rows(self, X)
-        if len(self.classes_) == 2:
-            return (row_products(X, self.coef_.T)[:, 0] + self.intercept_ > 0).astype(np.intp)
-        return largest_products(X, self.coef_.T, np.broadcast_to(self.intercept_, len(self.classes_)))
+        check_is_fitted(self, "coef_")
+        products = positive_products if len(self.classes_) == 2 else largest_products
+        constants = np.broadcast_to(self.intercept_, len(self.coef_))
+        codes: NDArray = of_valid_rows(lambda rows: products(rows, self.coef_.T, constants), self, X)
+        return codes.astype(np.intp)
 
     def decision_function(self, X: Any) -> Array:
         """Return the linear score of each row.
@@ -279,7 +277,9 @@ class LinearRule(ScoredLabels):
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Positive for the second class if there are two classes. Otherwise, one score for each class.
         """
-        return self._scores_of(validated_rows(self, X))
+        check_is_fitted(self, "coef_")
+        scores: Array = of_valid_rows(self._scores_of, self, X)
+        return scores
 
     def _scores_of(self, rows: Any) -> Array:
         scores = row_products(rows, self.coef_.T) + self.intercept_
