@@ -221,13 +221,7 @@ class AdditiveExplanations:
         Returns
         -------
         text : str
-            An object with the keys ``format``, ``version``, ``classes`` (None for regression), ``link`` and ``range``
-            (None for labels), ``offset``, ``intercept``, ``terms`` and ``privacy``. Each term has a ``name``, its
-            ``columns`` (each with ``name``, the names of its ``cells``, and ``edges`` if they are bins) and the
-            ``values`` of its cells. In terms of several columns, ``merged`` of a column has the position of each of its
-            cells in ``values``. The score of a row is the sum of the values of its cells and the intercept. Entries in
-            no cell add 0. The prediction of a regression is the score, or with the link ``"sqrt"`` the square of a
-            positive score, plus the offset, clipped to the range.
+            An object that :doc:`/user_guide/deployment` describes.
         """
         check_is_fitted(self, "terms_")
         classes = getattr(self, "classes_", None)

@@ -88,50 +88,44 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     """Differentially private additive regression: one curve for each column.
 
     A prediction, or the square root of a skewed amount, is the sum of one number for each column, which is read off the
-    column's curve, and of the values of tables over several columns, if there are enough records.
-    :class:`~skdp.inspection.AdditiveTermsDisplay` draws the curves. ``terms_`` has the tables, too.
+    column's curve, and of the values of tables over several columns, if there are enough records. ``terms_`` has all of
+    them, and :class:`~skdp.inspection.AdditiveTermsDisplay` draws the curves.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
-        epsilon-DP, and less accurate.
+        In [0, 1), far below one over the number of records. If 0, the fit is pure epsilon-DP, and less accurate.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `bounds`, `bounds_y` and `categories`. A parameter
-        that is set takes precedence.
+        Declaration of the columns, in place of `bounds`, `bounds_y` and `categories`. Explicit parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     interactions : "auto", list of tuple or None, default="auto"
-        Tables over several columns that are added to the curves. ``"auto"`` chooses them if there are enough records
-        (see :ref:`additive-pairs`). A list names pairs of columns. If None, there are curves only.
+        Tables over several columns: chosen by the fit (:ref:`additive-pairs`), a list of pairs of columns, or none.
     n_bins : int, default=32
         Largest number of bins of a numeric column, with a positive `delta`. Bins have about equal released counts.
     bounds : tuple (lower, upper)
-        Public bounds of the numeric features: numbers, or one for each column of X or each numeric column (with or
-        without those in `bin_edges`). Values beyond count in the outer bins.
+        Public bounds of the numeric features: two numbers, or two arrays. Values beyond count in the outer bins.
     bounds_y : tuple (lower, upper)
-        Public bounds of the targets. Targets beyond are clipped, and predictions are within. The bounds may be generous
-        (see :ref:`regression`).
+        Public bounds of the targets, which may be generous (see :ref:`regression`). Targets beyond are clipped.
     categories : dict, default=None
-        Public categories of columns, by position or name: a list, or their number if they are coded 0, 1, ... A value
-        that is missing or not in the list adds nothing to the prediction.
+        Public categories of columns, by position or name: a list, or their number if they are coded 0, 1, ... Other
+        values add nothing to the prediction.
     bin_edges : dict, default=None
         Public edges of the bins of single columns, by position or name. Values beyond count in the outer bins.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     verbose : int, default=0
-        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
-        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
+        Lines of progress to print: 0 for none, 1 for about ten in each phase (see :doc:`/user_guide/progress`).
 
     Attributes
     ----------
     terms_ : list of ndarray
-        Values that the cells of each term add to the score, of shape (n_cells,), or one axis for each column of a
-        table. The score is the prediction, or its square root if `link_` is ``"sqrt"`` (:ref:`additive_algorithm`).
+        Values that the cells of each term add to the score, with one axis for each column. The score is the prediction,
+        or its square root if `link_` is ``"sqrt"`` (:ref:`additive_algorithm`).
     term_names_ : list of str
         Names of the terms.
     term_columns_ : list of tuple of int
@@ -169,11 +163,9 @@ class DPAdditiveRegressor(RegressorMixin, TargetsMixin, AdditiveModel):
     Notes
     -----
     **Privacy.** The guarantee is (`epsilon`, `delta`)-DP under addition or removal of one record. A range of the
-    targets and their mean in it are released first (:ref:`regression, theorem 1 <regression-theorem-1>`), and numbers
-    of records in cells. With a positive `delta`, noisy sums of clipped gradients follow. The exponential mechanism, or
-    permute-and-flip with ``delta=0``, then chooses tables, and noisy sums of residuals in their cells are released.
-    Last, six noisy sums correct mean and size of the predictions. The rest is post-processing. :ref:`additive_models`
-    has the sensitivities and proofs.
+    targets and their mean in it are released first (:ref:`regression, theorem 1 <regression-theorem-1>`). Counts, sums
+    of clipped gradients, choices of tables, sums of residuals and six sums that correct the predictions follow. The
+    rest is post-processing. :ref:`additive_algorithm` has the sensitivities and proofs.
 
     Examples
     --------

@@ -129,7 +129,7 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
         Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
         epsilon-DP. Otherwise, the noise is Gaussian.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `bounds`. A parameter that is set takes precedence.
+        Declaration of the columns of X, in place of `bounds`. Explicit parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -150,8 +150,7 @@ class SampleAggKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstima
         Public bounds of the features: numbers, or one for each column. Values beyond are clipped. Distances are in
         units of X.
     verbose : int, default=0
-        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
-        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
+        Lines of progress to print: 0 for none, 1 for about ten in each phase (see :doc:`/user_guide/progress`).
 
     Attributes
     ----------

@@ -198,10 +198,10 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
-        epsilon-DP, and far fewer rows can be labelled.
+        In [0, 1), far below one over the number of records. If 0, the fit is pure epsilon-DP, and far fewer rows can be
+        labelled.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `classes`. A parameter that is set takes precedence.
+        Declaration of the columns of X, in place of `classes`. Explicit parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -217,18 +217,15 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
     expected_n : float, default=None
         Publicly known, approximate number of records. It only determines the number of teachers.
     classes : array-like, default=None
-        Public label set. Rows with other labels are left out. If None, the labels in `y` are declared public, with a
-        `PrivacyAssumptionWarning`.
+        Public label set. Other rows are left out. If None, the labels in `y` count as public, with a warning.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
-        of the labels, for 4 % of the budget.
+        Public weights of the labels. ``"balanced"`` computes them from 4 % of the budget (see :ref:`weights`).
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     n_jobs : int, default=None
         Number of processes that fit teachers. Threads are not used.
     verbose : int, default=0
-        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
-        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
+        Lines of progress to print: 0 for none, 1 for about ten in each phase (see :doc:`/user_guide/progress`).
 
     Attributes
     ----------

@@ -130,7 +130,7 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
         Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
         epsilon-DP.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `classes`. A parameter that is set takes precedence.
+        Declaration of the columns of X, in place of `classes`. Explicit parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -154,18 +154,16 @@ class SampleAggregate(InnerScores, CallbackSupportMixin, OutcomesMixin, BaseEsti
         Public bounds of the result: numbers, or one for each number of the result. A dict has such a pair for each of
         `attributes`, by name. Results of a block beyond are clipped. A block that fails has the centre of the bounds.
     classes : array-like, default=None
-        Public label set, if `estimator` is a classifier. Rows with other labels are left out. If None, the labels in
-        `y` are declared public, with a `PrivacyAssumptionWarning`.
+        Public label set, if `estimator` is a classifier. Other rows are left out. If None, the labels in `y` count as
+        public, with a warning.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
-        of the labels, for 4 % of the budget.
+        Public weights of the labels. ``"balanced"`` computes them from 4 % of the budget (see :ref:`weights`).
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     n_jobs : int, default=None
         Number of processes that work on blocks. Threads are not used.
     verbose : int, default=0
-        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
-        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
+        Lines of progress to print: 0 for none, 1 for about ten in each phase (see :doc:`/user_guide/progress`).
 
     Attributes
     ----------

@@ -140,8 +140,8 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
     delta : float, default=0.0
         Privacy budget of one fit, in [0, 1). The fit is pure epsilon-DP for every `delta`.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `bounds_y`, `data_norm` and `classes`. A parameter
-        that is set takes precedence.
+        Declaration of the columns of X, in place of `bounds_y`, `data_norm` and `classes`. Explicit parameters override
+        it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -158,16 +158,14 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
         Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to it. A smaller norm
         means less noise and more clipping.
     classes : array-like, default=None
-        Public label set of a classifier, of two labels. Rows with other labels are left out. If None, the labels in `y`
-        are declared public, with a `PrivacyAssumptionWarning`.
+        Public label set of a classifier, of two labels. Other rows are left out. If None, the labels in `y` count as
+        public, with a warning.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
-        of the labels, for 4 % of the budget.
+        Public weights of the labels. ``"balanced"`` computes them from 4 % of the budget (see :ref:`weights`).
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     verbose : int, default=0
-        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
-        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
+        Lines of progress to print: 0 for none, 1 for about ten in each phase (see :doc:`/user_guide/progress`).
 
     Attributes
     ----------

@@ -208,11 +208,11 @@ class FunctionalMechLinReg(MultiOutputMixin, RegressorMixin, GroupsMixin, ManyTa
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
-        epsilon-DP, and the noise is several times as large for more than a few features.
+        In [0, 1), far below one over the number of records. If 0, the fit is pure epsilon-DP, and the noise is several
+        times as large for more than a few features.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `bounds`, `bounds_y`, `data_norm` and
-        `rows_per_group`. A parameter that is set takes precedence.
+        Declaration of the columns of X, in place of `bounds`, `bounds_y`, `data_norm` and `rows_per_group`. Explicit
+        parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None

@@ -132,11 +132,11 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
-        epsilon-DP, and the noise is several times as large for more than a few features.
+        In [0, 1), far below one over the number of records. If 0, the fit is pure epsilon-DP, and the noise is several
+        times as large for more than a few features.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `bounds`, `data_norm`, `classes` and
-        `rows_per_group`. A parameter that is set takes precedence.
+        Declaration of the columns of X, in place of `bounds`, `data_norm`, `classes` and `rows_per_group`. Explicit
+        parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -154,14 +154,12 @@ class FunctionalMechLogReg(LogOdds, LinearRule, ClassifierMixin, GroupsMixin, La
         Public norm, after scaling, beyond which a record has less weight. A smaller norm means less noise. If None, it
         is ``sqrt(n_features / 2)``, which at most halves a weight.
     classes : array-like, default=None
-        Public label set. Rows with other labels are left out. If None, the labels in `y` are declared public, with a
-        `PrivacyAssumptionWarning`.
+        Public label set. Other rows are left out. If None, the labels in `y` count as public, with a warning.
     rows_per_group : int, default=None
         Public limit on the rows of one group, such as a person. Further rows are left out at random. The guarantee is
         then for all rows of a group, with `rows_per_group` times the noise. If None, it is for one row.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
-        of the labels, for 4 % of the budget.
+        Public weights of the labels. ``"balanced"`` computes them from 4 % of the budget (see :ref:`weights`).
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
 

@@ -165,8 +165,7 @@ class ObjPertLogReg(PrivateLinearClassifier):
         Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
         epsilon-DP. Otherwise, the noise is Gaussian, and much smaller for many features.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `data_norm` and `classes`. A parameter that is set
-        takes precedence.
+        Declaration of the columns of X, in place of `data_norm` and `classes`. Explicit parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -184,11 +183,9 @@ class ObjPertLogReg(PrivateLinearClassifier):
         Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to it. A smaller norm
         means less noise and more clipping.
     classes : array-like, default=None
-        Public label set. Rows with other labels are left out. If None, the labels in `y` are declared public, with a
-        `PrivacyAssumptionWarning`.
+        Public label set. Other rows are left out. If None, the labels in `y` count as public, with a warning.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
-        of the labels, for 4 % of the budget.
+        Public weights of the labels. ``"balanced"`` computes them from 4 % of the budget (see :ref:`weights`).
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     tol : float, default=1e-6
@@ -307,8 +304,7 @@ class OutputPertLogReg(PrivateLinearClassifier):
         Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
         epsilon-DP, by the L2 mechanism. Otherwise, the noise is Gaussian, and much smaller for many features.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `data_norm` and `classes`. A parameter that is set
-        takes precedence.
+        Declaration of the columns of X, in place of `data_norm` and `classes`. Explicit parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -325,11 +321,9 @@ class OutputPertLogReg(PrivateLinearClassifier):
         Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to it. A smaller norm
         means less noise and more clipping.
     classes : array-like, default=None
-        Public label set. Rows with other labels are left out. If None, the labels in `y` are declared public, with a
-        `PrivacyAssumptionWarning`.
+        Public label set. Other rows are left out. If None, the labels in `y` count as public, with a warning.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
-        of the labels, for 4 % of the budget.
+        Public weights of the labels. ``"balanced"`` computes them from 4 % of the budget (see :ref:`weights`).
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     tol : float, default=1e-6

@@ -37,13 +37,11 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one fit, or of one course of `partial_fit`. Must be strictly positive. Smaller values add more
-        noise. ``inf`` gives no privacy.
+        Privacy budget of one `fit` or one course of `partial_fit`. Must be strictly positive. ``inf`` gives no privacy.
     delta : float, default=1e-5
         Privacy budget of one fit, in (0, 1), far below one over the number of records.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `bounds_y` and `data_norm`. A parameter that is set
-        takes precedence.
+        Declaration of the columns of X, in place of `bounds_y` and `data_norm`. Explicit parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that each `fit` and each `partial_fit` charges before any noise is drawn. ``clone`` shares it.
     random_state : int, RandomState, Generator or None, default=None
@@ -63,11 +61,11 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     fit_intercept : bool, default=True
         Whether to add a constant feature of 0.3 `data_norm`.
     max_grad_norm : float or "auto", default="auto"
-        Clipping bound: the norm to which the gradient of a record is clipped. ``"auto"`` is 0.3 times the gradient of a
-        residual of half the range of the targets, or of `huber_threshold` if that is smaller.
+        Norm to which the gradient of a record is clipped. ``"auto"`` is 0.3 times the gradient of a residual of half
+        the range of the targets, or of `huber_threshold` if that is smaller.
     batch_size : float, int or None, default=None
-        A float is the probability that a record is in the sample of a step. An int is the expected size of the sample,
-        and needs `expected_n`. If None, a public rule chooses the probability.
+        Probability that a record is in the sample of a step. An int is the expected size of the sample, and needs
+        `expected_n`. If None, a public rule chooses the probability.
     n_steps : int, default=None
         Number of steps, at most 1e9. If None, it is 500, unless `epochs` is given.
     epochs : float, default=None
@@ -75,8 +73,7 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     expected_n : float, default=None
         Publicly known, approximate number of records. If None, it is released with the range of the targets.
     learning_rate : {"auto", "constant", "invscaling", "cosine"}, default="auto"
-        How the step size decreases: not at all, as one over the square root of the number of the step, or as a cosine
-        down to 0. ``"auto"`` is ``"constant"``.
+        How the step size decreases: not at all (also ``"auto"``), as 1 / sqrt(step), or as a cosine down to 0.
     eta0 : float, default=None
         Length of the first step for a mean gradient of length 1 of scaled targets. If None, a public rule chooses it.
     momentum : float, default=0.95
@@ -84,16 +81,13 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     average : bool or float, default=True
         Fraction of the last iterates whose average is the result. True is one half. False is the last iterate only.
     bounds_y : tuple (lower, upper)
-        Public bounds of the targets. Targets beyond are clipped, and predictions are within. The bounds may be generous
-        (see :ref:`regression`).
+        Public bounds of the targets, which may be generous (see :ref:`regression`). Targets beyond are clipped.
     data_norm : float
-        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to it. Scale the columns
-        to similar ranges first (see :class:`~skdp.preprocessing.BoundsScaler`).
+        Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to it.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     verbose : int, default=0
-        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
-        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
+        Lines of progress to print: 0 for none, 1 for about ten in each phase (see :doc:`/user_guide/progress`).
 
     Attributes
     ----------
@@ -122,9 +116,7 @@ class DPSGDRegressor(RegressorMixin, TargetsMixin, GradientDescent):
     step releases the sum of the clipped gradients of a Poisson sample, with Gaussian noise (:ref:`gradient descent,
     theorem 1 <gradient-descent-theorem-1>`). With the squared error and an intercept, six noisy sums correct mean and
     slope (:ref:`theorem 2 <gradient-descent-theorem-2>`). The rest is post-processing. Each `partial_fit` is charged in
-    full, also if it fails after the charge. ``privacy_`` then states the sum of all courses, and
-    ``privacy_.privacy_loss_distribution()`` a tighter bound. Callbacks receive the number of steps that are done, and
-    no rows, labels or gradients (:doc:`/user_guide/progress`).
+    full, also if it fails after the charge. ``privacy_`` then states the sum of all courses.
 
     Examples
     --------

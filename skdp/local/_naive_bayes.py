@@ -113,8 +113,8 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LocalMixin, BaseE
         Privacy budget of one row with its label. Must be strictly positive. Smaller values add more noise. ``inf``
         gives no privacy.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `bounds`, `classes`, `categorical_features` and
-        `n_categories`. A parameter that is set takes precedence.
+        Declaration of the columns of X, in place of `bounds`, `classes`, `categorical_features` and `n_categories`.
+        Explicit parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that each call of `fit` or `randomize` charges. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None

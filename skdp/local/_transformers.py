@@ -265,8 +265,8 @@ class LocalLaplace(NumberTransformer):
     ----------
 {_BOUNDS}
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `bounds`. A parameter that is set takes precedence.
-        All columns must be declared as `Number`, with ``missing="error"``.
+        Declaration of the columns of X, in place of `bounds`. Explicit parameters override it. All columns must be
+        declared as `Number`, with ``missing="error"``.
 {_OTHERS}
 {_REPORTED}
 
@@ -307,8 +307,8 @@ class PiecewiseMechanism(NumberTransformer):
     ----------
 {_BOUNDS}
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `bounds`. A parameter that is set takes precedence.
-        All columns must be declared as `Number`, with ``missing="error"``.
+        Declaration of the columns of X, in place of `bounds`. Explicit parameters override it. All columns must be
+        declared as `Number`, with ``missing="error"``.
 {_OTHERS}
 {_REPORTED}
 

@@ -313,8 +313,8 @@ def private_score(
         Number of bins. If None, it is 10 for a histogram, whose bins have equal width, and 32 for an area under a
         curve, whose bins have nearly equal counts. More bins distinguish more probabilities, and add more noise.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
-        random. The guarantee is then for all rows of a group together. If None, the guarantee is for one row.
+        Public limit on the rows of one group, such as a person. Further rows of a group are left out at random. The
+        guarantee is then for all rows of a group together. If None, the guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
         Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
     schema : Schema, default=None
@@ -474,9 +474,9 @@ def private_cross_val_score(
     n_bins : int, default=None
         Number of bins for areas under curves, the same bins in all folds. If None, it is 32.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person, in a score. Further rows of a group are left
-        out at random. It must be set for the private steps as well, where it may be another number. All rows of a group
-        are in one fold, and the guarantee is for all of them together. If None, the guarantee is for one row.
+        Public limit on the rows of one group, such as a person, in a score. Further rows of a group are left out at
+        random. It must be set for the private steps as well, where it may be another number. All rows of a group are in
+        one fold, and the guarantee is for all of them together. If None, the guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
         Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
     schema : Schema, default=None

@@ -389,27 +389,21 @@ def _checked_settings(name: str, grids: Any, settings: Callable[[], Iterable[dic
 
 
 _PARAMETERS = """    epsilon : float, default=1.0
-        Privacy budget of the whole search: all fits, the choice and the refit. Must be strictly positive. ``inf`` gives
-        no privacy.
+        Privacy budget of all fits, the choice and the refit. Must be strictly positive. ``inf`` gives no privacy.
     delta : float, default=0.0
         Privacy budget of the whole search, in [0, 1).
     schema : Schema, default=None
-        Public facts about the columns of the table X, for the estimator or the first step of the pipeline. If None, it
-        is the schema of the estimator.
+        Declaration of the columns of X. If None, it is the schema of the estimator.
     accountant : BudgetAccountant, default=None
         Accountant that is charged once for the whole search, before anything is computed. The estimator must have none.
-        If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     strategy : {"auto", "holdout", "repeat"}, default="auto"
-        ``"holdout"`` trains all candidates on one part of the records, and compares them on the other part.
-        ``"repeat"`` trains random candidates in a random number of runs, and takes the best run. ``"auto"`` chooses by
-        public parameters.
+        ``"holdout"`` trains all candidates on one part of the records, and compares them on the rest. ``"repeat"``
+        takes the best of a random number of random candidates. ``"auto"`` chooses by public parameters.
     scoring : str, default=None
-        Score that is compared. If None, it is ``"accuracy"`` for classifiers and ``"neg_mean_absolute_error"`` for
-        regressors. Others are ``"balanced_accuracy"``, ``"neg_log_loss"`` and ``"neg_mean_squared_error"``, and, with
-        more noise and not for ``"repeat"``, ``"roc_auc"``, ``"average_precision"``, ``"f1"``, ``"recall"``,
-        ``"f1_macro"`` and ``"recall_macro"``.
+        Score that is compared, for example ``"balanced_accuracy"`` or ``"roc_auc"`` (:ref:`model_selection` has the
+        list). If None, it is ``"accuracy"`` for classifiers and ``"neg_mean_absolute_error"`` for regressors.
     validation_fraction : float, default=0.2
         Probability that a record is used to compare candidates, and not to train them.
     mean_runs : float, default=None
@@ -425,21 +419,19 @@ _PARAMETERS = """    epsilon : float, default=1.0
     bounds_y : pair of float, default=None
         Public bounds of the targets. Targets and predictions beyond are clipped for the comparison.
     rows_per_group : int, default=None
-        Public limit on the rows of one group, such as a person, in a score. It must be set for the private steps as
-        well, where it may be another number. The guarantee is then for all rows of a group.
+        Public limit on the rows of one group, such as a person, in a score. The private steps need their own limit. The
+        guarantee is then for all rows of a group.
     n_jobs : int, default=None
         Number of parallel fits, as in joblib.
     verbose : int, default=0
-        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
-        a hundred. The guarantee does not cover the elapsed time. The number of runs of ``"repeat"`` is not printed."""
+        Lines of progress to print: 0 for none, 1 for about ten in each phase (see :doc:`/user_guide/progress`)."""
 
 _ATTRIBUTES = """    best_params_ : dict
         Chosen setting.
     best_index_ : int
         Position of the chosen setting.
     best_estimator_ : estimator
-        Model. Its own ``privacy_`` is that of its fit alone. The guarantee of this search, choice and scores included,
-        is ``privacy_`` of the search: state that one, also in a model card.
+        Model. Its own ``privacy_`` is that of its fit alone. State ``privacy_`` of the search, also in a model card.
     strategy_ : str
         How the budget was spent. ``"single"`` if there is one candidate, which gets all of it.
     classes_ : ndarray of shape (n_classes,)
@@ -450,10 +442,9 @@ _ATTRIBUTES = """    best_params_ : dict
 _NOTES = """    **Privacy.** All results of the search together are (epsilon, delta)-DP. Each record (with
     `rows_per_group`, each group with all of its records) is assigned to a part independently (:ref:`model selection,
     theorem 1 <model-selection-theorem-1>`; theorem 2 is about ``"repeat"``, and theorem 6 about tables). Scores, other
-    models and the number of runs are not released. A ``SchemaMismatchWarning`` of the fit that made the model is part
-    of its release, and is raised again. The guarantee does not cover the time that the search takes, an error of the
-    search, labels if the `classes` of the estimator are None, and estimators whose prediction for a row depends on
-    other rows. :doc:`/user_guide/model_selection` lists the steps that a pipeline may have."""
+    models and the number of runs are not released. The guarantee does not cover the time or an error of the search,
+    labels if the `classes` of the estimator are None, and estimators whose prediction for a row depends on other rows.
+    :doc:`/user_guide/model_selection` lists the steps that a pipeline may have."""
 
 
 class DPGridSearchCV(PrivateSearch):

@@ -340,12 +340,11 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
-        epsilon-DP, and the noise grows with the number of features. Otherwise, it grows with the square root of this
-        number.
+        In [0, 1), far below one over the number of records. If 0, the fit is pure epsilon-DP, and the noise grows with
+        the number of features. Otherwise, it grows with its square root.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `bounds`, `classes`, `rows_per_group`,
-        `categorical_features` and `n_categories`. A parameter that is set takes precedence.
+        Declaration of the columns of X, in place of `bounds`, `classes`, `rows_per_group`, `categorical_features` and
+        `n_categories`. Explicit parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -368,14 +367,12 @@ class DPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, GroupsMixin, LabelsMix
     categorical_features : array-like, default=None
         Categorical columns, given by positions, names, or a mask. If None, there are none.
     n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, which are coded 0, 1, ... Required with `categorical_features`. Any
-        other value is unknown: `fit` counts the record without a category in this column, and `predict` ignores the
-        column.
+        Numbers of categories of these columns, coded 0, 1, ... Required with `categorical_features`. Other values are
+        unknown: `fit` counts the record without a category in this column, and `predict` ignores the column.
     bin_edges : dict, default=None
         Increasing edges of the bins of single columns, by position or name. Values beyond count in the outer bins.
     classes : array-like, default=None
-        Public label set. Rows with other labels are left out. If None, the labels in `y` are declared public, with a
-        `PrivacyAssumptionWarning`.
+        Public label set. Other rows are left out. If None, the labels in `y` count as public, with a warning.
     rows_per_group : int, default=None
         Public limit on the rows of one group, such as a person. Further rows are left out at random. The guarantee is
         then for all rows of a group, with `rows_per_group` times the noise. If None, it is for one row.

@@ -47,8 +47,7 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
     delta : float, default=1e-5
         Privacy budget of one fit, in (0, 1), far below one over the number of records.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `data_norm` and `classes`. A parameter that is set
-        takes precedence.
+        Declaration of the columns of X, in place of `data_norm` and `classes`. Explicit parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -74,16 +73,13 @@ class DPMLPClassifier(LogOdds, ClassifierMixin, LabelsMixin, PrivateNetwork):
         Public clipping bound: the largest L2 norm of a row of X. Longer rows are scaled down to it. A smaller norm
         means less noise and more clipping.
     classes : array-like, default=None
-        Public label set. Rows with other labels are left out. If None, the labels in `y` are declared public, with a
-        `PrivacyAssumptionWarning`.
+        Public label set. Other rows are left out. If None, the labels in `y` count as public, with a warning.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
-        of the labels, for 4 % of the budget.
+        Public weights of the labels. ``"balanced"`` computes them from 4 % of the budget (see :ref:`weights`).
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     verbose : int, default=0
-        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
-        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
+        Lines of progress to print: 0 for none, 1 for about ten in each phase (see :doc:`/user_guide/progress`).
 
     Attributes
     ----------
@@ -225,8 +221,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     delta : float, default=1e-5
         Privacy budget of one fit, in (0, 1), far below one over the number of records.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `bounds_y` and `data_norm`. A parameter that is set
-        takes precedence.
+        Declaration of the columns of X, in place of `bounds_y` and `data_norm`. Explicit parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -257,8 +252,7 @@ class DPMLPRegressor(MultiOutputMixin, RegressorMixin, ManyTargetsMixin, Private
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     verbose : int, default=0
-        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
-        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
+        Lines of progress to print: 0 for none, 1 for about ten in each phase (see :doc:`/user_guide/progress`).
 
     Attributes
     ----------

@@ -255,8 +255,8 @@ class DPQuantileBinner(RowsMixin, BinTransformer):
         Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
         epsilon-DP. A positive `delta` composes the quantiles of many columns more tightly.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `bounds`, all declared as `Number` with
-        ``missing="error"``. A parameter that is set takes precedence.
+        Declaration of the columns of X, in place of `bounds`, all declared as `Number` with ``missing="error"``.
+        Explicit parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None

@@ -145,8 +145,8 @@ def private_bounds(
     exponents : tuple (least, largest), default=(-20, 40)
         Public range of the exponents of the powers of two that can be bounds.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. Further rows of a group are left out at
-        random. The guarantee is then for all rows of a group together. If None, the guarantee is for one row.
+        Public limit on the rows of one group, such as a person. Further rows of a group are left out at random. The
+        guarantee is then for all rows of a group together. If None, the guarantee is for one row.
     groups : array-like of shape (n_samples,), default=None
         Group of each row, as a number or a text. Required with `rows_per_group`, unless `schema` declares it.
     accountant : BudgetAccountant, default=None

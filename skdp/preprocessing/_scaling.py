@@ -412,12 +412,11 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
-        epsilon-DP, and the noise grows with the number of features. Otherwise, it grows with the square root of this
-        number.
+        In [0, 1), far below one over the number of records. If 0, the fit is pure epsilon-DP, and the noise grows with
+        the number of features. Otherwise, it grows with its square root.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `bounds` and `rows_per_group`, all declared as
-        `Number` with ``missing="error"``. A parameter that is set takes precedence.
+        Declaration of the columns of X, in place of `bounds` and `rows_per_group`, all declared as `Number` with
+        ``missing="error"``. Explicit parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None

@@ -55,8 +55,8 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     most_cells : int, default=131072
         Largest number of cells of the graphical model. It limits memory and time.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. Further rows are left out at random. The
-        guarantee is then for the whole group, with `rows_per_group` times the noise. If None, it is for one row.
+        Public limit on the rows of one group, such as a person. Further rows are left out at random. The guarantee is
+        then for the whole group, with `rows_per_group` times the noise. If None, it is for one row.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     accountant : BudgetAccountant, default=None
@@ -64,8 +64,7 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     random_state : int, RandomState, Generator or None, default=None
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     verbose : int, default=0
-        Whether to print the progress of `fit`: 0 prints nothing, 1 about ten lines for each phase, and 2 or more up to
-        a hundred. The lines show public numbers and the elapsed time, which the guarantee does not cover.
+        Lines of progress to print: 0 for none, 1 for about ten in each phase (see :doc:`/user_guide/progress`).
 
     Attributes
     ----------

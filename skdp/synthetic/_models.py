@@ -152,11 +152,11 @@ class HistogramClassifier(ClassifierMixin, HistogramModel):
     expected_n : int, default=None
         Publicly known, approximate number of records, for the number of bins. If None, it is 10,000.
     classes : array-like, default=None
-        Public label set, of at least two labels. Rows with other labels are left out. If None, the labels in `y` are
-        declared public, with a `PrivacyAssumptionWarning`.
+        Public label set, of at least two labels. Other rows are left out. If None, the labels in `y` count as public,
+        with a warning.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. Further rows are left out at random. The
-        guarantee is then for the whole group, with `rows_per_group` times the noise. If None, it is for one row.
+        Public limit on the rows of one group, such as a person. Further rows are left out at random. The guarantee is
+        then for the whole group, with `rows_per_group` times the noise. If None, it is for one row.
     class_weight : dict or "balanced", default=None
         Public, non-negative weights of the labels, by which records are kept at random (see :ref:`weights`). Labels
         that are not in the dict have weight 1. If None, all weights are 1. If ``"balanced"``, they are inversely
@@ -305,8 +305,8 @@ class HistogramRegressor(RegressorMixin, HistogramModel):
     expected_n : int, default=None
         Publicly known, approximate number of records, for the number of bins. If None, it is 10,000.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. Further rows are left out at random. The
-        guarantee is then for the whole group, with `rows_per_group` times the noise. If None, it is for one row.
+        Public limit on the rows of one group, such as a person. Further rows are left out at random. The guarantee is
+        then for the whole group, with `rows_per_group` times the noise. If None, it is for one row.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None

@@ -42,8 +42,8 @@ class NoisyHistogram(HistogramBase):
     expected_n : int, default=None
         Publicly known, approximate number of records, for the number of bins. If None, it is 10,000.
     rows_per_group : int, default=None
-        Public limit on the number of rows of one group, such as a person. Further rows are left out at random. The
-        guarantee is then for the whole group, with `rows_per_group` times the noise. If None, it is for one row.
+        Public limit on the rows of one group, such as a person. Further rows are left out at random. The guarantee is
+        then for the whole group, with `rows_per_group` times the noise. If None, it is for one row.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     schema : Schema, default=None

@@ -32,12 +32,10 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
-        epsilon-DP, and the noise grows with the number of trees. Otherwise, it grows with the square root of this
-        number.
+        In [0, 1), far below one over the number of records. If 0, the fit is pure epsilon-DP, with more noise.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `bounds`, `classes`, `categorical_features` and
-        `n_categories`. A parameter that is set takes precedence.
+        Declaration of the columns of X, in place of `bounds`, `classes`, `categorical_features` and `n_categories`.
+        Explicit parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -54,26 +52,21 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
         Publicly known, approximate number of records, from which the number of trees and the depth follow. If None, and
         unless `n_estimators` is set, 4 % of the budget is spent on noisy class counts.
     thresholds : {"uniform", "quantile"}, default="uniform"
-        How numeric features are split: evenly within the bounds, or between cut points that take a tenth of the budget.
-        Use ``"quantile"`` if the bounds are far too wide.
+        Splits of numeric features: even, or at cut points for a tenth of the budget, if the bounds are far too wide.
     weights : {"newton", "equal"}, default="newton"
-        Weights of the trees. ``"newton"`` spends up to 24 % of the budget to learn them: 2 % on a starting size, and 22
-        % on a Newton step from there. ``"equal"`` spends nothing, but counts evidence that many columns repeat.
+        Weights of the trees. ``"newton"`` learns them from up to 24 % of the budget. ``"equal"`` spends nothing, but
+        counts evidence several times if many columns repeat it.
     bounds : tuple (lower, upper)
-        Public bounds of the numeric features: numbers, or one for each column of X or each numeric column. Values
-        beyond are clipped.
+        Public bounds of the numeric features: two numbers, or two arrays. Values beyond are clipped.
     categorical_features : array-like, default=None
         Categorical columns, given by positions, names, or a mask. If None, there are none.
     n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, which are coded 0, 1, ... Required with `categorical_features`. Any
-        other value is unknown: `fit` does not count the record in trees that split by this column, and in `predict`,
-        the row stays in the node that splits by it.
+        Numbers of categories of these columns, coded 0, 1, ... Required with `categorical_features`. `fit` does not
+        count records with other values in trees that split by the column, and `predict` stops at such a node.
     classes : array-like, default=None
-        Public label set. Rows with other labels are left out. If None, the labels in `y` are declared public, with a
-        `PrivacyAssumptionWarning`.
+        Public label set. Other rows are left out. If None, the labels in `y` count as public, with a warning.
     class_weight : dict or "balanced", default=None
-        Public, non-negative weights of the labels (see :ref:`weights`). ``"balanced"`` computes them from noisy counts
-        of the labels, for 4 % of the budget.
+        Public weights of the labels. ``"balanced"`` computes them from 4 % of the budget (see :ref:`weights`).
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     structure_seed : int, default=0
@@ -83,9 +76,7 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     ----------
     structure_ : object
         Structure of the trees, drawn from public numbers and released cut points (:ref:`trees_structure`).
-        `export_text` prints it. In tree ``t``, the node at ``p`` splits the feature ``j = features[t, slots[t, p]]``,
-        and values up to ``thresholds[t, p]`` go left. ``places[j][t]`` holds the values that the categories of ``j``
-        take.
+        `export_text` prints it.
     leaf_counts_ : ndarray of shape (n_trees, n_leaves, n_classes)
         Noisy counts.
     leaf_proba_ : ndarray of shape (n_trees, n_leaves, n_classes)
@@ -119,11 +110,10 @@ class DPRandomTree(TreeClassifier, ClassifierMixin, RandomTrees, LabelsMixin, Ba
     Notes
     -----
     **Privacy.** One record adds 1 to one count of each of :math:`T` trees, which moves all counts by :math:`T` in L1
-    norm and by :math:`\sqrt T` in L2 norm (:ref:`trees, theorem 1 <trees-theorem-1>`). In the step for the weights, the
-    curvature and gradient of a record are scaled down together to a public norm (:ref:`theorem 2 <trees-theorem-2>`).
-    The size of the weights and the length of the step are chosen by Brier scores with a sensitivity of 1 (:ref:`theorem
-    7 <trees-theorem-7>`), and cut points by the exponential mechanism (:ref:`theorem 3 <trees-theorem-3>`).
-    :ref:`Theorem 6 <trees-theorem-6>` composes the releases. The rest is post-processing.
+    norm and by :math:`\sqrt T` in L2 norm (:ref:`trees, theorem 1 <trees-theorem-1>`). The weights of the trees
+    (:ref:`theorems 2 <trees-theorem-2>` and :ref:`7 <trees-theorem-7>`) and cut points (:ref:`theorem 3
+    <trees-theorem-3>`) are more releases, which :ref:`theorem 6 <trees-theorem-6>` composes. The rest is
+    post-processing.
 
     Examples
     --------
@@ -221,12 +211,10 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
     epsilon : float, default=1.0
         Privacy budget of one fit. Must be strictly positive. Smaller values add more noise. ``inf`` gives no privacy.
     delta : float, default=0.0
-        Privacy budget of one fit, in [0, 1), far below one over the number of records. If 0, the fit is pure
-        epsilon-DP, and the noise grows with the number of trees. Otherwise, it grows with the square root of this
-        number.
+        In [0, 1), far below one over the number of records. If 0, the fit is pure epsilon-DP, with more noise.
     schema : Schema, default=None
-        Public facts about the columns of the table X, in place of `bounds`, `bounds_y`, `categorical_features` and
-        `n_categories`. A parameter that is set takes precedence.
+        Declaration of the columns of X, in place of `bounds`, `bounds_y`, `categorical_features` and `n_categories`.
+        Explicit parameters override it.
     accountant : BudgetAccountant, default=None
         Accountant that is charged before any noise is drawn. ``clone`` shares it. If None, no charge is recorded.
     random_state : int, RandomState, Generator or None, default=None
@@ -243,23 +231,19 @@ class DPRandomTreeRegressor(RegressorMixin, RandomTrees, TargetsMixin, BaseEstim
         Publicly known, approximate number of records, from which the number of trees and the depth follow. If None, the
         released number of records takes its place.
     thresholds : {"uniform", "quantile"}, default="uniform"
-        How numeric features are split: evenly within the bounds, or between cut points that take a tenth of the budget.
-        Use ``"quantile"`` if the bounds are far too wide.
+        Splits of numeric features: even, or at cut points for a tenth of the budget, if the bounds are far too wide.
     weights : {"newton", "equal"}, default="newton"
-        Weights of the trees. ``"newton"`` spends up to 24 % of the budget to learn them: 2 % on a starting size, and 22
-        % on a Newton step from there. ``"equal"`` spends nothing, but counts evidence that many columns repeat.
+        Weights of the trees. ``"newton"`` learns them from up to 24 % of the budget. ``"equal"`` spends nothing, but
+        counts evidence several times if many columns repeat it.
     bounds : tuple (lower, upper)
-        Public bounds of the numeric features: numbers, or one for each column of X or each numeric column. Values
-        beyond are clipped.
+        Public bounds of the numeric features: two numbers, or two arrays. Values beyond are clipped.
     bounds_y : tuple (lower, upper)
-        Public bounds of the targets. Targets beyond are clipped, and predictions are within. The bounds may be generous
-        (see :ref:`regression`).
+        Public bounds of the targets, which may be generous (see :ref:`regression`). Targets beyond are clipped.
     categorical_features : array-like, default=None
         Categorical columns, given by positions, names, or a mask. If None, there are none.
     n_categories : int or array-like of int, default=None
-        Numbers of categories of these columns, which are coded 0, 1, ... Required with `categorical_features`. Any
-        other value is unknown: `fit` does not count the record in trees that split by this column, and in `predict`,
-        the row stays in the node that splits by it.
+        Numbers of categories of these columns, coded 0, 1, ... Required with `categorical_features`. `fit` does not
+        count records with other values in trees that split by the column, and `predict` stops at such a node.
     max_weight : float, default=None
         Public upper bound on `sample_weight` in `fit`. Larger weights count as `max_weight`. Required with weights.
     structure_seed : int, default=0
