@@ -3,8 +3,8 @@ One budget over a year
 ======================
 
 A team uses the same records again and again: for a description, a search, a model each month, and its evaluation. The
-privacy costs add up. This example follows one budget over a year. It shows the ledger, composition rules, a refused
-fit, and the model card that is published in December.
+privacy costs add up. This example charges the releases of one year to one budget. It shows the ledger, composition
+rules, a refused fit, and the model card that is published in December.
 """
 
 # %%
@@ -56,8 +56,8 @@ budget = BudgetAccountant(
 # A year of releases
 # ------------------
 # In January, the team describes the table and searches for a penalty. It fits a model each month, and scores it each
-# quarter on records that were held out. The budget covers these records, too. The script does not run for a year.
-# Therefore it keeps a list of dates and of the totals so far.
+# quarter on records that were held out. The budget covers these records, too. The script takes seconds and not a year.
+# Therefore it keeps a list of invented dates, and of the totals so far.
 
 dates, totals = [], []
 

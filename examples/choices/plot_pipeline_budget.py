@@ -20,6 +20,7 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -29,21 +30,26 @@ from skdp import (
     BudgetAccountant,
     DPQuantileBinner,
     DPStandardScaler,
+    Number,
     ObjPertLogReg,
+    Schema,
     allocate,
 )
 from skdp.accounting import gaussian_epsilon, gaussian_mu
+from skdp.exceptions import SchemaMismatchWarning
 from skdp.preprocessing import private_bounds
 
-LOWER = [
-    100,
-    0,
-    0,
-    0,
-    0,
-    0,
-]  # sodium, haemoglobin, CRP, creatinine, ALT, ferritin
-UPPER = [200, 25, 1000, 50, 10_000, 10_000]
+schema = Schema(
+    {
+        "sodium": Number(100, 200, missing="error"),
+        "haemoglobin": Number(0, 25, missing="error"),
+        "CRP": Number(0, 1000, missing="error"),
+        "creatinine": Number(0, 50, missing="error"),
+        "ALT": Number(0, 10_000, missing="error"),
+        "ferritin": Number(0, 10_000, missing="error"),
+    }
+)
+SYMMETRIC, SKEWED = list(schema)[:2], list(schema)[2:]
 EPSILON, DELTA = 0.3, 1e-6
 
 
@@ -61,7 +67,7 @@ def patients(n, rng):
     admitted = rng.uniform(size=n) < 1 / (
         1 + np.exp(-1.5 * Z @ [-1, -1.5, 2, 1, 1, -0.5])
     )
-    return np.clip(X, LOWER, UPPER), admitted.astype(int)
+    return pd.DataFrame(X, columns=list(schema)), admitted.astype(int)
 
 
 rng = np.random.default_rng(0)
@@ -81,13 +87,9 @@ X_test, y_test = patients(20_000, rng)
 
 def pipeline():
     """Return the pipeline before a budget is allocated."""
-    columns = make_column_transformer(
-        (DPStandardScaler(bounds=(LOWER[:2], UPPER[:2])), [0, 1]),
-        (
-            DPQuantileBinner(8, bounds=(LOWER[2:], UPPER[2:]), scale="symlog"),
-            [2, 3, 4, 5],
-        ),
-    )
+    scaler = DPStandardScaler(schema=schema.select(*SYMMETRIC))
+    binner = DPQuantileBinner(8, schema=schema.select(*SKEWED), scale="symlog")
+    columns = make_column_transformer((scaler, SYMMETRIC), (binner, SKEWED))
     return make_pipeline(columns, ObjPertLogReg(data_norm=3.0, classes=[0, 1]))
 
 
@@ -163,15 +165,12 @@ figure.legend(loc="outside lower center", ncols=3, fontsize=9)
 # ``allocate`` also warns about steps that learn from the records without a charge. With ``StandardScaler``, the
 # guarantee would only cover the classifier.
 
+exact = make_pipeline(
+    StandardScaler(), ObjPertLogReg(data_norm=3.0, classes=[0, 1])
+)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    allocate(
-        make_pipeline(
-            StandardScaler(), ObjPertLogReg(data_norm=3.0, classes=[0, 1])
-        ),
-        EPSILON,
-        DELTA,
-    )
+    allocate(exact, EPSILON, DELTA)
 print(textwrap.fill(f"warning: {caught[0].message}", 79))
 
 # %%
@@ -197,12 +196,7 @@ def with_bounds(part):
 
 
 _, bounds, budget = with_bounds(0.3)
-for name, low, high in zip(
-    ["sodium", "haemoglobin", "CRP", "creatinine", "ALT", "ferritin"],
-    *bounds,
-    strict=True,
-):
-    print(f"  {name:<12} {low:8.3g} to {high:5g}")
+print(pd.DataFrame(bounds, ["from", "to"], list(schema)).T)
 print(budget)
 
 # %%
@@ -234,19 +228,17 @@ def plot_accuracies(axis, shift, accuracies, label):
     means = accuracies.mean(axis=1)
     below = means - accuracies.min(axis=1)
     above = accuracies.max(axis=1) - means
+    places = np.add(PARTS, shift)
     axis.errorbar(
-        np.add(PARTS, shift),
-        means,
-        yerr=[below, above],
-        fmt="o-",
-        capsize=3,
-        label=label,
+        places, means, [below, above], fmt="o-", capsize=3, label=label
     )
     print(f"{label}:", *(f"{mean:.3f}" for mean in means))
 
 
+# The scaler warns that the bounds of CRP and ALT are far too wide for it.
+warnings.simplefilter("ignore", SchemaMismatchWarning)
 scaled = make_pipeline(
-    DPStandardScaler(bounds=(LOWER, UPPER)),
+    DPStandardScaler(schema=schema),
     ObjPertLogReg(data_norm=3.0, classes=[0, 1]),
 )
 preparations = {
@@ -265,7 +257,7 @@ for k, (name, score_part) in enumerate(preparations.items()):
     plot_accuracies(axis, 0.006 * k, accuracies, name)
 
 not_learned = make_pipeline(
-    BoundsScaler((LOWER, UPPER)),
+    BoundsScaler(schema=schema),
     ObjPertLogReg(data_norm=6**0.5, classes=[0, 1]),
 )
 allocate(not_learned, EPSILON, DELTA)
@@ -273,11 +265,9 @@ scores = [not_learned.fit(X, y).score(X_test, y_test) for _ in range(3)]
 print(f"BoundsScaler, no charge: {np.mean(scores):.3f}")
 label = "BoundsScaler, no charge"
 axis.axhline(np.mean(scores), color="k", linestyle=":", label=label)
-axis.set(
-    xlabel="part of the budget for the preparation",
-    ylabel="accuracy on fresh records",
-    ylim=(0.4, 0.9),
-)
+axis.set_xlabel("part of the budget for the preparation")
+axis.set_ylabel("accuracy on fresh records")
+axis.set_ylim(0.4, 0.9)
 axis.set_title(f"5,000 records, epsilon {EPSILON} for all steps together")
 axis.set_xticks(PARTS, [f"{part:g}" for part in PARTS])
 axis.legend(fontsize=9, loc="lower right")

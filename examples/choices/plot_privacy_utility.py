@@ -12,7 +12,7 @@ model itself limits the accuracy. This example draws the curves of four classifi
 # --------------
 # Each point of such a curve is an exact score without a charge. Therefore draw such curves only for public records, or
 # for simulated records that resemble the private ones. The breast cancer data are public: 569 records of 30
-# measurements. The scaling uses only the ranges in the documentation of the data set.
+# measurements. The schema has only the ranges in the documentation of the data set.
 
 import warnings
 
@@ -26,15 +26,18 @@ from sklearn.model_selection import (
     cross_val_score,
     validation_curve,
 )
+from sklearn.pipeline import make_pipeline
 
 from skdp import (
     DPNaiveBayes,
     DPSGDClassifier,
     FunctionalMechLogReg,
+    Number,
     ObjPertLogReg,
+    Schema,
+    TableEncoder,
 )
 from skdp.exceptions import SchemaMismatchWarning
-from skdp.preprocessing import BoundsScaler
 
 # At small epsilon, fits warn that counts resemble those of an empty table.
 warnings.simplefilter("ignore", SchemaMismatchWarning)
@@ -73,31 +76,30 @@ WORST = [
     (0.15, 0.67),
 ]
 FRACTAL = [(0.04, 0.1), (0, 0.03), (0.05, 0.21)]
-LOWER, UPPER = np.array(
-    [*MEANS, FRACTAL[0], *ERRORS, FRACTAL[1], *WORST, FRACTAL[2]]
-).T
+BOUNDS = [*MEANS, FRACTAL[0], *ERRORS, FRACTAL[1], *WORST, FRACTAL[2]]
 
-X, y = load_breast_cancer(return_X_y=True)
-X = BoundsScaler((LOWER, UPPER)).fit_transform(X)
-ceiling = cross_val_score(
-    LogisticRegression(solver="newton-cholesky"), X, y
-).mean()
+X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+numbers = [Number(*ends, missing="error") for ends in BOUNDS]
+schema = Schema(dict(zip(X, numbers, strict=True)), target=[0, 1])
+linear = make_pipeline(
+    TableEncoder(schema), LogisticRegression(solver="newton-cholesky")
+)
+ceiling = cross_val_score(linear, X, y).mean()
 print(f"scikit-learn's logistic regression, no privacy: {ceiling:.3f}")
 
 # %%
 # Four classifiers
 # ----------------
-# Thirty columns in [-1, 1] have a row norm of at most 5.5. Most rows are much shorter. Rows with a norm above
-# ``data_norm=4`` are scaled down. Delta is 1e-5 for all models, and all other parameters keep their defaults.
+# Linear models map the thirty columns to [-1, 1], so that the norm of a row is at most 5.5. Most rows are much shorter.
+# Rows with a norm above ``data_norm=4`` are scaled down. Delta is 1e-5 for all models, and all other parameters keep
+# their defaults.
 
-common = {"delta": 1e-5, "classes": [0, 1]}
+common = {"schema": schema, "delta": 1e-5}
 models = {
     "DPSGDClassifier": DPSGDClassifier(data_norm=4.0, **common),
     "ObjPertLogReg": ObjPertLogReg(data_norm=4.0, **common),
-    "FunctionalMechLogReg": FunctionalMechLogReg(
-        bounds=(-1, 1), data_norm=4.0, **common
-    ),
-    "DPNaiveBayes": DPNaiveBayes(bounds=(-1, 1), **common),
+    "FunctionalMechLogReg": FunctionalMechLogReg(data_norm=4.0, **common),
+    "DPNaiveBayes": DPNaiveBayes(**common),
 }
 epsilons = np.array([0.1, 0.3, 1, 3, 10])
 splits = RepeatedStratifiedKFold(n_splits=5, n_repeats=2, random_state=0)

@@ -11,19 +11,27 @@ exponential mechanism, which needs no delta, and Huber's loss with gradient desc
 # Rents with a typing error
 # -------------------------
 # The records are simulated: the monthly rents of 2,000 flats of 20 to 140 square metres. The form accepts numbers up to
-# 6,000. One tenant in ten typed one zero too many. The sizes and the limit of the form are public. The typing errors
-# are private. A rule that uses all rents to remove outliers would be a release.
+# 6,000. One tenant in ten typed one zero too many. The range of sizes and the limit of the form are public. The typing
+# errors are private. A rule that uses all rents to remove outliers would be a release.
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skdp import BoundsScaler, DPSGDRegressor, ExpMechERM, FunctionalMechLinReg
+from skdp import (
+    DPSGDRegressor,
+    ExpMechERM,
+    FunctionalMechLinReg,
+    Number,
+    Schema,
+)
 
 SIZES = np.array([[20.0], [80.0], [140.0]])
 TRUE = 200 + 11 * SIZES[:, 0]
 LIMIT = (0, 6000)
+schema = Schema(
+    {"size": Number(20, 140, missing="error")}, target={"rent": LIMIT}
+)
 rng = np.random.default_rng(0)
-scaler = BoundsScaler((20, 140))
 
 
 def rents(n, wrong):
@@ -44,15 +52,14 @@ def rents(n, wrong):
 EPSILON = 1.0
 LINES = {
     "least squares": lambda: FunctionalMechLinReg(
-        epsilon=EPSILON, bounds=(-1, 1), bounds_y=LIMIT
+        schema=schema, epsilon=EPSILON
     ),
     "median": lambda: ExpMechERM(
-        "absolute_error", epsilon=EPSILON, data_norm=1.0, bounds_y=LIMIT
+        "absolute_error", schema=schema, epsilon=EPSILON
     ),
 }
 
 size, rent = rents(2000, 0.1)
-X = scaler.fit_transform(size)
 lines, axes = plt.subplots(
     1, 2, figsize=(7.5, 4), sharey=True, layout="constrained"
 )
@@ -61,7 +68,7 @@ for axis, (name, make), colour in zip(
 ):
     axis.scatter(size, rent, s=3, color="0.75", linewidths=0, label="flat")
     for fit in range(10):
-        predicted = make().fit(X, rent).predict(scaler.transform(SIZES))
+        predicted = make().fit(size, rent).predict(SIZES)
         axis.plot(
             SIZES,
             predicted,
@@ -92,10 +99,9 @@ axes[0].set_ylabel("rent")
 methods = {
     **LINES,
     "Huber by descent": lambda: DPSGDRegressor(
+        schema=schema,
         epsilon=EPSILON,
         delta=1e-6,
-        data_norm=1.0,
-        bounds_y=LIMIT,
         loss="huber",
         huber_threshold=150,
     ),
@@ -109,12 +115,8 @@ PARTS = [0.0, 0.02, 0.05, 0.1, 0.2]
 errors = []
 for part in PARTS:
     size, rent = rents(2000, part)
-    X = scaler.transform(size)
     found = [
-        [
-            make().fit(X, rent).predict(scaler.transform(SIZES))
-            for _ in range(8)
-        ]
+        [make().fit(size, rent).predict(SIZES) for _ in range(8)]
         for make in methods.values()
     ]
     errors.append(np.sqrt(np.mean((np.array(found) - TRUE) ** 2, axis=(1, 2))))

@@ -16,19 +16,33 @@ falls with epsilon for one, three and ten columns, and compares two estimators.
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, cross_val_score
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
-from skdp import BoundsScaler, DPSGDRegressor, FunctionalMechLinReg
+from skdp import DPSGDRegressor, FunctionalMechLinReg, Number, Schema
 from skdp.inspection import CoefficientUncertaintyDisplay
 
-X, y = load_diabetes(return_X_y=True, scaled=False)
-LOWER = np.array([18, 1, 15, 50, 80, 30, 20, 1, 3, 50])
-UPPER = np.array([90, 2, 45, 150, 320, 250, 110, 10, 6.5, 140])
+X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 INDEX = (25, 346)
+BOUNDS = {
+    "age": (18, 90),
+    "sex": (1, 2),
+    "bmi": (15, 45),
+    "bp": (50, 150),
+    "s1": (80, 320),
+    "s2": (30, 250),
+    "s3": (20, 110),
+    "s4": (1, 10),
+    "s5": (3, 6.5),
+    "s6": (50, 140),
+}
+schema = Schema(
+    {name: Number(*ends, missing="error") for name, ends in BOUNDS.items()},
+    target={"progress": INDEX},
+)
 DELTA = 1e-6
 
 # %%
@@ -49,13 +63,12 @@ MIDDLE = np.mean(INDEX)
 hats = SplineTransformer(
     degree=1, knots=KNOTS[:, None], extrapolation="constant"
 )
-H = hats.fit_transform(X[:, [2]])
+H = hats.fit_transform(X[["bmi"]].to_numpy())
 without = LinearRegression(fit_intercept=False).fit(H, y).coef_
 
-curves, axes = plt.subplots(
-    1, 3, figsize=(7.5, 3.6), sharey=True, layout="constrained"
-)
-for axis, epsilon in zip(axes, [1.0, 3.0, 10.0], strict=True):
+
+def plot_curve(axis, epsilon):
+    """Fit the values at the knots, plot them with intervals, print them."""
     model = FunctionalMechLinReg(
         epsilon=epsilon,
         delta=DELTA,
@@ -66,41 +79,32 @@ for axis, epsilon in zip(axes, [1.0, 3.0, 10.0], strict=True):
     )
     model.fit(H, y - MIDDLE)
     display = CoefficientUncertaintyDisplay.from_estimator(model, plot=False)
-    low, high = display.lower[0] + MIDDLE, display.upper[0] + MIDDLE
-    axis.scatter(X[:, 2], y, s=4, color="0.8", linewidths=0, label="patient")
-    axis.fill_between(
-        KNOTS,
-        low,
-        high,
-        color="C0",
-        alpha=0.25,
-        linewidth=0,
-        label="95 % interval of the noise",
+    fitted = pd.DataFrame(
+        {
+            "private": model.coef_ + MIDDLE,
+            "low": display.lower[0] + MIDDLE,
+            "high": display.upper[0] + MIDDLE,
+        },
+        index=pd.Index(KNOTS, name="bmi"),
     )
-    axis.plot(
-        KNOTS, model.coef_ + MIDDLE, "C0o-", markersize=4, label="private"
-    )
-    axis.plot(KNOTS, without, "k--", linewidth=1, label="without privacy")
-    axis.set(
-        xlabel="body mass index",
-        title=f"epsilon {epsilon:g}",
-        ylim=(0, 400),
-        xticks=KNOTS,
-    )
-    print(f"epsilon {epsilon:g}")
-    for knot, value, *ends in zip(
-        KNOTS, model.coef_ + MIDDLE, low, high, strict=True
-    ):
-        print(
-            f"  bmi {knot:g}: {value:6.0f}, {ends[0]:6.0f} to {ends[1]:6.0f}"
-        )
-axes[0].set_ylabel("progress after a year")
-curves.legend(
-    *axes[0].get_legend_handles_labels(),
-    loc="outside lower center",
-    ncols=4,
-    fontsize=9,
+    print(f"epsilon {epsilon:g}\n{fitted.round()}")
+    axis.scatter(X["bmi"], y, s=4, color="0.8", label="patient")
+    label = "95 % interval of the noise"
+    axis.fill_between(KNOTS, fitted.low, fitted.high, alpha=0.25, label=label)
+    axis.plot(KNOTS, fitted.private, "C0o-", label="private")
+    axis.plot(KNOTS, without, "k--", label="without privacy")
+    axis.set(xlabel="body mass index", ylim=(0, 400), xticks=KNOTS)
+    axis.set_title(f"epsilon {epsilon:g}")
+
+
+curves, axes = plt.subplots(
+    1, 3, figsize=(7.5, 3.6), sharey=True, layout="constrained"
 )
+for axis, epsilon in zip(axes, [1.0, 3.0, 10.0], strict=True):
+    plot_curve(axis, epsilon)
+axes[0].set_ylabel("progress after a year")
+marks = axes[0].get_legend_handles_labels()
+curves.legend(*marks, loc="outside lower center", ncols=4, fontsize=9)
 
 # %%
 # Each panel is one fit with fresh noise. (An analyst would see neither the points nor the dashed line.) The interval is
@@ -112,94 +116,54 @@ curves.legend(
 # -----------------
 # The next figure compares one column (body mass index), three columns (also blood pressure and s5, the logarithm of
 # triglycerides), and all ten. Textbooks name these three columns. A choice of columns by the private records would be a
-# release. ``FunctionalMechLinReg`` uses the bounds. ``DPSGDRegressor`` uses rows that are scaled to [-1, 1], and a
-# bound on their norm: 1 for one column, which is the largest possible norm, and 1.5 and 2 for three and ten columns,
-# which few rows exceed. Scores are medians over five folds with three fits each, because a few fits are outliers.
+# release. Both estimators scale columns to [-1, 1] by the schema. ``data_norm`` bounds the norm of such a row: 1 for
+# one column, which is the largest possible norm, and 1.5 and 2 for three and ten columns, which few rows exceed. Scores
+# are medians over five folds with three fits each, because a few fits are outliers.
 
 COLUMNS = {
-    "one column": [2],
-    "three columns": [2, 3, 8],
-    "ten columns": list(range(10)),
+    "one column": ["bmi"],
+    "three columns": ["bmi", "bp", "s5"],
+    "ten columns": list(schema),
 }
 NORMS = [1.0, 1.5, 2.0]
 EPSILONS = [0.1, 0.3, 1.0, 3.0, 10.0]
 folds = KFold(5, shuffle=True, random_state=0)
 
 
-def moments(columns, norm, epsilon):
-    """Return a regression from noisy moments."""
-    bounds = (LOWER[columns], UPPER[columns])
-    return FunctionalMechLinReg(
-        epsilon=epsilon,
-        delta=DELTA,
-        bounds=bounds,
-        bounds_y=INDEX,
-        data_norm=norm,
-    )
+ESTIMATORS = {"descent": DPSGDRegressor, "moments": FunctionalMechLinReg}
 
 
-def descent(columns, norm, epsilon):
-    """Return a regression by noisy gradient descent."""
-    model = DPSGDRegressor(
-        epsilon=epsilon, delta=DELTA, data_norm=norm, bounds_y=INDEX
+def score(model, columns):
+    """Return the median R² over five folds with three fits each."""
+    rows = X[columns]
+    return np.median(
+        [cross_val_score(model, rows, y, cv=folds) for _ in range(3)]
     )
-    return make_pipeline(BoundsScaler((LOWER[columns], UPPER[columns])), model)
 
 
 scores, axis = plt.subplots(figsize=(7, 4.8), layout="constrained")
-for (name, columns), norm, colour in zip(
-    COLUMNS.items(), NORMS, ["C0", "C1", "C2"], strict=True
-):
-    rows = X[:, columns]
-    best = np.median(cross_val_score(LinearRegression(), rows, y, cv=folds))
+table = {}
+for (name, columns), norm in zip(COLUMNS.items(), NORMS, strict=True):
+    colour = f"C{NORMS.index(norm)}"
+    best = score(LinearRegression(), columns)
     axis.plot(25, best, "D", color=colour, clip_on=False)
-    for kind, make, style in [
-        ("descent", descent, "o-"),
-        ("moments", moments, "s--"),
-    ]:
-        found = [
-            np.median(
-                [
-                    cross_val_score(
-                        make(columns, norm, epsilon), rows, y, cv=folds
-                    )
-                    for _ in range(3)
-                ]
-            )
-            for epsilon in EPSILONS
-        ]
-        axis.plot(
-            EPSILONS,
-            found,
-            style,
-            color=colour,
-            markersize=5,
-            label=f"{name}, {kind}",
-        )
-        print(
-            f"{name + ', ' + kind:<24}"
-            + "".join(f"{value:7.2f}" for value in found)
-            + f"   without privacy {best:.2f}"
-        )
-axis.axhline(0, color="0.6", linewidth=1, label="mean of all")
+    for (kind, make), style in zip(
+        ESTIMATORS.items(), ["o-", "s--"], strict=True
+    ):
+        declared = {"schema": schema.select(*columns), "data_norm": norm}
+        models = [make(epsilon=e, delta=DELTA, **declared) for e in EPSILONS]
+        found = [score(model, columns) for model in models]
+        label = f"{name}, {kind}"
+        axis.plot(EPSILONS, found, style, color=colour, label=label)
+        table[label] = [*found, best]
+print(pd.DataFrame(table, [*EPSILONS, "no privacy"]).T.round(2))
+axis.axhline(0, color="0.6", label="mean of all")
 axis.plot([], [], "kD", label="without privacy")
-axis.set(
-    xscale="log",
-    ylim=(-0.5, 0.55),
-    xlabel="epsilon",
-    ylabel="R² on held-out rows",
-)
-axis.set_xticks(
-    [*EPSILONS, 25], [*(f"{epsilon:g}" for epsilon in EPSILONS), "∞"]
-)
+axis.set(xscale="log", ylim=(-0.5, 0.55), xlabel="epsilon")
+axis.set_ylabel("R² on held-out rows")
+axis.set_xticks([*EPSILONS, 25], [*map(str, EPSILONS), "∞"])
 axis.minorticks_off()
-scores.legend(
-    fontsize=8,
-    loc="outside lower center",
-    ncols=4,
-    columnspacing=1,
-    handlelength=1.6,
-)
+scores.legend(fontsize=8, loc="outside lower center", ncols=4)
 
 # %%
 # At small epsilon, three columns are better than ten, because each further column adds noise and little information.
