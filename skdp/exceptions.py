@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from traceback import walk_stack
+
+#: Whether a call that releases something, or a call around it in this thread, has an accountant.
+CHARGES: ContextVar[bool] = ContextVar("CHARGES", default=False)
+
+
+def charge() -> str:
+    """Return the sentence by which a message after a release ends."""
+    return "The budget was charged" if CHARGES.get() else "No budget was charged, because there is no accountant"
 
 
 class BudgetError(RuntimeError):
@@ -58,7 +67,7 @@ class ReleaseError(RuntimeError):
 
 
 class CertificateError(RuntimeError):
-    """Raised when the solver cannot certify its tolerance. Nothing was released, and the budget was charged.
+    """Raised when the solver cannot certify its tolerance. Nothing was released, but the budget is charged.
 
     It needs far more rows than `tol` is meant for, or a `tol` near its minimum and large coefficients.
     """
@@ -72,7 +81,7 @@ class PartitionError(RuntimeError):
 
 
 class NotEnoughDataError(ValueError):
-    """Raised when a private release has too little information for a model. The budget was charged."""
+    """Raised when a private release has too little information for a model. The budget is charged."""
 
 
 class PrivacyAssumptionWarning(UserWarning):

@@ -486,3 +486,44 @@ def test_near_misses_of_names_are_found_in_any_case():
         Schema({"sex": ("male", "female")})
     with pytest.raises(ValueError, match=r"expecting 2 features as input: .*encoder\.parameters\(estimator\)"):
         DPNaiveBayes(schema=TABLE).fit(np.zeros((3, 5)), ["no"] * 3)
+
+
+NUMBERS = Schema({"age": (18, 90), "town": ["a", "b"]}, target=["no", "yes"])
+PEOPLE = pd.DataFrame({"age": rng.uniform(18, 90, 4000), "town": rng.choice(["a", "b"], 4000)})
+PAID = rng.choice(["no", "yes"], 4000)
+OTHER_TOWNS = PEOPLE.assign(town="c")
+WITHOUT = "No budget was charged, because there is no accountant"
+
+
+def said(act):
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        act()
+    return {str(each.message) for each in heard if not issubclass(each.category, BudgetWarning)}
+
+
+@pytest.mark.parametrize("accountant", [None, BudgetAccountant(1e6)], ids=["no accountant", "accountant"])
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_messages_after_a_release_say_whether_an_accountant_was_charged(accountant, n_jobs):
+    bayes = DPNaiveBayes(schema=NUMBERS, epsilon=50.0)
+    additive = DPAdditiveRegressor(schema=Schema({"age": (18, 90)}, target=(0, 1)), epsilon=50.0)
+    charged = {"epsilon": 50.0, "accountant": accountant}
+    model = clone(bayes).fit(PEOPLE, PAID)
+    acts = [
+        lambda: DPGridSearchCV(bayes, {"n_bins": [4, 8]}, n_jobs=n_jobs, **charged).fit(OTHER_TOWNS, PAID),
+        lambda: private_cross_val_score(bayes, OTHER_TOWNS, PAID, n_jobs=n_jobs, **charged),
+    ]
+    if n_jobs is None:
+        acts += [
+            lambda: clone(bayes).set_params(**charged).fit(OTHER_TOWNS, PAID),
+            lambda: clone(bayes).set_params(**charged).fit(PEOPLE, np.char.upper(PAID)),
+            lambda: private_score(model, PEOPLE, np.char.upper(PAID), **charged),
+            lambda: clone(additive).set_params(**charged).fit(PEOPLE[["age"]], PEOPLE["age"].to_numpy()),
+            lambda: stats.describe(OTHER_TOWNS, schema=NUMBERS, **charged),
+            lambda: make_private_pipeline(TableEncoder(NUMBERS), objective(), **charged).fit(OTHER_TOWNS, PAID),
+        ]
+    for act in acts:
+        messages = said(act)
+        assert messages
+        for message in messages:
+            assert message.endswith(WITHOUT if accountant is None else "The budget was charged")

@@ -556,8 +556,9 @@ def test_values_that_a_schema_does_not_declare_are_told_by_their_cell(model):
         end = " (about 100 %). Check that" if entry == "AA" else ". Numbers must"
         assert f"{what} in the column {name!r}{end}" in message
     if model._form() == "cells":
-        (message,) = said(lambda: model.fit({**table, "age": ["young"] * N}, Y))
-        assert "in the column 'age'. " in message
+        (message,) = said(lambda: model.fit({**table, "age": pd.date_range("2020", periods=N).to_numpy()}, Y))
+        assert "missing or unreadable in the column 'age'. Numbers must be without a unit, and dates must" in message
+        assert "Check" not in message
 
 
 # --- random trees with a schema --------------------------------------------------------------------------------------

@@ -198,7 +198,7 @@ def release_cells(
         if not ordered or j in columns.declared:
             name = j if names is None else str(names[j])
             n_declared = columns.declared.get(j, len(numbers))
-            parts += declared_parts(name, numbers, n_declared, whole, variance / weight**2)
+            parts += declared_parts(name, numbers, n_declared, whole, variance / weight**2, ordered)
     warn_of_mismatch(
         parts, labels=None if known is None else whole, others=(float(others), variance), gaussian=gaussian
     )

@@ -29,7 +29,7 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import PrivacyAssumptionWarning
+from ..exceptions import CHARGES, PrivacyAssumptionWarning
 
 _LONGEST = 40
 
@@ -64,12 +64,15 @@ N_CHARGES: ContextVar[int] = ContextVar("N_CHARGES", default=0)
 def refusals(accountant: object, statement: str, n_charges: Callable[[], int] = N_CHARGES.get) -> Iterator[None]:
     """End messages of errors before the charge with a statement about the charge, if there is an accountant."""
     before = None if accountant is None else n_charges()
+    token = CHARGES.set(CHARGES.get() or accountant is not None)
     try:
         yield
     except (TypeError, ValueError) as error:
         if "charged" not in str(error) and before is not None and n_charges() == before:
             error.args = (f"{str(error).removesuffix('.')}. {statement}",)
         raise
+    finally:
+        CHARGES.reset(token)
 
 
 def as_float(value: Any) -> float:

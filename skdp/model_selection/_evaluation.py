@@ -35,7 +35,7 @@ from ..accounting import (
 from ..checks.data import check_quietly, encode_labels
 from ..checks.params import check_classes, check_integer, check_n_jobs, warn
 from ..checks.silence import discreet, silence
-from ..exceptions import BudgetWarning, SchemaMismatchWarning
+from ..exceptions import BudgetWarning, SchemaMismatchWarning, charge
 from ..mechanisms import (
     DiscreteLaplaceMechanism,
     Mechanism,
@@ -162,7 +162,7 @@ def _warn_of_records_apart(measure: Score | Table, noisy: NDArray[np.int64], mec
         if form @ numbers > margin(deviation, FALSE_ALARM, is_gaussian(mechanism)):
             warn(
                 f"the released counts show that {percent(numbers[kind], numbers[every].sum())} of the "
-                f"{_described(measure, kind)}. The budget was charged",
+                f"{_described(measure, kind)}. {charge()}",
                 SchemaMismatchWarning,
             )
 

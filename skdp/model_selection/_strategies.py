@@ -39,9 +39,9 @@ from ..accounting import (
     renyi_epsilon,
     runs_parameter,
 )
-from ..checks.params import Checked
+from ..checks.params import Checked, refusals
 from ..checks.silence import silence
-from ..exceptions import CertificateError, NotEnoughDataError, SchemaMismatchWarning
+from ..exceptions import CHARGES, CertificateError, NotEnoughDataError, SchemaMismatchWarning, charge
 from ..mechanisms import (
     BestChoices,
     BestOfRuns,
@@ -58,7 +58,7 @@ from ..release.blocks import results_of
 from ..release.session import Phases, Release, ReleaseSession, Theorem
 from ..release.units import ONE_RECORD, Unit
 from ._allocation import SEARCH_HALVINGS, Candidate, largest_admitted, nine_digits
-from ._scoring import Score, Table
+from ._scoring import Table
 from ._stateless import check_rows, restore_steps, with_groups
 from ._steps import take
 
@@ -316,6 +316,7 @@ class SearchContext:
 
     def fit(self, tasks: Iterable[Task]) -> list[Fit]:
         """Carry out the fits of a phase. If a fit releases too little, its score is 0."""
+        charged = CHARGES.get()
 
         def call(task: Task) -> Any:
             budgets = self.prices.budgets(task.candidate, task.portion)
@@ -323,7 +324,7 @@ class SearchContext:
             records = self.X, self.targets, self.members
             train = [data if task.train is None or data is None else take(data, task.train) for data in records]
             test = None if task.test is None else tuple(take(data, self.scored(task.test)) for data in (self.X, self.y))
-            return delayed(_fit_and_count)(model, *train, test, self.score)
+            return delayed(_fit_and_count)(charged, model, *train, test, self.score)
 
         return list(self.session.progress.phase(results_of(map(call, tasks), self.n_jobs)))
 
@@ -339,7 +340,7 @@ class SearchContext:
         fitted = np.array([position for position, fit in enumerate(fits) if fit.model is not None], dtype=np.intp)
         scores = np.array([fit.score for fit in fits], dtype=np.float64)
         if len(fitted) == 0:
-            raise NotEnoughDataError("no candidate could be fitted from its noisy statistics. The budget was charged")
+            raise NotEnoughDataError(f"no candidate could be fitted from its noisy statistics. {charge()}")
         if isinstance(self.score, Table):
             noisy = self.session.release(_SELECTION, scores)
             # If no noisy count is positive, the score is not defined. Such a candidate is the worst.
@@ -354,17 +355,13 @@ class SearchContext:
         """Fit a candidate to all records."""
         (fit,) = self.fit([Task(candidate, portion, None, None)])
         if fit.model is None:
-            raise NotEnoughDataError(
-                "the chosen candidate could not be fitted from its noisy statistics. The budget was charged"
-            )
+            raise NotEnoughDataError(f"the chosen candidate could not be fitted from its noisy statistics. {charge()}")
         return fit
 
 
-def _fit_and_count(
-    model: Any, X: Any, y: Any, groups: NDArray | None, test: tuple[Any, NDArray] | None, score: Score | Table | None
-) -> Fit:
+def _fit_and_count(charged: bool, model: Any, X: Any, y: Any, groups: NDArray | None, test: Any, score: Any) -> Fit:
     """Fit on one part, and count gains, or rows in cells, on another. Other warnings are private and suppressed."""
-    with silence(), np.errstate(all="ignore"):
+    with silence(), np.errstate(all="ignore"), refusals(charged or None, "The budget was charged"):
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", SchemaMismatchWarning)
             model = fitted_or_none(model, X, y, groups)
@@ -386,8 +383,8 @@ def fitted_or_none(model: Any, X: Any, y: Any, groups: NDArray[np.intp] | None =
         failure: Exception = CertificateError(*error.args)
     except Exception as error:
         failure = RuntimeError(
-            f"a fit of the search failed with {type(error).__name__}. The budget was charged, and the "
-            "guarantee does not cover the error"
+            f"a fit of the search failed with {type(error).__name__}. {charge()}. "
+            "The guarantee does not cover the error"
         )
     # It is raised outside the handler, because the original message may be about records.
     try:

@@ -293,7 +293,8 @@ def warn_of_declarations(
             records = (precision * total[0] - cells.sum() / size) / max(other_precision, 1e-9)
             others_total = float(records), noise**2 * n_classes / other_precision
         n_declared = columns.declared.get(j, size - 1)
-        messages += declared_parts(name, cells, n_declared, others_total, noise**2 * n_classes)
+        variance = noise**2 * n_classes
+        messages += declared_parts(name, cells, n_declared, others_total, variance, columns.ordered[j])
     warn_of_mismatch(messages, labels=total, gaussian=is_gaussian(mechanism))
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 
-from ..exceptions import PartitionError
+from ..exceptions import PartitionError, charge
 from .tasks import GIVEN, PART, Failure, Identity, Node, Outcome, Task, arithmetic
 
 _ELSEWHERE = "the rows are divided into partitions, but this operation needs all rows in one place"
@@ -82,15 +82,15 @@ class Parts(ABC):
     ) -> Any:
         """Apply a task to the arrays of each part, and return the sum; `extras` are further arguments by part."""
         outcome = self._run(dumps((tuple(nodes), task)), extras)
-        charge = "The budget was charged" if charged else "The budget was not charged"
+        statement = charge() if charged else "The budget was not charged"
         if outcome is Failure.MEMORY:
-            raise MemoryError(_MEMORY + charge)
+            raise MemoryError(_MEMORY + statement)
         if isinstance(outcome, Failure):
-            raise ValueError(_INVALID + charge)
+            raise ValueError(_INVALID + statement)
         if outcome.arithmetic != {arithmetic()}:
-            raise PartitionError(_ARITHMETIC + charge)
+            raise PartitionError(_ARITHMETIC + statement)
         if any(self._identities.setdefault(identity.part, identity) != identity for identity in outcome.identities):
-            raise PartitionError(_CHANGED + charge)
+            raise PartitionError(_CHANGED + statement)
         return outcome.value
 
     def keep(self, nodes: Sequence[Node]) -> Parts:

@@ -11,7 +11,7 @@ from ..accounting import check_delta, check_epsilon
 from ..checks.data import FLOATS, check_quietly
 from ..checks.params import check_integer, shown, warn
 from ..checks.silence import discreet
-from ..exceptions import ResolutionWarning
+from ..exceptions import ResolutionWarning, charge
 from ..mechanisms import NoiseSource, quantile_mechanism
 from ..parts import in_parts
 from ..parts.arrays import row_check, rowwise
@@ -98,7 +98,7 @@ def warn_of_cells(names: Any, positions: Array, levels: Array, grid: Grid) -> No
             f"all released quantiles of column {shown_names}{more} lie within one cell of the grid. Many records share "
             "a value there, or bounds are much wider than the data, or most of the data are beyond a bound. In the "
             "second case, set narrower bounds, or a larger grid_size. In the third case, check the units of the "
-            "bounds. The budget was charged",
+            f"bounds. {charge()}",
             ResolutionWarning,
         )
 

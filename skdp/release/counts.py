@@ -32,7 +32,7 @@ from scipy.sparse import issparse
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
 from ..checks.params import warn
-from ..exceptions import SchemaMismatchWarning
+from ..exceptions import SchemaMismatchWarning, charge
 from ..mechanisms import (
     DiscreteLaplaceMechanism,
     GaussianMechanism,
@@ -165,22 +165,21 @@ AT_BOUND = "most numbers are at a bound, or beyond it, in the column"
 NOT_COMPLETE = "hardly any record has a declared entry in all of the columns"
 NOT_WITHIN = "most entries are beyond the bounds, missing or no numbers in the column"
 NOT_LISTED = "many entries are in no category or missing in the column"
-OTHERWISE = "most entries are not as declared, or missing, in the column"
+OTHERWISE = "most entries are in no category or missing in the column"
 
 _SPELLED = "Check that the declared labels and categories are spelled as the data hold them."
 _LISTS = "A list declares categories, and a tuple (lower, upper) bounds of numbers."
 _UNITS = "Check that the bounds are in the units of the data, neither too narrow nor far too wide."
 _NARROW = "Check that the bounds are in the units of the data, and not too narrow."
-_READ = "Numbers must have no unit or other signs. Dates must be days since a public date. Text is not True or False."
+_READ = "Numbers must be without a unit, and dates must be days since a public date."
 _ADVICE = {
     RARE: (_SPELLED,),
-    **dict.fromkeys((UNLISTED, NOT_LISTED), (_SPELLED, _LISTS)),
+    **dict.fromkeys((UNLISTED, NOT_LISTED, OTHERWISE), (_SPELLED, _LISTS)),
     **dict.fromkeys((LACKING, NO_NUMBERS), (_READ,)),
     **dict.fromkeys((ONLY_BEYOND, AT_BOUND), (_NARROW,)),
     BEYOND: (_UNITS,),
     NOT_WITHIN: (_UNITS, _READ),
     NOT_COMPLETE: (_SPELLED, _READ),
-    OTHERWISE: (_UNITS, _READ, _SPELLED),
 }
 
 _C = np.linspace(0.5, 0.999, 100)
@@ -254,7 +253,9 @@ def column_part(name: Any, known: Count, total: Count, what: str = OTHERWISE) ->
     return Part.of(name, what, known, NOT_RELEASED, total, LEAST_SHARE)
 
 
-def declared_parts(name: Any, counts: NDArray, n_declared: int, total: Count, variance: float) -> list[Part]:
+def declared_parts(
+    name: Any, counts: NDArray, n_declared: int, total: Count, variance: float, is_number: bool = False
+) -> list[Part]:
     """Return the first `n_declared` of a column's released counts, and the count of entries in no category."""
     # If only the others were counted, `n_declared` is 0. The noise of the total is independent of that of the counts.
     known, others = (
@@ -262,7 +263,7 @@ def declared_parts(name: Any, counts: NDArray, n_declared: int, total: Count, va
         for cells in (counts[:n_declared], counts[n_declared:])
     )
     if len(counts) - n_declared < 2:
-        return [Part.of(name, OTHERWISE, known, others, total, LEAST_SHARE)]
+        return [Part.of(name, LACKING if is_number else OTHERWISE, known, others, total, LEAST_SHARE)]
     # Most entries of a column may be missing. Of two other cells, the first is for entries in no category.
     unlisted, every = float(counts[n_declared]), float(counts.sum())
     rest = (every - unlisted, variance * (len(counts) - 1)) if n_declared else NOT_RELEASED
@@ -273,13 +274,16 @@ def declared_parts(name: Any, counts: NDArray, n_declared: int, total: Count, va
     ]
 
 
-def table_parts(names: Any, table: NDArray, declared: Mapping[int, int], variance: float) -> list[Part]:
+def table_parts(
+    names: Any, table: NDArray, declared: Mapping[int, int], variance: float, ordered: Sequence[bool] = ()
+) -> list[Part]:
     """Return parts for some axes of a released table, with the numbers of their first cells for declared values."""
     parts = []
     for j, n_declared in declared.items():
         counts = table.sum(axis=tuple(set(range(table.ndim)) - {j}))
         name = j if names is None else str(names[j])
-        parts += declared_parts(name, counts, n_declared, NOT_RELEASED, variance * table.size / len(counts))
+        noise = variance * table.size / len(counts)
+        parts += declared_parts(name, counts, n_declared, NOT_RELEASED, noise, any(ordered[j : j + 1]))
     return parts
 
 
@@ -288,11 +292,13 @@ def percent(count: float, total: float) -> str:
 
 
 def encoded_parts(
-    undeclared: Mapping[str, Sequence[int]], counts: NDArray, total: Count, variance: float
+    undeclared: Mapping[str, tuple[bool, Sequence[int]]], counts: NDArray, total: Count, variance: float
 ) -> list[Part]:
     """Return parts for columns by the counts of their indicators of undeclared entries, at these positions."""
-    by_column = (declared_parts(name, counts[list(at)], 0, total, variance) for name, at in undeclared.items())
-    return [part for parts in by_column for part in parts]
+    parts = []
+    for name, (is_number, at) in undeclared.items():
+        parts += declared_parts(name, counts[at], 0, total, variance, is_number)
+    return parts
 
 
 def warn_of_labels(
@@ -320,7 +326,7 @@ def warn_of_beyond(beyond: Count, total: Count, probability: float = FALSE_ALARM
         return False
     warn(
         f"the released counts show that {percent(beyond[0], total[0])} of the targets are beyond bounds_y. They count "
-        "as the bounds. Check the units of y, and the bounds of the target. The budget was charged",
+        f"as the bounds. Check the units of y, and the bounds of the target. {charge()}",
         SchemaMismatchWarning,
     )
     return True
@@ -333,7 +339,7 @@ def warn_of_classes(
     """Warn that many records have no declared label."""
     warn(
         f"the released counts show that {among}{shown}. Other records are left out. Check that the labels in y are "
-        "spelled as in classes (case, numbers for text). The budget was charged",
+        f"spelled as in classes (case, numbers for text). {charge()}",
         SchemaMismatchWarning,
     )
 
@@ -424,7 +430,7 @@ def warn_of_parts(off: Sequence[tuple[str, str]], released: str = "counts", amon
         shown.append(f"{what}{'s' * (len(names) > 1)} {', '.join(names[:_MOST_NAMED])}{more}")
     advice = dict.fromkeys(one for what, _ in off for one in _ADVICE[what])
     warn(
-        f"the released {released} show that {among}{'; '.join(shown)}. {' '.join(advice)} The budget was charged",
+        f"the released {released} show that {among}{'; '.join(shown)}. {' '.join(advice)} {charge()}",
         SchemaMismatchWarning,
     )
 
@@ -481,7 +487,7 @@ def check_entries(session: ReleaseSession, columns: Mapping[str, Outside], label
             wrong = math.exp(-max(largest, 0.0) / session.mechanism(WORST).scale) / 2
             chosen = np.arange(len(numbers)) == session.release(WORST, [numbers])
             if off[0] and wrong * (len(numbers) - 1) > _WRONG_NAME:
-                warn(f"the released counts show that {among}The budget was charged", SchemaMismatchWarning)
+                warn(f"the released counts show that {among}{charge()}", SchemaMismatchWarning)
                 return
             off &= chosen
             among += "Most likely, "

@@ -157,14 +157,14 @@ class Encoding:
                 values[name] = n_possible
         return cells, values
 
-    def undeclared(self) -> dict[str, list[int]]:
-        """Return for columns the positions of their indicators of other entries and of missing ones, for "linear"."""
+    def undeclared(self) -> dict[str, tuple[bool, range]]:
+        """Return for columns whether they hold numbers, and where other and missing entries are, for "linear"."""
         indicators = {
-            name: list(positions[len(column.values) if isinstance(column, Category) else 1 :])
+            name: (isinstance(column, Number), positions[len(column.values) if isinstance(column, Category) else 1 :])
             for name, column, positions in self._blocks()
             if self.form == "linear"
         }
-        return {name: positions for name, positions in indicators.items() if positions}
+        return {name: pair for name, pair in indicators.items() if pair[1]}
 
     def outside(self, every: bool = True) -> dict[str, Outside]:
         """Return for columns what entries add to their number, in encoded columns of marked rows.
@@ -463,8 +463,8 @@ class TakesSchema:
             return {}, {}
         return encoding.declared_cells()
 
-    def _undeclared(self) -> dict[str, list[int]]:
-        """Return the positions of indicators of undeclared entries, in units that follow from the schema."""
+    def _undeclared(self) -> dict[str, tuple[bool, range]]:
+        """Return what `Encoding.undeclared` returns, if the units of the indicators follow from the schema."""
         encoding, bounds = self._encoding_of_rows(), getattr(self, "bounds", None)
         as_encoded = bounds is None or (self._encoded_by is not None and np.array_equal(bounds, (-1.0, 1.0)))
         return encoding.undeclared() if encoding is not None and as_encoded else {}

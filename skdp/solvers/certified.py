@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
-from ..exceptions import CertificateError
+from ..exceptions import CertificateError, charge
 from ..sensitivity import ClippedRows, sum_over_rows
 from .losses import SmoothLoss
 
@@ -469,5 +469,5 @@ def _precise_search(objective: Objective, theta: Array, tau: float, max_iter: in
         ahead = theta + momentum * (theta - previous)
     raise CertificateError(
         "the tolerance of the solver cannot be certified for this number of rows. Choose a larger tol or "
-        "a smaller C, if the estimator has these parameters. The budget was charged"
+        f"a smaller C, if the estimator has these parameters. {charge()}"
     )

@@ -8,7 +8,7 @@ weight. The Gram matrix and the cross moments are released jointly.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -277,7 +277,7 @@ class Moments:
 
 
 def warn_of_columns(
-    undeclared: Mapping[str, Sequence[int]], gram: Array, constant: float, noise: Noise, mechanism: Mechanism
+    undeclared: Mapping[str, Any], gram: Array, constant: float, noise: Noise, mechanism: Mechanism
 ) -> None:
     """Warn of columns of a schema with hardly any declared entry, by the released squares of their indicators."""
     if undeclared and constant:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
 from ..checks.params import warn
-from ..exceptions import SchemaMismatchWarning
+from ..exceptions import SchemaMismatchWarning, charge
 from ..mechanisms import (
     BestChoices,
     GroupChoices,
@@ -303,7 +303,7 @@ def _warn_of_bounds(lower: Array, upper: Array, mean: Array, error: Array, held:
             f"bounds_y are far too wide: the released range of the targets{f' {j}' if len(lower) > 1 else ''} is "
             f"({lower[j]:g}, {upper[j]:g}), and their released mean is {value:g}. Narrower bounds that are known "
             "without the data leave more of the budget for the fit. If none are known, release bounds by "
-            "skdp.preprocessing.private_bounds. The budget was charged",
+            f"skdp.preprocessing.private_bounds. {charge()}",
             SchemaMismatchWarning,
         )
 

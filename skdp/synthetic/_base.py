@@ -284,7 +284,7 @@ class HistogramBase(GroupsMixin, OutcomesMixin, BaseEstimator):
             axes = replace(axes, target=Grid(np.array(bounds.lower), np.array(bounds.upper), axes.n_targets).of(1))
         counts = session.release(COUNTS, axes.counts(records.X, records.y)).reshape(axes.shape)
         variance, total = noise_scale(mechanism) ** 2, None
-        messages = table_parts(records.shape.names, counts, axes.columns.declared, variance)
+        messages = table_parts(records.shape.names, counts, axes.columns.declared, variance, axes.columns.ordered)
         if classes is not None:
             by_class = counts.reshape(-1, len(classes)).sum(axis=0)
             messages += label_parts(classes, by_class, math.sqrt(variance * counts.size / len(classes)))

@@ -87,7 +87,7 @@ class ColumnCells:
             return declared_parts(self.name, counts, len(inside), total, variance) if len(others) else []
         beyond, deviation = float(counts[len(self.names) :].sum()), math.sqrt(variance * (len(inside) + 2))
         return [
-            *declared_parts(self.name, np.append(inside, others.sum()), len(inside), total, variance),
+            *declared_parts(self.name, np.append(inside, others.sum()), len(inside), total, variance, True),
             Part(self.name, BEYOND, beyond - float(inside.sum()), deviation),
         ]
 

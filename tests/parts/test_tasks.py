@@ -129,7 +129,7 @@ def test_errors_of_any_reading_have_no_values(estimator):
     readings = fitted(np.inf)
     assert readings >= 4
     for after in range(readings):
-        with pytest.raises(ValueError, match="The budget was charged") as error:
+        with pytest.raises(ValueError, match="No budget was charged") as error:
             fitted(after)
         assert "SECRET" not in "".join(traceback.format_exception(error.value))
 
