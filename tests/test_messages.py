@@ -478,7 +478,7 @@ def test_errors_after_a_charge_do_not_deny_it(monkeypatch):
 
 
 def test_near_misses_of_names_are_found_in_any_case():
-    with pytest.raises(ValueError, match=r"Is 'age' a misspelling of 'AGE'\? Choose or rename"):
+    with pytest.raises(ValueError, match=r"Is 'age' a misspelling of 'AGE'\? Rename the columns of X"):
         DPNaiveBayes(schema=TABLE).fit({"AGE": [20.0], "work": ["a"]}, ["no"])
     with pytest.raises(ValueError, match=r"Is it a misspelling of 'age'\?"):
         stats.mean({"age": [20.0]}, columns="AGE", schema={"age": (18, 90)})
@@ -527,3 +527,36 @@ def test_messages_after_a_release_say_whether_an_accountant_was_charged(accounta
         assert messages
         for message in messages:
             assert message.endswith(WITHOUT if accountant is None else "The budget was charged")
+
+
+@pytest.mark.parametrize("target", [["no", "yes"], {"paid": ["no", "yes"]}], ids=["y", "a column"])
+def test_a_table_with_other_columns_is_told_how_to_choose(target):
+    model = DPNaiveBayes(schema=Schema(NUMBERS, target=target))
+    frame = PEOPLE.assign(paid=PAID, further=1)
+    schema, further = model.schema, frame.drop(columns="paid") if isinstance(target, list) else frame
+    y = PAID if isinstance(target, list) else None
+    right = schema if y is not None else [*schema, "paid"]
+    shown = r"X\[list\(schema\)\]" if y is not None else r"X\[\[\*schema, 'paid'\]\]"
+    for act in (lambda: model.fit(further, y), lambda: model.fit(frame[list(right)], y).predict(further)):
+        with pytest.raises(ValueError, match=f"does not declare: 'further'. Pass {shown} if X is a DataFrame"):
+            act()
+    model.predict(frame[list(right)])
+
+
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (DPNaiveBayes(schema=NUMBERS), pd.Series(PAID, dtype=object).where(PEOPLE["age"] < 80)),
+        (DPNaiveBayes(schema=Schema(NUMBERS, [0, 1])), pd.Series(PAID == "yes", dtype=float).where(PEOPLE["age"] < 80)),
+        (DPNaiveBayes(schema=Schema(NUMBERS), classes=[0, 1]), pd.Series(1.0, PEOPLE.index).where(PEOPLE["age"] < 80)),
+        (DPAdditiveRegressor(schema=Schema(NUMBERS, (0, 1))), pd.Series(0.5, PEOPLE.index).where(PEOPLE["age"] < 80)),
+    ],
+    ids=["text", "numbers", "classes", "regression"],
+)
+def test_rows_without_a_target_are_dropped_as_the_message_says(model, y):
+    with pytest.raises(
+        ValueError, match=r"Drop the rows without y, in pandas by X\[y.notna\(\)\] and y\[y.notna"
+    ) as error:
+        model.fit(PEOPLE, y)
+    assert "constant" not in str(error.value)
+    model.fit(PEOPLE[y.notna()], y[y.notna()])

@@ -49,7 +49,7 @@ _MISSING_TYPES = ("NoneType", "NAType", "NaTType", "MaskedConstant")
 _LIBRARIES = ("skdp", "sklearn", "numpy", "scipy", "pandas", "polars", "pyarrow", "narwhals")
 _NO_TIMES = "Count the time since a public date, in a unit of your choice"
 
-LEAVE_OUT = (
+_LEAVE_OUT = (
     "Leave out records with missing values, or put a public constant for each: filling in from other records is a "
     "release."
 )
@@ -58,6 +58,9 @@ _ENCODE = (
     "Encode columns of text by a public list of categories, for instance with OneHotEncoder(categories=[...], "
     'handle_unknown="ignore", sparse_output=False), or use an estimator that has the parameter categories.'
 )
+
+#: Advice about rows without a label or target.
+NO_TARGET = "Drop the rows without y, in pandas by X[y.notna()] and y[y.notna()]. This uses no budget."
 
 #: The message about text in place of numbers in a statistic or a target.
 NO_NUMBERS = (
@@ -223,7 +226,7 @@ def _quietly(validate: Callable[[], Any], X: Any = None, text: str = "") -> Any:
         if message.startswith("Sparse") and HOW_TO_DENSE not in message:
             failure = TypeError(f"{message} {HOW_TO_DENSE}")
         elif "NAType" in message:
-            failure = ValueError(f"The data contain missing values (NaN, pandas.NA). {LEAVE_OUT}")
+            failure = ValueError(f"The data contain missing values (NaN, pandas.NA). {_LEAVE_OUT}")
     except MemoryError:
         # NumPy's message holds the number of rows.
         failure = MemoryError("the data do not fit into memory as numbers")
@@ -326,7 +329,7 @@ def _without_values(message: str, X: Any = None) -> str:
     if "inhomogeneous" in message:
         return "rows must all have the same length"
     if "contains NaN" in message:
-        return f"{message.splitlines()[0]} {LEAVE_OUT}"
+        return f"{message.splitlines()[0]} {NO_TARGET if message.startswith('Input y') else _LEAVE_OUT}"
     message = re.sub(r"array=.*?\nReshape", "Reshape", message, flags=re.DOTALL)
     return re.sub(r"shape=\(\d+, 0\)", "shape=(, 0)", message)
 
@@ -419,7 +422,7 @@ def labels_of(y: Any) -> NDArray:
     # NumPy would convert all labels of a list to one type, so that one record determines how the others are read.
     _refuse_collection(y)
     if np.ma.is_masked(y) or (is_sequence(y) and any(map(_is_masked, y))):
-        raise ValueError(f"y holds missing labels. {LEAVE_OUT}")
+        raise ValueError(f"y holds missing labels. {NO_TARGET}")
     if not is_sequence(y):
         array = np.asarray(y)
     elif any(issubclass(type(label), list | tuple | np.ndarray) for label in y):
@@ -476,7 +479,7 @@ def encode_labels(y: NDArray, classes: NDArray, advice: str = "") -> NDArray[np.
         )
     if y.dtype.kind == "f":
         if not np.all(np.isfinite(y)):
-            raise ValueError(f"y must hold labels, and holds NaN or infinity. {LEAVE_OUT}")
+            raise ValueError(f"y must hold labels, and holds NaN or infinity. {NO_TARGET}")
         # The comparison is then the same as for single labels.
         y = y.astype(np.float64)
     codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
@@ -500,7 +503,7 @@ def _encode_one_by_one(y: NDArray, classes: NDArray, advice: str) -> NDArray[np.
     positions = {label_key(label): i for i, label in enumerate(classes.tolist())}
     keys = [label_key(label) for label in y.tolist()]
     if ("missing", None) in keys:
-        raise ValueError(f"y holds missing labels. {LEAVE_OUT}")
+        raise ValueError(f"y holds missing labels. {NO_TARGET}")
     if keys and not {kind for kind, _ in keys} & {kind for kind, _ in positions}:
         numbers = {kind for kind, _ in keys} == {"number"} and {kind for kind, _ in positions} == {"text"}
         hint = _coded(("number", "text"), len(classes)) if numbers else ""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..checks.data import (
     FLOATS,
     LABEL_KINDS,
-    LEAVE_OUT,
+    NO_TARGET,
     array_quietly,
     is_sequence,
     label_key,
@@ -459,7 +459,7 @@ def labels_by(classes: NDArray, y: Any) -> NDArray:
         # They may be of another type, which is refused later.
         return labels
     if np.any(codes == MISSING):
-        raise ValueError(f"y holds missing labels{'' if of_text else ', or text that is no number'}. {LEAVE_OUT}")
+        raise ValueError(f"y holds missing labels{'' if of_text else ', or text that is no number'}. {NO_TARGET}")
     # Positions of other labels are -1, which is the last one.
     return np.append(classes, f"{classes[-1]}_" if of_text else classes[-1] + 1)[codes]
 

@@ -424,16 +424,19 @@ def columns_in_order(schema: Schema, X: Any) -> list[Any]:
         return columns
     allowed = {*schema, schema.target_name, schema.group}
     lacking, further = [name for name in schema if name not in names], [name for name in names if name not in allowed]
-    for problem, wrong, others in (
-        ("X lacks columns of the schema", lacking, further),
-        ("X has columns that the schema does not declare", further, lacking),
-        ("X has several columns of one name", [name for name in schema if names.count(name) > 1], []),
+    apart = "".join(f", {name!r}" for name in (schema.target_name, schema.group) if name is not None and name in names)
+    chosen = f"X[[*schema{apart}]]" if apart else "X[list(schema)]"
+    rename = "Rename the columns of X"
+    for problem, wrong, others, advice in (
+        ("X lacks columns of the schema", lacking, further, rename),
+        ("X has columns that the schema does not declare", further, lacking, f"Pass {chosen} if X is a DataFrame"),
+        ("X has several columns of one name", [name for name in schema if names.count(name) > 1], [], rename),
     ):
         if wrong:
             hints = [misspelling(name, others, repr(name)) for name in wrong if isinstance(name, str)]
             raise ValueError(
-                f"{problem}: {', '.join(map(repr, wrong))}.{''.join(hints)} Choose or rename the columns of X. Before "
-                "a fit, schema.select, schema.drop and schema | {...} make another schema"
+                f"{problem}: {', '.join(map(repr, wrong))}.{''.join(hints)} {advice}. Before a fit, "
+                "schema.select, schema.drop and schema | {...} make another schema"
             )
     return [columns[names.index(name)] for name in schema]
 
