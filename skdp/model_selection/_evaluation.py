@@ -84,7 +84,8 @@ class Evaluation(Estimate):
     value : float or ndarray
         Score or table. Rows are true labels or bins of the estimated probability, and columns predicted or true labels.
     standard_error : float or ndarray
-        Standard deviation of the noise alone, estimated from the released table.
+        Standard deviation of the noise alone, estimated from the released table. The sampling error of the rows is
+        not included. ``confidence_interval`` covers both.
     privacy_ : PrivacyGuarantee
         Guarantee of the evaluation.
     names : tuple of str

@@ -401,14 +401,17 @@ def check_metric(metric: object, estimator: Any, name: str = "metric") -> str:
                 f"{f'a {kind}' if of_kind else f'no {other}'}. Set {name} to {' or '.join(map(repr, accepted))}. The "
                 "budget was not charged"
             )
-    squares = (
-        ". It is 1 less the squared error over the variance: release neg_mean_squared_error here, and the variance of "
-        "the targets by skdp.stats.var"
-    )
+    text = metric.casefold() if isinstance(metric, str) else ""
+    # Names are known by a part of them, and by the initials of their words.
+    meant = [one for one in accepted if text and (text in one or text in "".join(word[0] for word in one.split("_")))]
+    why = f" Do you mean {' or '.join(map(repr, meant))}?" if meant else ""
+    if text in ("r2", "r2_score"):
+        why = " R^2 is 1 less the squared error over the variance of the targets, which skdp.stats.var releases."
+    if callable(metric):
+        why = " A function is refused, because the effect of one record on its result is not known."
     raise ValueError(
         f"{name} must be one of {', '.join(map(repr, accepted))} for {f'a {kind}' if of_kind else 'this model'}, got "
-        f"{shown(metric)}. The effect of one record on a score must be known. R^2 depends on a variance"
-        f"{squares if kind == 'regressor' else ''}. A callable may do anything. The budget was not charged"
+        f"{shown(metric)}.{why} The budget was not charged"
     )
 
 
