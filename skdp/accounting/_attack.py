@@ -19,7 +19,7 @@ _MOST, _POINTS = 16.0, 512
 
 
 class AttackBounds(NamedTuple):
-    """Upper bounds on attacks that tell whether one record is in the data.
+    """Upper bounds on attacks that tell whether one record is in the data, or which of two values a member has.
 
     .. versionadded:: 0.2
 
@@ -46,12 +46,21 @@ class AttackBounds(NamedTuple):
     right: float
     true_positives: tuple[float, ...]
 
+    _guessed = "of membership"
+
+    def _in_short(self) -> str:
+        """Return the share of right guesses in words."""
+        return f"at most {_up(self.right)} of guesses {self._guessed} are right"
+
     def __str__(self) -> str:
-        rates = ", ".join(map(_up, self.true_positives))
-        return (
-            f"at most {_up(self.right)} of guesses are right (advantage {_up(self.advantage)}), true-positive rates "
-            f"are at most {rates} at false-positive rates {', '.join(map(str, FALSE_POSITIVES))}"
+        rates = (
+            f"{', '.join(map(_up, self.true_positives))} at false-positive rates {', '.join(map(str, FALSE_POSITIVES))}"
         )
+        return f"{self._in_short()} (advantage {_up(self.advantage)}), true-positive rates are at most {rates}"
+
+
+class _ReplacedBounds(AttackBounds):
+    _guessed = "between two values of a member"
 
 
 def _up(share: float) -> str:
@@ -61,8 +70,15 @@ def _up(share: float) -> str:
 
 
 @lru_cache(maxsize=256)
-def attack_bounds(epsilon: float, delta: float, mu: float, events: tuple[PrivacyEvent, ...] = ()) -> AttackBounds:
-    """Return the bounds that follow from a pair, from Gaussian DP, and from the losses of a fixed list of events."""
+def attack_bounds(
+    epsilon: float, delta: float, mu: float, events: tuple[PrivacyEvent, ...] = (), replaced: bool = False
+) -> AttackBounds:
+    """Return the bounds that follow from a pair, from Gaussian DP, and from the losses of a fixed list of events.
+
+    If a record is replaced, both tables P and R are neighbours of the table Q without it. Let G(f) be the largest rate
+    of true positives between neighbours; then P(S) <= G(Q(S)) <= G(G(R(S))) for all S, because G increases. Lines of
+    slopes exp(-t) and exp(t) above G bound G(G(f)) - f, the advantage, by 1 - exp(-t) (1 - 2 delta(t)).
+    """
     most = min(epsilon + (5 * mu if mu < math.inf else 0.0), 600.0)
     t = np.append(np.linspace(0.0, most, 4001), min(epsilon, most))
     deltas = pair_profile(epsilon, delta, t)[0]
@@ -71,6 +87,12 @@ def attack_bounds(epsilon: float, delta: float, mu: float, events: tuple[Privacy
     if 0 < epsilon <= _MOST and not all(isinstance(event, GaussianEvent) for event in events):
         losses = PrivacyCost(epsilon, delta, events).privacy_loss_distribution(min(epsilon, 1.0) / _POINTS)
         deltas = np.minimum(deltas, losses.get_delta_for_epsilon(t))
-    odds, advantage = np.exp(t), float(deltas[0])
-    rates = (float(np.minimum(deltas + odds * f, 1 - (1 - f - deltas) / odds).min()) for f in FALSE_POSITIVES)
-    return AttackBounds(advantage, (1 + advantage) / 2, tuple(min(rate, 1.0) for rate in rates))
+    odds = np.exp(t)
+
+    def power(f: float) -> float:
+        return min(float(np.minimum(deltas + odds * f, 1 - (1 - f - deltas) / odds).min()), 1.0)
+
+    if replaced:
+        advantage = min(float((1 - (1 - 2 * deltas) / odds).min()), 1.0)
+        return _ReplacedBounds(advantage, (1 + advantage) / 2, tuple(power(power(f)) for f in FALSE_POSITIVES))
+    return AttackBounds(float(deltas[0]), (1 + float(deltas[0])) / 2, tuple(map(power, FALSE_POSITIVES)))

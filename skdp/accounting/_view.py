@@ -100,10 +100,15 @@ class LedgerView:
         """
         return self._rule.total(self._store.state(), self._part)
 
-    def attack(self) -> AttackBounds:
+    def attack(self, *, replace_one: bool = False) -> AttackBounds:
         """Return upper bounds on attacks that tell whether one record (or group) is in the data.
 
         .. versionadded:: 0.2
+
+        Parameters
+        ----------
+        replace_one : bool, default=False
+            If True, bound guesses which of two values a record (or group) has that is known to be in the data.
 
         Returns
         -------
@@ -116,13 +121,14 @@ class LedgerView:
         mu = math.inf
         if not divided and not isinstance(self._rule, DeclaredPlan):
             mu = math.hypot(*(record.cost.mu() for record in self.records)) * UP
-        return attack_bounds(*self.total(), mu)
+        return attack_bounds(*self.total(), mu, replaced=replace_one)
 
     def _how(self, total: Budget) -> str:
         """Return by which rule a total is less than the sum of epsilons, or nothing."""
         state = self._store.state()
         added = float(state.seen(self._part).epsilon)
-        return f" by {state.rule!r} composition ({added:.6g} by addition)" if added > total.epsilon * (1 + 1e-9) else ""
+        sums = f"epsilon={added:.6g}, delta={float(state.seen(self._part).delta):.6g}"
+        return f" by {state.rule!r} composition (the sums are {sums})" if added > total.epsilon * (1 + 1e-9) else ""
 
     def _pure_total(self) -> float | None:
         """Return the sum of epsilons, if only pure events were charged. It can exceed the ceiling."""
@@ -192,8 +198,10 @@ class LedgerView:
             summary[1] += f"; or epsilon={pure:.6g} without delta"
         if self.composition in ("gdp", "rdp", "mixed"):
             summary[-1] += f" for Gaussian noise; epsilon={self._remaining_pure():.6g} without delta"
-            summary.append("           Charges compose: spent and remaining need not add up to the ceiling.")
-            summary.append("           Less remains for other mechanisms: see budget.remaining(like=model).")
+            summary.append(
+                "           This is for one more charge. With what is spent, it need not add up to the ceiling,"
+            )
+            summary.append("           because charges compose. Other mechanisms have budget.remaining(like=model).")
         if self.composition == "plan":
             summary[-1] = f"planned    {len(self.planned)} entries not charged yet"
         # Labels are text of a user, and a terminal obeys control characters.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import date
-from importlib.metadata import version
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -128,7 +128,8 @@ def model_card(
             "use make_private_pipeline, or pass a private step and state all of them."
         )
     notes = dict(notes or {})
-    promise = f"This model is {guarantee._lines()[0]}."
+    first, *implied = guarantee._lines()
+    promise = " ".join([f"This model is {first}.", *(f"This {line}." for line in implied[:-1])])
     if guarantee.epsilon == math.inf:
         promise = "**This model is not private** (epsilon=inf): it was fitted without noise."
     lines = [f"# {title or type(estimator).__name__}", "", promise, ""]
@@ -148,6 +149,8 @@ def model_card(
             f"All releases so far, together: {accountant.attack()}.",
         ]
         lines += ["", "```text", accountant.to_text(), "```"]
+    if guarantee.epsilon < math.inf:
+        lines += ["", "## What is not protected", "", *_not_protected(estimator, guarantee)]
     lines += ["", "## Scores", ""]
     lines += [f"- {name}: {_score(value)}" for name, value in (scores or {}).items()] or [f"_{SCORES}_"]
     for heading, question in SECTIONS.items():
@@ -175,7 +178,7 @@ def _model(estimator: BaseEstimator) -> list[str]:
     hidden = [name for name in public.get_params() if name.split("__")[-1] in ("accountant", "random_state", "schema")]
     public.set_params(**dict.fromkeys(hidden))
     lines = [
-        f"- Made with: skdp {version('skdp')}, on {date.today().isoformat()}",
+        f"- Made with: skdp {import_module('skdp').__version__}, on {date.today().isoformat()}",
         f"- Parameters: `{' '.join(repr(public).split())}`",
     ]
     for heading, name in (("Columns", "feature_names_in_"), ("Labels", "classes_")):
@@ -242,6 +245,22 @@ def _risk(guarantee: PrivacyGuarantee, seeded: bool, of_groups: bool) -> list[st
     if seeded:
         lines.append("- The noise was drawn with a `random_state`. A person who knows it can remove the noise.")
     return lines
+
+
+def _not_protected(estimator: BaseEstimator, guarantee: PrivacyGuarantee) -> list[str]:
+    """Name what the guarantee of a model does not hide."""
+    parts = list(parts_of(estimator))
+    public = ["the parameters", "the names of columns"]
+    public += ["the schema"] * any(getattr(part, "schema", None) is not None for part in parts)
+    public += ["which labels occur"] * any(map(_reads_labels, parts))
+    public += ["the number of records"] * (guarantee.relation is Relation.REPLACE_RECORD)
+    return [
+        f"- Public facts: {', '.join(public)}.",
+        "- Facts about many people. They may tell a value of a person, whether or not this person is in the data.",
+        "- Predictions for the people in the data, because a prediction is computed from the row of the person.",
+        "- Choices made from these records without a release, such as the best of many fits that no budget records.",
+        "- The time and the memory of the fit, and files that hold the records.",
+    ]
 
 
 def _percent(share: float) -> str:

@@ -197,10 +197,16 @@ class Estimate:
     def _table(self) -> list[tuple[str, ...]]:
         value, error = np.asarray(self.value, dtype=object), np.asarray(self.standard_error)
         if value.ndim > 1 or value.size > 100:
-            return [("value", "largest standard error (noise)"), (f"array of shape {value.shape}", f"{np.max(error):.4g}")]
+            return [
+                ("value", "largest standard error (noise)"),
+                (f"array of shape {value.shape}", f"{np.max(error):.4g}"),
+            ]
         names = self.names if len(self.names) == value.size else tuple(map(str, range(value.size)))
         rows = zip(names, value.ravel(), np.broadcast_to(error, value.shape).ravel(), strict=True)
-        return [("", "value", "standard error (noise)"), *((name, f"{x:.6g}", f"{spread:.3g}") for name, x, spread in rows)]
+        return [
+            ("", "value", "standard error (noise)"),
+            *((name, f"{x:.6g}", f"{spread:.3g}") for name, x, spread in rows),
+        ]
 
     def __repr__(self) -> str:
         return as_text(self._table()) + f"\n{str(self.privacy_).splitlines()[0]}"

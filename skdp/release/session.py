@@ -262,7 +262,7 @@ class Reserved(Mechanism):
 
     event: GaussianEvent | PureEvent
 
-    name = "planned by what is released before"
+    name = "several releases within a fixed share of the budget"
     sensitivity = 1.0
 
     @property
@@ -349,10 +349,15 @@ class PrivacyGuarantee:
         """Return the distribution of the privacy loss of the fit, by `PrivacyCost.privacy_loss_distribution`."""
         return self.cost.privacy_loss_distribution(**kwargs)
 
-    def attack(self) -> AttackBounds:
+    def attack(self, *, replace_one: bool = False) -> AttackBounds:
         """Return upper bounds on attacks that tell whether one record (or group) is in the data.
 
         .. versionadded:: 0.2
+
+        Parameters
+        ----------
+        replace_one : bool, default=False
+            If True, bound guesses which of two values a record (or group) has that is known to be in the data.
 
         Returns
         -------
@@ -360,7 +365,8 @@ class PrivacyGuarantee:
             The best ``advantage``, the share of ``right`` guesses, and ``true_positives`` at false-positive rates of
             0.1, 0.01 and 0.001, from the curves of the releases.
         """
-        return attack_bounds(self.epsilon, self.delta, self.cost.mu(), self.events)
+        replaced = replace_one and self.relation is not Relation.REPLACE_RECORD
+        return attack_bounds(self.epsilon, self.delta, self.cost.mu(), self.events, replaced)
 
     def _lines(self) -> list[str]:
         if self.epsilon == math.inf:
@@ -370,7 +376,9 @@ class PrivacyGuarantee:
         lines = [", ".join(filter(None, (f"{guarantee}-differentially private", self.relation, self.limit)))]
         if self.relation is not Relation.REPLACE_RECORD:
             implied = f"(epsilon={replace.epsilon:g}, delta={replace.delta:.3g})"
-            lines.append(f"implies {implied} if one {self.unit} is replaced")
+            lines.append(
+                f"implies {implied} if one {self.unit} is replaced: {self.attack(replace_one=True)._in_short()}"
+            )
         return [*lines, f"attacks on one {self.unit}: {self.attack()}"]
 
     def _cited(self, release: Release) -> str:

@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from skdp import BudgetAccountant, DPNaiveBayes, DPSGDClassifier, ObjPertLogReg
+from skdp import BudgetAccountant, DPNaiveBayes, DPSGDClassifier, LocalDPNaiveBayes, ObjPertLogReg
 from skdp.accounting import (
     FALSE_POSITIVES,
     BoundedRangeEvent,
@@ -25,8 +25,8 @@ LAW = NormalDist()
 RATES = np.array(FALSE_POSITIVES)
 
 
-def of_events(*events, epsilon, delta=0.0):
-    return attack_bounds(epsilon, delta, PrivacyCost(epsilon, delta, events).mu(), events)
+def of_events(*events, epsilon, delta=0.0, replaced=False):
+    return attack_bounds(epsilon, delta, PrivacyCost(epsilon, delta, events).mu(), events, replaced)
 
 
 def near(found, expected, tolerance):
@@ -56,6 +56,40 @@ def test_laplace_noise(epsilon):
     power = np.where(quantile > epsilon, np.exp(epsilon - quantile) / 2, 1 - np.exp(quantile - epsilon) / 2)
     assert np.all(power <= np.array(found.true_positives) * (1 + 1e-9))
     assert found.true_positives[2] == pytest.approx(power[2], rel=1e-3)
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.3, 1.0, 3.0])
+def test_a_record_that_is_replaced_moves_gaussian_noise_twice(mu):
+    epsilon = gaussian_epsilon(mu, 1e-6) * (1 + 1e-9)
+    found = attack_bounds(epsilon, 1e-6, mu, (GaussianEvent(mu),), replaced=True)
+    near(found, [2 * LAW.cdf(mu) - 1, *(LAW.cdf(LAW.inv_cdf(rate) + 2 * mu) for rate in FALSE_POSITIVES)], 1e-4)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_a_record_that_is_replaced_moves_laplace_noise_twice(epsilon):
+    """Laws at distance 2 epsilon differ by 1 - exp(-epsilon), which is less than for any law with this epsilon."""
+    found = of_events(PureEvent(epsilon), epsilon=epsilon, replaced=True)
+    assert found.advantage == pytest.approx(-math.expm1(-epsilon), rel=1e-9)
+    assert found.advantage < math.tanh(epsilon)
+    # Two steps of the best attacks on one record.
+    one = np.minimum(np.exp(epsilon) * RATES, 1 - np.exp(-epsilon) * (1 - RATES))
+    near(found, [found.advantage, *np.minimum(np.exp(epsilon) * one, 1 - np.exp(-epsilon) * (1 - one))], 1e-9)
+
+
+def test_a_record_that_is_replaced_in_random_mechanisms():
+    """Over three random laws, of which the middle one is that without the record."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        laws = rng.dirichlet(np.ones(4), size=3)
+        p, q, r = laws
+        epsilon = float(np.abs(np.log([p / q, r / q])).max())
+        found = of_events(PureEvent(epsilon), epsilon=epsilon, replaced=True)
+        assert np.maximum(p - r, 0).sum() <= found.advantage + 1e-12
+        for rate, most in zip(FALSE_POSITIVES, found.true_positives, strict=True):
+            # The best test takes outcomes by their ratio, and a part of the last one.
+            order = np.argsort(-p / r)
+            parts = np.clip((rate - np.append(0, np.cumsum(r[order])[:-1])) / r[order], 0, 1)
+            assert parts @ p[order] <= most + 1e-12
 
 
 def test_a_pair_is_attained_by_randomised_response_that_may_tell_all():
@@ -98,6 +132,16 @@ def test_all_charges_together():
     pure = BudgetAccountant(epsilon=3.0)
     DPNaiveBayes(epsilon=1.0, bounds=(-1, 1), classes=[0, 1], accountant=pure).fit(X, y)
     assert pure.attack().advantage == pytest.approx(math.tanh(0.5), rel=1e-9)
+
+
+def test_replaced_records_of_budgets_and_of_the_local_model():
+    budget = BudgetAccountant(epsilon=3.0)
+    budget.spend(1.0)
+    assert budget.attack(replace_one=True).advantage == pytest.approx(-math.expm1(-1), rel=1e-9)
+    assert "of guesses of membership are right" in str(budget.attack())
+    assert "of guesses between two values of a member are right" in str(budget.attack(replace_one=True))
+    local = LocalDPNaiveBayes(bounds=(0, 1), classes=[0, 1]).fit(np.zeros((4, 1)), [0, 1, 0, 1]).privacy_
+    assert local.attack(replace_one=True) == local.attack()
 
 
 def test_the_guarantee_prints_the_bounds_rounded_up():

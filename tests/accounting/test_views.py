@@ -37,8 +37,8 @@ def test_the_command_line_prints_the_ledger(ledger, capsys):
         "ceiling    epsilon=2, delta=1e-05, composition='gdp'",
         f"spent      epsilon={accountant.total().epsilon:.6g}, delta=1e-05, in 3 charges",
         f"remaining  epsilon={accountant.remaining().epsilon:.6g}, delta=1e-05 for Gaussian noise; epsilon=",
-        " by 'gdp' composition (0.",
-        "need not add up to the ceiling.",
+        " by 'gdp' composition (the sums are epsilon=0.",
+        "This is for one more charge. With what is spent, it need not add up to the ceiling,",
         "budget.remaining(like=model)",
     ):
         assert part in printed

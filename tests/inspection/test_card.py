@@ -9,12 +9,14 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
+import skdp
 from skdp import (
     DPPCA,
     BudgetAccountant,
     DPGridSearchCV,
     DPNaiveBayes,
     DPRandomTree,
+    LocalDPNaiveBayes,
     Number,
     ObjPertLogReg,
     Schema,
@@ -153,6 +155,37 @@ def test_ledger_scores_and_notes():
     assert "## Licence\n\nnone\n" in card
     assert "accountant=" not in card
     assert "_Who may use the model" in card
+
+
+def section(card):
+    return card.partition("## What is not protected\n\n")[2].partition("\n\n##")[0].splitlines()
+
+
+def test_what_is_not_protected_is_that_of_the_model():
+    lines = section(model_card(fitted()))
+    assert 0 < len(lines) <= 6
+    assert lines[0] == "- Public facts: the parameters, the names of columns, the schema."
+    with pytest.warns(PrivacyAssumptionWarning):
+        model = DPNaiveBayes(bounds=(18, 95)).fit(np.linspace(18, 95, 100)[:, None], ["no", "yes"] * 50)
+    assert section(model_card(model))[0] == "- Public facts: the parameters, the names of columns, which labels occur."
+    local = LocalDPNaiveBayes(bounds=(0, 1), classes=["no", "yes"]).fit(np.zeros((4, 1)), ["no", "yes"] * 2)
+    assert section(model_card(local))[0].endswith(", the number of records.")
+    assert section(model_card(fitted(epsilon=math.inf))) == []
+
+
+def test_the_card_states_the_guarantee_for_a_replaced_record():
+    model = fitted(epsilon=0.5)
+    promise = model_card(model).splitlines()[2]
+    # Of two values, Laplace laws at twice the distance show one more often than the other by 1 - exp(-epsilon).
+    assert "This implies (epsilon=1, delta=0) if one record is replaced: at most " in promise
+    assert (
+        float(re.search("at most ([0-9.]+) of guesses between two values", promise)[1]) <= 1 - math.exp(-0.5) / 2 + 1e-3
+    )
+
+
+def test_the_version_is_that_of_the_code(monkeypatch):
+    monkeypatch.setattr(skdp, "__version__", "9.8.7")
+    assert "- Made with: skdp 9.8.7, on" in model_card(fitted())
 
 
 def test_other_estimators_are_refused():
