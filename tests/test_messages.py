@@ -255,14 +255,32 @@ def test_a_target_that_the_table_lacks_is_named(of):
     assert len(budget) == 0
 
 
-@pytest.mark.parametrize("metric", ["r2", len])
-def test_metrics_are_those_of_the_kind_of_model(metric):
+@pytest.mark.parametrize(
+    ("metric", "answer"),
+    [
+        ("r2", "got 'r2'. The budget"),
+        (len, "A function is refused, because the effect of one record"),
+        ("auc", "Do you mean 'roc_auc'?"),
+        ("log_loss", "Do you mean 'neg_log_loss'?"),
+    ],
+)
+def test_metrics_are_those_of_the_kind_of_model(metric, answer):
     model = bayes().fit(X, Y)
-    with pytest.raises(
-        ValueError, match=r"'recall_macro'.* for a classifier, got .*R.2 depends on a variance"
-    ) as caught:
+    with pytest.raises(ValueError, match=r"'recall_macro'.* for a classifier, got ") as caught:
         private_score(model, X, Y, metric=metric)
+    assert answer in str(caught.value)
     assert "squared_error" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("short", "name"), [("mae", "neg_mean_absolute_error"), ("MSE", "neg_mean_squared_error")])
+def test_metrics_are_known_by_their_initials(short, name):
+    model = DPAdditiveRegressor(bounds=(-3, 3), bounds_y=(0, 1)).fit(X, (Y == "yes").astype(float))
+    for score in (
+        lambda: private_score(model, X, Y == "yes", metric=short),
+        lambda: private_cross_val_score(model, X, Y == "yes", scoring=short),
+    ):
+        with pytest.raises(ValueError, match=f"Do you mean '{name}'\\?"):
+            score()
 
 
 def test_the_variance_for_an_r2_is_named():

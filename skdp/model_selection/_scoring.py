@@ -405,7 +405,7 @@ def check_metric(metric: object, estimator: Any, name: str = "metric") -> str:
     # Names are known by a part of them, and by the initials of their words.
     meant = [one for one in accepted if text and (text in one or text in "".join(word[0] for word in one.split("_")))]
     why = f" Do you mean {' or '.join(map(repr, meant))}?" if meant else ""
-    if text in ("r2", "r2_score"):
+    if kind == "regressor" and text in ("r2", "r2_score"):
         why = " R^2 is 1 less the squared error over the variance of the targets, which skdp.stats.var releases."
     if callable(metric):
         why = " A function is refused, because the effect of one record on its result is not known."

@@ -7,6 +7,7 @@ import math
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -58,6 +59,9 @@ from ._strategies import STRATEGIES, Prices, SearchContext, Strategy, events_of,
 
 #: Largest number of drawn settings, so that a wrong number is refused at once.
 _MOST_SETTINGS = 10**6
+
+#: What the guarantee of a model of a search states, because it leaves out the choice.
+_ALONE = "in one fit of a search, whose own privacy_ is the guarantee to state"
 
 _FITTED = frozenset({"best_index_", "best_params_", "best_estimator_", "classes_", "strategy_", "privacy_"})
 
@@ -193,11 +197,12 @@ class PrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, DPEstimatorMixin, 
         self.best_estimator_ = chosen.model
         if is_shared(self.estimator):
             self.best_estimator_ = private_again(model, candidates[self.best_index_], chosen.model)
-        if parameters.accountant is not None:
-            # The charge of the search is that of its model, which warns if it is fitted again.
-            for step in (self.best_estimator_, *getattr(self.best_estimator_, "named_steps", {}).values()):
-                if isinstance(step, DPEstimatorMixin):
-                    step._was_charged = True
+        for step in (self.best_estimator_, *getattr(self.best_estimator_, "named_steps", {}).values()):
+            if parameters.accountant is not None and isinstance(step, DPEstimatorMixin):
+                # The charge of the search is that of its model, which warns if it is fitted again.
+                step._was_charged = True
+            if isinstance(stated := getattr(step, "privacy_", None), PrivacyGuarantee):
+                step.privacy_ = replace(stated, limit=", ".join(filter(None, (stated.limit, _ALONE))))
         if classes is not None:
             self.classes_ = classes
         self.strategy_ = strategy.name

@@ -309,7 +309,7 @@ class PrivacyGuarantee:
     fits : tuple of str
         Fits of other estimators that the guarantee covers, if there are any.
     limit : str
-        Limit on the number of records of a group. Empty if the guarantee is not about groups.
+        What the first line says in addition: a limit on the records of a group, or that the fit is part of a search.
     """
 
     epsilon: float

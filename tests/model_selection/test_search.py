@@ -359,7 +359,8 @@ def test_budgets_cannot_be_searched(name):
 @pytest.mark.parametrize("scoring", ["r2", "confusion_matrix", lambda m, X, y: 1.0, "histogram"])
 def test_scores_without_a_bound_are_refused(scoring):
     accountant = BudgetAccountant(1.0)
-    with pytest.raises(ValueError, match="effect of one record"):
+    why = "effect of one record" if callable(scoring) else "'recall_macro' for a classifier, got"
+    with pytest.raises(ValueError, match=why):
         search(scoring=scoring, accountant=accountant).fit(*records(10))
     assert len(accountant) == 0
 
@@ -912,3 +913,12 @@ def test_undeclared_labels_become_one_label_of_the_type_of_the_others(classes):
     codes = np.array([0, -1, 1, -1])
     labels = _stateless.with_one_other_label(codes, classes)
     np.testing.assert_array_equal(encode_labels(labels, classes), codes)
+
+
+@every_strategy
+def test_the_model_of_a_search_says_that_its_guarantee_leaves_out_the_choice(strategy):
+    found = DPGridSearchCV(NoisyCount(), {"label": [0, 1]}, strategy=strategy).fit(*records(50))
+    assert ", in one fit of a search, whose own privacy_ is" in repr(found.best_estimator_.privacy_).splitlines()[0]
+    assert "search" not in repr(found.privacy_).splitlines()[0]
+    # A fit of its own is not part of the search.
+    assert "search" not in repr(found.best_estimator_.fit(*records(50)).privacy_)
