@@ -314,7 +314,7 @@ def test_a_second_fit_with_a_budget_warns_of_both_charges():
     model.set_params(epsilon=1.0)
     with pytest.warns(
         BudgetWarning,
-        match=r"DPNaiveBayes has been fitted.* \(epsilon=2, .* \(epsilon=1, .*in addition.*smaller afterwards",
+        match=r"DPNaiveBayes has been fitted.* \(epsilon=2, .* \(epsilon=1, .*in addition.*replaces this model",
     ):
         model.fit(X, Y)
     # Others, and fits without a budget, do not warn.

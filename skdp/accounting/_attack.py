@@ -46,11 +46,9 @@ class AttackBounds(NamedTuple):
     right: float
     true_positives: tuple[float, ...]
 
-    _guessed = "of membership"
-
     def _in_short(self) -> str:
         """Return the share of right guesses in words."""
-        return f"at most {_up(self.right)} of guesses {self._guessed} are right"
+        return f"at most {_up(self.right)} of guesses of membership are right"
 
     def __str__(self) -> str:
         rates = (
@@ -60,7 +58,8 @@ class AttackBounds(NamedTuple):
 
 
 class _ReplacedBounds(AttackBounds):
-    _guessed = "between two values of a member"
+    def _in_short(self) -> str:
+        return f"at most {_up(self.right)} of guesses between two values of a member are right"
 
 
 def _up(share: float) -> str:

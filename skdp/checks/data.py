@@ -65,20 +65,18 @@ NO_TARGET = "Drop the rows without y, in pandas by X[y.notna()] and y[y.notna()]
 #: The message about text in place of numbers in a statistic or a target.
 NO_NUMBERS = (
     "the {} hold text that cannot be read as numbers. Convert it to numbers, and count dates as days since a public "
-    "date. Nothing was charged"
+    "date"
 )
 
 _TEXT_AS_TARGET = (
     "y holds text that cannot be read as numbers, and a regressor predicts numbers. For a target of categories, use a "
-    "classifier, such as DPAdditiveClassifier. For numbers that were read as text, convert them. The budget was not "
-    "charged"
+    "classifier, such as DPAdditiveClassifier. For numbers that were read as text, convert them"
 )
 
-_DECLARE = "Declare the labels as y holds them, with classes or with the target of the schema. Nothing was charged."
+_DECLARE = "Declare the labels as y holds them, with classes or with the target of the schema."
 
 _DECLARE_FOR_PARTS = (
-    "classes must be declared where the rows are a collection of Dask: pass classes=[...], or a schema with a target. "
-    "The budget was not charged"
+    "classes must be declared where the rows are a collection of Dask: pass classes=[...], or a schema with a target"
 )
 
 # Number of columns that a message names.

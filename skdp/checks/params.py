@@ -69,7 +69,8 @@ def refusals(accountant: object, statement: str, n_charges: Callable[[], int] = 
         yield
     except (TypeError, ValueError) as error:
         if "charged" not in str(error) and before is not None and n_charges() == before:
-            error.args = (f"{str(error).removesuffix('.')}. {statement}",)
+            text = str(error)
+            error.args = (f"{text}{'' if text.endswith(('.', '?')) else '.'} {statement}",)
         raise
     finally:
         CHARGES.reset(token)
@@ -334,7 +335,7 @@ def check_bounds(value: Any, name: str, hint: str) -> tuple[NDArray[np.float64],
             f"{'target' if name == 'bounds_y' else 'column'}, from what is publicly known. Values beyond are clipped. "
             "They are never read from the data, because that would be a release. For a table, pass "
             "schema=Schema({...}, target=...) instead, which declares them"
-            f"{'' if name == 'bounds_y' or hint == 'the columns' else encoded}. Nothing was charged"
+            f"{'' if name == 'bounds_y' or hint == 'the columns' else encoded}"
         )
     lower, upper = _ends(value)
     if lower.ndim > 1 or lower.size == 0:

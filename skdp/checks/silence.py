@@ -70,10 +70,10 @@ def discreet(function: Callable[..., Any], answers: Mapping[str, str] = MappingP
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        for name in kwargs.keys() & answers.keys():
-            raise TypeError(f"{function.__name__}() has no argument {name!r}. {answers[name]}. Nothing was charged")
         try:
             with np.errstate(all="ignore"), refusals(kwargs.get("accountant"), "Nothing was charged"):
+                for name in kwargs.keys() & answers.keys():
+                    raise TypeError(f"{function.__name__}() has no argument {name!r}. {answers[name]}")
                 return function(*args, **kwargs)
         except MemoryError:
             pass
@@ -109,15 +109,18 @@ _READERS = (
 
 def by_partition(method: Callable[..., Any]) -> Callable[..., Any]:
     """Let a method that reads rows refuse a collection of Dask, and say how it is applied to each partition."""
+    # If it fits first, and the fit takes no collection either, the fit refuses it.
+    name = method.__name__
+    applied = name.removeprefix("fit_")
 
     @wraps(method)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if any(map(is_collection, (*args, *kwargs.values()))):
-            name = method.__name__
+        reads = name == applied or getattr(self, "_takes_parts", False)
+        if reads and any(map(is_collection, (*args, *kwargs.values()))):
             raise TypeError(
-                f"{type(self).__name__}.{name} takes rows in memory, and got a collection of Dask. Apply it to each "
-                f"partition: table.map_partitions(model.{name}, meta=...) for a DataFrame, and "
-                f"table.map_blocks(model.{name}, ...) for an Array"
+                f"{type(self).__name__}.{name} takes rows in memory, and got a collection of Dask. "
+                f"{'Apply it' if name == applied else f'Call fit, and apply {applied}'} to each partition: table."
+                f"map_partitions(model.{applied}, meta=...), or table.map_blocks(model.{applied}, ...) for an Array"
             )
         return method(self, *args, **kwargs)
 

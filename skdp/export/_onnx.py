@@ -228,7 +228,7 @@ _CLASSES: dict[str, Callable[..., Any]] = {
 def _refuse(name: str) -> Any:
     raise TypeError(
         f"the model has no ONNX form here, because it contains {name}. Convert the result of skdp.export.to_sklearn "
-        "with the package skl2onnx, or save the model with skops. The budget was not charged"
+        "with the package skl2onnx, or save the model with skops"
     )
 
 

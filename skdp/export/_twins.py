@@ -419,7 +419,7 @@ _TWINS: dict[str, Callable[[Any], Steps]] = {
 def _refuse(why: str) -> Any:
     raise TypeError(
         f"the model has no twin in scikit-learn, because {why}. Save the model with skops or joblib, or use its method "
-        "to_json if it has one. The budget was not charged"
+        "to_json if it has one"
     )
 
 

@@ -569,7 +569,7 @@ def _check_names(estimator: Any, setting: Mapping[str, Any]) -> None:
         kind = type(estimator.get_params()[step] if step else estimator).__name__
         raise ValueError(
             f"{shown(name)} is no parameter of {kind} that a search can set.{misspelling(text, known)} The parameters "
-            f"are {', '.join(others)}. Nothing was charged"
+            f"are {', '.join(others)}"
         )
 
 

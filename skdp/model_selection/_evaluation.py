@@ -35,7 +35,7 @@ from ..accounting import (
 from ..checks.data import check_quietly, encode_labels
 from ..checks.params import check_classes, check_integer, check_n_jobs, warn
 from ..checks.silence import discreet, silence
-from ..exceptions import BudgetWarning, SchemaMismatchWarning, charge
+from ..exceptions import BudgetWarning, SchemaMismatchWarning
 from ..mechanisms import (
     DiscreteLaplaceMechanism,
     Mechanism,
@@ -46,7 +46,7 @@ from ..mechanisms import (
     l2_mechanism,
     quantile_mechanism,
 )
-from ..release.counts import FALSE_ALARM, LARGEST_SHARE, margin, percent
+from ..release.counts import BEYOND_TARGETS, FALSE_ALARM, LARGEST_SHARE, SPELL_LABELS, margin, percent, warn_that
 from ..release.estimates import Estimate
 from ..release.mixin import DPEstimatorMixin
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
@@ -67,7 +67,7 @@ from ._stateless import columns_of, numbers_in, read_targets, rows_for_steps, ta
 from ._steps import bounds_of, children_of, labels_in, rows_of_table, schema_of, take, with_schema
 from ._strategies import Prices, SearchContext, Sequence_, Task, events_of, settle, try_on_nothing
 
-_SPELL = "Pass y with the labels of the model (classes_), of the same type. Nothing was charged."
+_SPELL = "Pass y with the labels of the model (classes_), of the same type."
 
 #: Part of the budget of a cross-validation for the evaluation. The fits have the rest.
 _TABLE_PORTION = Fraction(1, 10)
@@ -161,25 +161,16 @@ def _warn_of_records_apart(measure: Score | Table, noisy: NDArray[np.int64], mec
         form[kind] += 1
         deviation = math.sqrt(form**2 @ variances)
         if form @ numbers > margin(deviation, FALSE_ALARM, is_gaussian(mechanism)):
-            warn(
-                f"the released counts show that {percent(numbers[kind], numbers[every].sum())} of the "
-                f"{_described(measure, kind)}. {charge()}",
-                SchemaMismatchWarning,
-            )
+            warn_that(f"{percent(numbers[kind], numbers[every].sum())} of the {_described(measure, kind)}")
 
 
 def _described(measure: Score | Table, kind: int) -> str:
     """Describe records apart, and what to check."""
     if kind == 1 and isinstance(measure, Score) and measure.bounds is not None:
-        return (
-            "targets are beyond bounds_y. They count as the bounds. Check the units of y, and the bounds of the target"
-        )
+        return BEYOND_TARGETS
     effect = "They are left out" if measure.elsewhere[kind - 1] else "They count as wrong"
     if kind == 1:
-        return (
-            f"records have a label that is not in classes. {effect}. Check that the labels in y are spelled as in "
-            "classes (case, numbers for text)"
-        )
+        return f"records have a label that is not in classes. {effect}. {SPELL_LABELS}"
     return (
         f"records get no valid prediction from the model. {effect}. Check that the columns of X, their types and "
         "their entries are as in the fit of the model"
@@ -222,8 +213,7 @@ def _check_columns_of_model(estimator: Any, X: Any) -> None:
     columns = [keys for _, step, keys in reader.transformers_ if str(step) != "drop"] if by_name else []
     if not hasattr(X, "columns") and any(map(_is_named, columns)):
         raise ValueError(
-            "X has no names of columns, and the ColumnTransformer of the model finds columns by name: pass a DataFrame "
-            "with the columns of the fit. The budget was not charged"
+            "X has no names of columns, by which the ColumnTransformer of the model finds them: pass a DataFrame"
         )
     if (schema := schema_of(reader)) is not None:
         columns_in_order(schema, nothing)
@@ -377,10 +367,7 @@ def private_score(
         labels = check_classes(estimator.classes_ if classes is None else classes)
         assert labels is not None
         if set(labels.tolist()).isdisjoint(np.ravel(getattr(estimator, "classes_", labels)).tolist()):
-            raise ValueError(
-                "classes holds no label that the model knows (classes_): set classes to labels of the model, in the "
-                "same spelling. The budget was not charged"
-            )
+            raise ValueError("classes holds none of the labels of the model (classes_): spell them as they are there")
     given = label_weights, loss_bound, bounds_y, n_bins
     measure = make_measure(metric, estimator, labels, *given)
     unit = Unit.of(rows_per_group)
@@ -405,8 +392,8 @@ def private_score(
     source = NoiseSource(random_state)
     if accountant is None and _fact_of(estimator, "accountant") is not None:
         warn(
-            "the fit of the model was charged to an accountant, and this score is charged to none. Pass accountant=, "
-            "unless the records belong to another budget. Nothing was charged",
+            "the fit of the model was charged, and this score has no accountant. Pass accountant=, unless the records "
+            "belong to another budget",
             BudgetWarning,
         )
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_score")

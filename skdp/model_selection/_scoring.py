@@ -388,9 +388,7 @@ def check_metric(metric: object, estimator: Any, name: str = "metric") -> str:
     if metric is None and of_kind:
         return of_kind[0]
     if metric is None:
-        raise ValueError(
-            f"estimator must be a classifier or a regressor, got {type(estimator).__name__}. The budget was not charged"
-        )
+        raise ValueError(f"estimator must be a classifier or a regressor, got {type(estimator).__name__}")
     if isinstance(metric, str) and metric in of_kind:
         return metric
     accepted = of_kind or (*names["classifier"], *REGRESSION)
@@ -398,8 +396,7 @@ def check_metric(metric: object, estimator: Any, name: str = "metric") -> str:
         if isinstance(metric, str) and metric in known:
             raise ValueError(
                 f"{name}={metric!r} is for {other}s, and {type(estimator).__name__} is "
-                f"{f'a {kind}' if of_kind else f'no {other}'}. Set {name} to {' or '.join(map(repr, accepted))}. The "
-                "budget was not charged"
+                f"{f'a {kind}' if of_kind else f'no {other}'}. Set {name} to {' or '.join(map(repr, accepted))}"
             )
     text = metric.casefold() if isinstance(metric, str) else ""
     # Names are known by a part of them, and by the initials of their words.
@@ -411,7 +408,7 @@ def check_metric(metric: object, estimator: Any, name: str = "metric") -> str:
         why = " A function is refused, because the effect of one record on its result is not known."
     raise ValueError(
         f"{name} must be one of {', '.join(map(repr, accepted))} for {f'a {kind}' if of_kind else 'this model'}, got "
-        f"{shown(metric)}.{why} The budget was not charged"
+        f"{shown(metric)}.{why}"
     )
 
 

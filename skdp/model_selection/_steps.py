@@ -79,8 +79,7 @@ def rows_of_table(estimator: Any, X: Any) -> Any:
     if schema is None:
         raise TypeError(
             f"X is a {type(X).__name__} of columns, which only an estimator or a first step with a schema reads, and "
-            f"{type(first_step(estimator)).__name__} has none. Set schema, or pass a DataFrame or an array. The budget "
-            "was not charged"
+            f"{type(first_step(estimator)).__name__} has none. Set schema, or pass a DataFrame or an array"
         )
     return read_rows(schema, X)
 

@@ -167,6 +167,11 @@ NOT_WITHIN = "most entries are beyond the bounds, missing or no numbers in the c
 NOT_LISTED = "many entries are in no category or missing in the column"
 OTHERWISE = "most entries are in no category or missing in the column"
 
+BEYOND_TARGETS = (
+    "targets are beyond bounds_y. They count as the bounds. Check the units of y, and the bounds of the target"
+)
+SPELL_LABELS = "Check that the labels in y are spelled as in classes (case, numbers for text)"
+
 _SPELLED = "Check that the declared labels and categories are spelled as the data hold them."
 _LISTS = "A list declares categories, and a tuple (lower, upper) bounds of numbers."
 _UNITS = "Check that the bounds are in the units of the data, neither too narrow nor far too wide."
@@ -324,12 +329,13 @@ def warn_of_beyond(beyond: Count, total: Count, probability: float = FALSE_ALARM
     excess, deviation = excess_of(beyond, NOT_RELEASED, total, LARGEST_SHARE)
     if excess <= margin(deviation, probability, gaussian):
         return False
-    warn(
-        f"the released counts show that {percent(beyond[0], total[0])} of the targets are beyond bounds_y. They count "
-        f"as the bounds. Check the units of y, and the bounds of the target. {charge()}",
-        SchemaMismatchWarning,
-    )
+    warn_that(f"{percent(beyond[0], total[0])} of the {BEYOND_TARGETS}")
     return True
+
+
+def warn_that(text: str, released: str = "counts") -> None:
+    """Warn of a mismatch that released numbers show."""
+    warn(f"the released {released} show that {text}. {charge()}", SchemaMismatchWarning)
 
 
 def warn_of_classes(
@@ -337,11 +343,7 @@ def warn_of_classes(
     among: str = "",
 ) -> None:
     """Warn that many records have no declared label."""
-    warn(
-        f"the released counts show that {among}{shown}. Other records are left out. Check that the labels in y are "
-        f"spelled as in classes (case, numbers for text). {charge()}",
-        SchemaMismatchWarning,
-    )
+    warn_that(f"{among}{shown}. Other records are left out. {SPELL_LABELS}")
 
 
 def warn_of_mismatch(
@@ -429,10 +431,7 @@ def warn_of_parts(off: Sequence[tuple[str, str]], released: str = "counts", amon
         more = "" if len(names) <= _MOST_NAMED else ", and others"
         shown.append(f"{what}{'s' * (len(names) > 1)} {', '.join(names[:_MOST_NAMED])}{more}")
     advice = dict.fromkeys(one for what, _ in off for one in _ADVICE[what])
-    warn(
-        f"the released {released} show that {among}{'; '.join(shown)}. {' '.join(advice)} {charge()}",
-        SchemaMismatchWarning,
-    )
+    warn_that(f"{among}{'; '.join(shown)}. {' '.join(advice).removesuffix('.')}", released)
 
 
 ENTRIES, WORST = "entries outside of their declaration", "column with most entries outside"
@@ -487,7 +486,7 @@ def check_entries(session: ReleaseSession, columns: Mapping[str, Outside], label
             wrong = math.exp(-max(largest, 0.0) / session.mechanism(WORST).scale) / 2
             chosen = np.arange(len(numbers)) == session.release(WORST, [numbers])
             if off[0] and wrong * (len(numbers) - 1) > _WRONG_NAME:
-                warn(f"the released counts show that {among}{charge()}", SchemaMismatchWarning)
+                warn_that(among.removesuffix(". "))
                 return
             off &= chosen
             among += "Most likely, "

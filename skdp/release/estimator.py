@@ -205,7 +205,7 @@ class PrivateEstimator(DPEstimatorMixin):
         elif balanced:
             raise ValueError(
                 "partial_fit does not take class_weight='balanced', because courses on different records would have "
-                "different weights. Pass a dict of weights. The budget was not charged"
+                "different weights. Pass a dict of weights"
             )
         source = NoiseSource(self.random_state)
         unit = Unit(getattr(parameters, "rows_per_group", None))

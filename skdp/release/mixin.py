@@ -20,7 +20,7 @@ from sklearn.base import is_classifier, is_regressor
 from ..accounting import BudgetAccountant, PrivacyCost, largest_epsilon
 from ..checks.data import FLOATS, check_quietly, is_sparse, refuse_wide
 from ..checks.params import check_integer, refusals, warn
-from ..checks.silence import DiscreetMethods
+from ..checks.silence import DiscreetMethods, by_partition
 from ..exceptions import BudgetError, BudgetWarning, NotEnoughDataError
 from ..parts import lowered
 from ..parts.arrays import is_collection
@@ -125,25 +125,22 @@ def _warn_of_refit(estimator: Any) -> None:
     earlier, accountant = vars(estimator).get("privacy_"), getattr(estimator, "accountant", None)
     if not isinstance(earlier, PrivacyGuarantee):
         return
-    name = type(estimator).__name__
+    name, why = type(estimator).__name__, ""
     if accountant is None and estimator._was_charged:
-        warn(
-            f"{name} has been fitted, and its budget was charged (epsilon={earlier.epsilon:g}, "
-            f"delta={earlier.delta:g}). Now its accountant is None, as in a model that was saved without one, and no "
-            "budget records this fit. Set its accountant before the fit, unless the records are public",
-            BudgetWarning,
+        why = (
+            "Now its accountant is None, as in a model that was saved without one, and no budget records this fit. Set "
+            "its accountant before the fit, unless the records are public"
         )
     elif isinstance(accountant, BudgetAccountant) and any(
         (record.estimator, record.cost) == (name, earlier.cost) for record in accountant.records
     ):
-        warn(
-            f"{name} has been fitted, and its budget was charged (epsilon={earlier.epsilon:g}, "
-            f"delta={earlier.delta:g}). Another fit is another release, and costs (epsilon="
-            f"{estimator.epsilon:g}, delta={getattr(estimator, 'delta', 0.0):g}) in addition, even if the records are "
-            "the same. The budget is smaller afterwards, and the new model replaces this one. If you need the same "
-            "model again, save it, and do not fit it twice",
-            BudgetWarning,
+        why = (
+            f"Another fit costs (epsilon={estimator.epsilon:g}, delta={getattr(estimator, 'delta', 0.0):g}) in "
+            "addition, even if the records are the same, and replaces this model. To keep the model, save it"
         )
+    if why:
+        cost = f"(epsilon={earlier.epsilon:g}, delta={earlier.delta:g})"
+        warn(f"{name} has been fitted, and its budget was charged {cost}. {why}", BudgetWarning)
 
 
 def _columns_of(estimator: Any, parameters: Signature, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,7 +150,7 @@ def _columns_of(estimator: Any, parameters: Signature, given: Mapping[str, Any])
         raise TypeError(
             f"{type(estimator).__name__} needs all rows in one place, and got a collection of Dask. The user guide "
             '("Dask") lists the estimators that are fitted to partitions. Estimators that treat each row by itself are '
-            "applied by map_partitions. If the rows fit into memory, pass X.compute(). Nothing was charged"
+            "applied by map_partitions. If the rows fit into memory, pass X.compute()"
         )
     columns = {}
     if schema is not None and "X" in given:
@@ -167,22 +164,6 @@ def _columns_of(estimator: Any, parameters: Signature, given: Mapping[str, Any])
         names = [name for name in ("X", "y", "groups", "sample_weight") if rows.get(name) is not None]
         columns |= dict(zip(names, lowered(*(rows[name] for name in names)), strict=True))
     return columns
-
-
-def _in_memory(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method that needs rows in memory after the fit refuse collections before the fit is charged."""
-
-    @wraps(method)
-    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if getattr(self, "_takes_parts", False) and any(map(is_collection, (*args, *kwargs.values()))):
-            name = method.__name__
-            raise TypeError(
-                f"{type(self).__name__}.{name} takes rows in memory, and got a collection of Dask. Call fit, and "
-                f"apply {name.removeprefix('fit_')} to each partition by map_partitions. Nothing was charged"
-            )
-        return method(self, *args, **kwargs)
-
-    return wrapper
 
 
 def _put_back(estimator: Any, before: dict[str, Any]) -> None:
@@ -259,7 +240,7 @@ class DPEstimatorMixin(TakesSchema, DiscreetMethods, ABC):
             # Methods of private base classes do so already.
             private = [base for base in cls.__bases__ if issubclass(base, DPEstimatorMixin) and hasattr(base, name)]
             if name in vars(cls) or not private:
-                setattr(cls, name, _in_memory(getattr(cls, name)))
+                setattr(cls, name, by_partition(getattr(cls, name)))
         if "__init__" in vars(cls):
             cls.__init__ = _by_public_name(cls.__init__)  # type: ignore[method-assign]
 

@@ -51,8 +51,7 @@ Array = NDArray[np.float64]
 _NO_BOUND = (
     "sample_weight is given and max_weight is None. Set max_weight, a public upper bound on the weights: a record is "
     "kept with probability sample_weight / max_weight. If bagging or boosting passes the weights, the guarantee does "
-    "not hold for any max_weight: use PATEClassifier, SampleAggregate or DPRandomTree instead. The budget was not "
-    "charged"
+    "not hold for any max_weight: use PATEClassifier, SampleAggregate or DPRandomTree instead"
 )
 
 
@@ -71,9 +70,9 @@ def _relative(bound: float, sample_weight: Any) -> Array:
         sample_weight, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="sample_weight"
     )
     if weights.ndim != 1:
-        raise ValueError("sample_weight must be a 1d array: one weight for each row. The budget was not charged")
+        raise ValueError("sample_weight must be a 1d array: one weight for each row")
     if np.any(weights < 0):
-        raise ValueError("sample_weight must not hold negative weights. The budget was not charged")
+        raise ValueError("sample_weight must not hold negative weights")
     return np.minimum(weights, bound) / bound
 
 
@@ -98,7 +97,7 @@ def class_weights(class_weight: Any, classes: NDArray | None) -> Array | None:
         return None
     labels = classes.tolist()
     for label in set(class_weight) - set(labels):
-        raise ValueError(f"class_weight names {shown(label)}, which is not in classes. Nothing was charged")
+        raise ValueError(f"class_weight names {shown(label)}, which is not in classes")
     weights = np.array(
         [check_positive(class_weight.get(label, 1.0), f"class_weight[{shown(label)}]", least=0) for label in labels]
     )
@@ -112,7 +111,7 @@ def chances(relative: Any, by_class: Array | None, X: Any, y: Any) -> Any:
     """Return for each record the probability that it is kept, or None if all are kept."""
     in_parts = isinstance(relative, PartedArray)
     if relative is not None and not in_parts and len(relative) != (X.shape[0] if y is None else len(y)):
-        raise ValueError("X and sample_weight must have the same number of rows. The budget was not charged")
+        raise ValueError("X and sample_weight must have the same number of rows")
     if by_class is None:
         return relative
     return rowwise(partial(_by_label, by_class), y, *([] if relative is None else [relative]))

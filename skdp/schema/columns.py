@@ -151,7 +151,7 @@ class Columns:
                 raise TypeError(
                     f"categories declares categories of another type for the column {name!r} than X holds: numbers for "
                     "text, or text for numbers. Declare the categories as the column has them, for instance with a "
-                    "list of texts in place of a number of codes. Nothing was charged"
+                    "list of texts in place of a number of codes"
                 )
 
     def labels(self, j: int) -> list[str]:
@@ -276,7 +276,7 @@ def positions_of(
             if isinstance(column, str):
                 position = known.get(column) if is_read else next(free, None)
             if position is None or position >= n_features:
-                raise ValueError(f"{parameter} names the column {column!r}, which X does not have. Nothing was charged")
+                raise ValueError(f"{parameter} names the column {column!r}, which X does not have")
             positions[column] = int(position)
     if len(set(positions.values())) < len(positions):
         used = [parameter for parameter, columns in named.items() if columns]

@@ -77,15 +77,13 @@ class Encoding:
         for name, column in self.schema.items():
             if wanted is not None and not isinstance(column, wanted):
                 raise ValueError(
-                    f"the schema declares the column {name!r} as a {type(column).__name__}, and this estimator takes "
-                    f"columns of type {wanted.__name__} only: choose columns with schema.select, or put a TableEncoder "
-                    "before it. The budget was not charged"
+                    f"the schema declares the column {name!r} as a {type(column).__name__}, and this estimator takes a "
+                    f"{wanted.__name__} only: choose columns with schema.select, or put a TableEncoder before it"
                 )
             if self.form == "values" and column.missing == "cell":
                 raise ValueError(
                     f"this estimator has no cell for missing values. Declare the column {name!r} with "
-                    'missing="error", or put a TableEncoder before the estimator, which then needs bounds=(-1, 1). '
-                    "The budget was not charged"
+                    'missing="error", or put a TableEncoder before the estimator, which then needs bounds=(-1, 1)'
                 )
 
     def _names_of(self, name: str, column: Column) -> list[tuple[str, int]]:
@@ -557,16 +555,14 @@ def declared_target(schema: Schema, name: str, estimator: Any) -> Any:
         if target.scale == "log":
             raise ValueError(
                 f'the schema declares the target{named} with scale="log", which {type(estimator).__name__} does not '
-                "take: declare it without scale. If ratios count, pass logarithms of y and declare their bounds. The "
-                "budget was not charged"
+                "take: declare it without scale. If ratios count, pass logarithms of y and declare their bounds"
             )
         return float(target.low), float(target.high)
     if is_classifier(estimator) if of_labels else is_regressor(estimator):
         kind, other = ("classifier", "Regressor") if of_labels else ("regressor", "Classifier")
         raise ValueError(
             f"the schema declares the target{named} as a {type(target).__name__}, and {type(estimator).__name__} is a "
-            f"{kind}: use another estimator, such as DPAdditive{other}, or declare another target. The budget was not "
-            "charged"
+            f"{kind}: use another estimator, such as DPAdditive{other}, or declare another target"
         )
     return None
 
@@ -576,7 +572,7 @@ def known_classes(classes: NDArray | None) -> NDArray:
     if classes is None:
         raise ValueError(
             "the schema declares no target, and labels are never read from the data if there is a schema: use "
-            "Schema(..., target=Category([...])), or pass classes=[...]. The budget was not charged"
+            "Schema(..., target=Category([...])), or pass classes=[...]"
         )
     return classes
 
@@ -616,9 +612,8 @@ def check_target(schema: Schema | None, X: Any, y: Any) -> None:
     name = getattr(y, "name", None)
     if schema is not None and isinstance(name, str) and name in schema:
         raise ValueError(
-            f"the schema declares {name!r} as a feature, and y is the column of that name, which the model would "
-            f"read from the rows. Declare it as the target (Schema(..., target={{{name!r}: ...}})), or leave it out "
-            f"(schema.drop({name!r})). The budget was not charged"
+            f"the schema declares {name!r} as a feature, and y is the column of that name. Declare it as the target "
+            f"(Schema(..., target={{{name!r}: ...}})), or leave it out (schema.drop({name!r}))"
         )
 
 
@@ -636,7 +631,7 @@ def target_of(schema: Schema | None, X: Any, y: Any = None) -> Any:
             else f"X lacks the column {name!r}, which the schema names as the target: pass a table with this column, "
             "or the targets as y"
         )
-        raise ValueError(f"requires y to be passed, but the target y is None, and {which}. The budget was not charged")
+        raise ValueError(f"requires y to be passed, but the target y is None, and {which}")
     return target
 
 

@@ -515,9 +515,8 @@ def table_columns(X: Any) -> tuple[list[Any] | None, list[Any]]:
         names, columns = list(X), list(X.values())
         if not same_index(columns):
             raise ValueError(
-                "the columns of X have different indexes, and rows are matched by position. Pass "
-                "pandas.DataFrame(X), which matches them by index, or arrays in one order, as column.to_numpy() "
-                "returns. The budget was not charged"
+                "the columns of X have different indexes, and rows are matched by position. Pass pandas.DataFrame(X), "
+                "which matches them by index, or arrays in one order, as column.to_numpy() returns"
             )
     elif library == "pandas" and hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
         names, columns = list(X.columns), [X.iloc[:, j] for j in range(X.shape[1])]
@@ -550,7 +549,7 @@ def check_index(X: Any, values: Any, name: str) -> None:
     if not same_index([*(X.values() if isinstance(X, Mapping) else [X]), values]):
         raise ValueError(
             f"X and {name} have different indexes, and rows are matched by position: bring {name} into the order of X, "
-            f"as {name}.loc[X.index] does, or pass {name}.to_numpy() if it is in that order. The budget was not charged"
+            f"as {name}.loc[X.index] does, or pass {name}.to_numpy() if it is in that order"
         )
 
 

@@ -203,7 +203,7 @@ def statistic(
                 bound = public.bind(*args, **kwargs)
             except TypeError as error:
                 answers = [_ANSWERS[key] for key in kwargs if key in _ANSWERS and key not in public.parameters]
-                raise TypeError(" ".join([f"{function.__name__}: {error}.", *answers, "Nothing was charged"])) from None
+                raise TypeError(" ".join([f"{function.__name__}: {error}.", *answers])) from None
             bound.apply_defaults()
             given = dict(bound.arguments)
             common = {name: given.pop(name) for name in shared}
@@ -284,9 +284,9 @@ class Call:
         """Charge for the plan, and return the session and the rows of each array within the limit of each group."""
         parted = isinstance(arrays[0], PartedArray)
         if not parted and len({len(array) for array in arrays}) > 1:
-            raise ValueError("all columns must have the same length. Nothing was charged")
+            raise ValueError("all columns must have the same length")
         if self.members is not None and not parted and any(len(array) != len(self.members) for array in arrays):
-            raise ValueError("X and groups must have the same number of rows. Nothing was charged")
+            raise ValueError("X and groups must have the same number of rows")
         session = ReleaseSession(
             plan,
             accountant=self.accountant,
@@ -317,7 +317,6 @@ class Call:
             raise ValueError(
                 f"columns must name different columns of type {kind.__name__}"
                 + (f", and {wrong[0]!r} is of another type" if wrong else "")
-                + ". Nothing was charged"
             )
         return names, single
 
@@ -344,7 +343,7 @@ def check_known(schema: Schema, chosen: Any, parameter: str, advice: str = "") -
     else:
         entry = "an entry of by" if parameter == "by" else f"{parameter}[{unknown[0]}]"
         what = f"{entry} is the name of no column of the schema"
-    raise ValueError(f"{what}. {hint}{advice} Nothing was charged")
+    raise ValueError(f"{what}. {hint}{advice}")
 
 
 def _read_columns(
@@ -355,8 +354,7 @@ def _read_columns(
     if _is_column(table):
         if len(wanted) != 1:
             raise ValueError(
-                "X is a single column, but the schema declares several columns of this kind. Pass columns= with the "
-                "name of the column that X is. Nothing was charged"
+                "X is a single column, but the schema declares several of this kind. Pass its name as columns=..."
             )
         declared, table = declared.select(*wanted), {wanted[0]: table}
     elif is_choice and wanted:
@@ -517,15 +515,12 @@ def private_labels(labels: Any) -> tuple[NDArray, NDArray[np.bool_]]:
     # The type of an array depends on all of its entries. Therefore all numbers become doubles, and integers from 2**53
     # on are left out.
     if isinstance(labels, PartedArray):
-        raise TypeError(
-            "A private list of labels needs all rows in one place. For a collection of Dask, declare the labels by a "
-            "schema. Nothing was charged"
-        )
+        raise TypeError("A private list of labels needs all rows in one place. For a Dask collection, use a schema")
     array = labels_of(labels)
     if array.dtype.kind in "OT":
         kinds = {label_key(label)[0] for label in array.tolist()}
         if len(kinds) > 1 or not kinds <= {"text", "bytes", "number"}:
-            raise TypeError("labels must be all text, or all numbers. Nothing was charged")
+            raise TypeError("labels must be all text, or all numbers")
         if kinds == {"number"}:
             array = np.array([float(label) if abs(label) < 2**53 else np.nan for label in array.tolist()])
         else:
@@ -533,7 +528,7 @@ def private_labels(labels: Any) -> tuple[NDArray, NDArray[np.bool_]]:
     if array.dtype.kind in "SU":
         return array, np.ones(len(array), dtype=bool)
     if array.dtype.kind not in "biuf":
-        raise TypeError("labels must be all text, or all numbers. Nothing was charged")
+        raise TypeError("labels must be all text, or all numbers")
     # Adding 0.0 removes the sign of zeros.
     numbers = array.astype(np.float64) + 0.0
     return numbers, np.abs(numbers) < 2.0**53

@@ -115,7 +115,7 @@ def _zero_rows(table: Any) -> NDArray:
 
 def _number_of_rows(table: Any) -> int:
     if isinstance(table, str | bytes | Mapping) or not (hasattr(table, "shape") or hasattr(table, "__len__")):
-        raise TypeError("X must hold rows. A table of columns requires schema. Nothing was charged")
+        raise TypeError("X must hold rows. A table of columns requires schema")
     return int(table.shape[0]) if hasattr(table, "shape") else len(table)
 
 
@@ -338,7 +338,7 @@ def group_by(call: Call, by: Any, statistics: Any) -> dict[str, Estimate]:
     if isinstance(statistics, str) or is_list(statistics):
         statistics = dict.fromkeys(call.names(Number)[0], statistics)
     elif call.chosen is not None:
-        raise ValueError("columns must be None if statistics is a dict, which names columns. Nothing was charged")
+        raise ValueError("columns must be None if statistics is a dict, which names columns")
     asked = _check_statistics(statistics)
     call = choosing(call, list(asked))
     for column in asked:
@@ -374,7 +374,7 @@ def _check_statistics(statistics: Any) -> dict[str, list[str]]:
             raise ValueError(f"statistics must name at least one statistic of column {column!r}")
         if is_list(wanted) and not all(isinstance(n, str) and n in STATISTICS for n in names):
             # A list may be a column that is passed by mistake, of which no entry is shown.
-            raise ValueError(f"statistics of column {column!r} must be among {STATISTICS}. Nothing was charged")
+            raise ValueError(f"statistics of column {column!r} must be among {STATISTICS}")
         checked[column] = [check_choice(name, f"the statistic of column {column!r}", STATISTICS) for name in names]
     return checked
 
@@ -420,9 +420,7 @@ def group_releases(
         chosen, parts, events = budget, [(LABEL, design.mechanism, of_moments, THEOREM)], [design.event]
     else:
         if isinstance(numbers.values, PartedArray) or is_collection(by):
-            raise TypeError(
-                "by must name columns of categories of the schema if X is a Dask collection. Nothing was charged"
-            )
+            raise TypeError("by must name columns of categories of the schema if X is a Dask collection")
         check_index(call.table, by, "by")
         labels, known = private_labels(by)
         if len(labels) != len(numbers.values):

@@ -118,7 +118,7 @@ def _histogram(call: Call, bins: Any, is_single: bool) -> Estimate:
             call = replace(call, bounds=(edges_given[0], edges_given[-1]))
     numbers = numbers_of(call)
     if is_single and numbers.width != 1:
-        raise ValueError(f"histogram takes 1 column, got {numbers.width}. Use histogramdd. Nothing was charged")
+        raise ValueError(f"histogram takes 1 column, got {numbers.width}. Use histogramdd")
     edges = _edges_of(bins, numbers)
     shape = tuple(len(of_column) - 1 for of_column in edges)
 
@@ -260,8 +260,7 @@ def occurring_mechanism(budget: Budget, rows: int) -> tuple[Mechanism, PrivacyEv
     delta_of_one = delta * ratio * (1 if rows == 1 else 1 - 2.0**-40)
     if delta_of_one < _LEAST_DELTA:
         raise ValueError(
-            "epsilon is too large for this delta and rows_per_group, because the delta of one record of a group would "
-            "be 0. Nothing was charged"
+            "epsilon is too large for this delta and rows_per_group: the delta of one record of a group would be 0"
         )
     epsilon_of_one = epsilon / rows * (1 if rows == 1 else 1 - 2.0**-40)
     return StabilityCounts(epsilon_of_one, delta_of_one, rows), ApproximateEvent(epsilon, delta)
@@ -330,7 +329,7 @@ def proportion(call: Call, value: Any = True) -> Estimate:
             raise ValueError(
                 f"value must be a category of the column {names[0]!r}, got {got}. The categories are "
                 f"{', '.join(map(repr, column.values[:_MOST_NAMED]))}{', ...' * (len(column.values) > _MOST_NAMED)}."
-                f"{'' if is_list(value) else misspelling(unknown[0], column.values)} Nothing was charged"
+                f"{'' if is_list(value) else misspelling(unknown[0], column.values)}"
             )
         positions = [column.values.index(one) for one in wanted]
         codes = rowwise(partial(_outside, positions, missing_cell(column)), cells_in(choosing(call, names[0])).codes)

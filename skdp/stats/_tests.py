@@ -146,7 +146,7 @@ def _two_groups(call: Call, by: Any) -> Call:
         raise TypeError(
             f"by must name a column of two categories, got {shown(by)}. For two arrays, write "
             f"{call.name}({{'value': [*a, *b], 'group': ['a'] * len(a) + ['b'] * len(b)}}, 'group', "
-            "schema={'value': (lower, upper), 'group': ['a', 'b']}). Nothing was charged"
+            "schema={'value': (lower, upper), 'group': ['a', 'b']})"
         )
     # The target may be the groups, but not the numbers. Therefore these are read before it is a column.
     names = call.names(Number)[0]
@@ -155,11 +155,10 @@ def _two_groups(call: Call, by: Any) -> Call:
     column = call.schema.get(by)
     if not isinstance(column, Category) or len(column.values) != 2:
         raise ValueError(
-            f"by must name a column of two categories of the schema, or its target if X has this column, got "
-            f"{shown(by)}. Nothing was charged"
+            f"by must name a column of two categories of the schema, or its target if X has it, got {shown(by)}"
         )
     if len(names) != 1:
-        raise ValueError(f"columns must name one column of numbers, got {', '.join(names)}. Nothing was charged")
+        raise ValueError(f"columns must name one column of numbers, got {', '.join(names)}")
     return replace(call, chosen=names[0])
 
 
@@ -308,7 +307,7 @@ def chi2_contingency(call: Call) -> TestResult:
     if (sizes[0] - 1) * (sizes[1] - 1) > _MOST_FREEDOM:
         raise ValueError(
             f"the test has {(sizes[0] - 1) * (sizes[1] - 1)} degrees of freedom, but the limit is {_MOST_FREEDOM}. "
-            "Declare fewer categories. Nothing was charged"
+            "Declare fewer categories"
         )
     counts, mechanism, plan = cells_table(call, cells)
     table = counts[: sizes[0], : sizes[1]].astype(np.float64)

@@ -154,7 +154,7 @@ def whole_table(schema: Schema) -> Schema:
     if schema.target_name is None:
         raise ValueError(
             "schema declares a target without a name, but the columns of a table have names. Write Schema(..., "
-            "target={'label': ...}) with the name of the column. The budget was not charged"
+            "target={'label': ...}) with the name of the column"
         )
     columns = {**schema, schema.target_name: schema.target}
     return Schema(columns, group=schema.group, rows_per_group=schema.rows_per_group)
