@@ -305,7 +305,7 @@ class SQLiteLedger:
                         handle = os.open(directory, os.O_RDONLY)
                     except OSError as error:
                         self._assert_there(path)
-                        raise LedgerError(f"the ledger {path} cannot be used: {error}") from error
+                        raise _unusable(path, error) from error
                     self._lock(handle)
                     _locked[directory] = locked = True
                 return self._use_locked(work, path)
@@ -514,12 +514,23 @@ class SQLiteLedger:
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             return self._busy()
         if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
-            return LedgerError(f"the ledger {self.path} cannot be written: {error}")
+            return _unusable(self.path, error)
         if name.startswith(("SQLITE_CANTOPEN", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM")):
-            return LedgerError(f"the ledger {self.path} cannot be used, or its disk is full: {error}")
+            return _unusable(self.path, error, ", or its disk is full")
         if name == "SQLITE_TOOBIG":
             return LedgerError(f"the ledger {self.path} cannot store a label of this length")
         return self._damaged(str(error))
+
+
+def _unusable(path: Path, error: Exception, why: str = "") -> LedgerError:
+    """Return an error, with the permissions of a file that several users charge if they are lacking."""
+    effective, advice = os.access in os.supports_effective_ids, ""
+    if not all(os.access(each, os.R_OK | os.W_OK, effective_ids=effective) for each in (path, path.parent)):
+        why = ", because this user may not read and write the file and its directory"
+        advice = (
+            ". For a team, give both to a group (chgrp), with mode 660 for the file and 2770 for the directory (chmod)"
+        )
+    return LedgerError(f"the ledger {path} cannot be used{why}: {getattr(error, 'strerror', '') or error}{advice}")
 
 
 def resolve(ledger: str | os.PathLike[str]) -> Path:
@@ -543,7 +554,7 @@ def is_there(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise LedgerError(f"the ledger {path} cannot be used: {error.strerror or error}") from error
+        raise _unusable(path, error) from error
     if not stat.S_ISREG(status.st_mode):
         raise LedgerError(f"the ledger {path} is not a file")
     return True

@@ -1257,13 +1257,13 @@ def test_a_file_that_is_read_only_can_be_read_and_not_charged(directory):
         live = BudgetAccountant(1.0, ledger=path)
         live.spend(0.25)
         path.chmod(0o400)
-        with refused(path, "cannot be written"):
+        with refused(path, "this user may not read and write the file", "mode 660 for the file"):
             BudgetAccountant(1.0, ledger=path)
         reader = BudgetAccountant.from_ledger(path)
         for accountant in (live, reader):
-            with refused(path, "cannot be written"):
+            with refused(path, "this user may not read and write the file", "mode 660 for the file"):
                 accountant.spend(0.25)
-            with refused(path, "cannot be written"):
+            with refused(path, "this user may not read and write the file", "mode 660 for the file"):
                 model(accountant).fit(X, Y)
             assert amounts(accountant) == [0.25]
             assert accountant.remaining() == Budget(0.75, 0.0)
