@@ -343,10 +343,9 @@ class BudgetAccountant(LedgerView):
         if self._part is None or relation is not Relation.REPLACE_RECORD or state.divisions[self._part[0]].public:
             return
         raise BudgetError(
-            f"{who or 'the charge'} makes the number of records public, and cannot be charged to a part, "
-            "because the size of a part depends on the records. Nothing was charged. Randomise the records "
-            "before they are divided, or pass public=True to parallel if the assignment of records to parts "
-            "is public"
+            f"{who or 'the charge'} makes the number of records public, and cannot be charged to a part, because the "
+            "size of a part depends on the records. Nothing was charged. Randomise the records before they are "
+            "divided, or pass public=True to parallel if the assignment of records to parts is public"
         )
 
     def remaining(self, k: int = 1, *, like: Any = None, n_features: int | None = None) -> Budget:
@@ -400,9 +399,8 @@ class BudgetAccountant(LedgerView):
         largest: Budget = call_above("largest_budget", self, like, int(k), n_features)
         if largest.epsilon > self.epsilon:
             warn(
-                f"epsilon={largest.epsilon:.6g} of one fit is above the ceiling of {self.epsilon:g}, because it is "
-                f"stated at delta={largest.delta:g}, and the ceiling at delta={self.delta:g}. At the delta of the "
-                "budget, the fit is within the ceiling",
+                f"epsilon={largest.epsilon:.6g} of one fit is above the ceiling of {self.epsilon:g}, because its delta "
+                f"is {largest.delta:g}. At the delta of the budget, {self.delta:g}, the fit is within the ceiling",
                 BudgetWarning,
             )
         return largest
@@ -471,9 +469,8 @@ class BudgetAccountant(LedgerView):
             raise ValueError("a declared plan has no parts")
         if self.unit != "record":
             raise ValueError(
-                f"a budget about one {self.unit} cannot be divided, because records of one {self.unit} could be "
-                "in several parts, and would be exposed to all of their charges. Charge each fit to the whole "
-                "budget"
+                f"a budget about one {self.unit} cannot be divided, because records of one {self.unit} could be in "
+                "several parts. Charge each fit to the whole budget"
             )
         if not isinstance(public, bool):
             raise TypeError(f"public must be True or False, got {shown(public)}")

@@ -395,8 +395,7 @@ class SQLiteLedger:
             raise LedgerError(
                 f"the ledger {path} belongs to {home.path}. An interrupted charge left the journal "
                 f"{_journal(path)}, which could undo later charges. Nothing was charged. If both files were moved "
-                "together, move both back, open the ledger there once, and then move it again. Otherwise, delete "
-                "the journal"
+                "together, move both back, open the ledger there once, and move it again. Else delete the journal"
             )
 
     def _home(self, connection: sqlite3.Connection) -> _Home | None:
@@ -452,9 +451,8 @@ class SQLiteLedger:
             raise LedgerError(f"{self.path} is not a ledger of skdp, or is damaged")
         if version not in SCHEMA_VERSIONS:
             raise LedgerError(
-                f"the ledger {self.path} has schema version {version}, and this version of skdp reads versions "
-                f"{SCHEMA_VERSIONS[0]} to {SCHEMA_VERSIONS[-1]}; open it with the version of skdp that wrote it, or a "
-                "newer one"
+                f"the ledger {self.path} has schema version {version}, and this skdp reads {SCHEMA_VERSIONS[0]} to "
+                f"{SCHEMA_VERSIONS[-1]}; open it with the version of skdp that wrote it, or a newer one"
             )
         schema = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid").fetchall()
         tables = [("table", name, name, sql) for name, sql in _SCHEMA.items()]

@@ -124,8 +124,7 @@ def brute_force_sensitivity(
         after = value_of(np.insert(others, position, added))
         if after.shape != before.shape:
             raise ValueError(
-                "the shape of the query's value must not depend on the number of rows, because a shape is "
-                "released without noise"
+                "the shape of the query's value must not depend on the number of rows, because it has no noise"
             )
         change = _distance(before, after, norm)
         if change > best[0]:

@@ -73,6 +73,12 @@ _TEXT_AS_TARGET = (
     "classifier, such as DPAdditiveClassifier. For numbers that were read as text, convert them"
 )
 
+#: The warning about labels that nobody declared.
+LABELS_OF_DATA = (
+    "classes=None: the labels that occur in y are taken to be public knowledge. Declare the label set with "
+    "classes=... on the estimator, so that no rare label is disclosed"
+)
+
 _DECLARE = "Declare the labels as y holds them, with classes or with the target of the schema."
 
 _DECLARE_FOR_PARTS = (
@@ -383,15 +389,8 @@ def labelled_data(
         X, y = validate_quietly(estimator, X, y, dtype=list(dtypes))
         y, classes = _quietly(partial(_occurring_labels, y))
         if len(classes) < 2:
-            raise ValueError(
-                "y must hold at least 2 classes, got 1 class. If others exist that do not occur, declare them with "
-                "classes=..."
-            )
-        warn(
-            "classes=None: the labels that occur in y are taken to be public knowledge. Declare the label set "
-            "with classes=... so that no rare label is disclosed",
-            PrivacyAssumptionWarning,
-        )
+            raise ValueError("y must hold at least 2 classes, got 1 class. Declare others that exist by classes=[...]")
+        warn(LABELS_OF_DATA, PrivacyAssumptionWarning)
         return X, np.searchsorted(classes, y), classes
     if y is None:
         validate_quietly(estimator, X, y)

@@ -205,10 +205,9 @@ def check_data_norm(value: object) -> float:
     """Return the bound on the L2 norm of a row. Refuse None with a hint."""
     if value is None:
         raise ValueError(
-            "data_norm must be given: the largest L2 norm of a row of X, from what is publicly known about the "
-            "features, for instance sqrt(n_features) for features in [-1, 1]. Longer rows are scaled down to "
-            "it. It is never read from the data, because that would be a release. For a table, pass schema=... "
-            "instead. After a TableEncoder, pass **encoder.parameters(estimator), which holds data_norm"
+            "data_norm must be given: the largest L2 norm of a row of X by public knowledge, for instance "
+            "sqrt(n_features) for features in [-1, 1]. Longer rows are scaled down to it. It is never read from the "
+            "data. For a table, pass schema=... instead. After a TableEncoder, pass **encoder.parameters(estimator)"
         )
     return check_positive(value, "data_norm")
 
@@ -345,8 +344,7 @@ def check_bounds(value: Any, name: str, hint: str) -> tuple[NDArray[np.float64],
         good = (width >= LEAST) & (np.maximum(np.abs(lower), np.abs(upper)) <= MOST)
     if not np.all(good):
         raise ValueError(
-            f"{name} must have each lower bound below its upper bound, by {LEAST:g} at least, and both in "
-            f"[{-MOST:g}, {MOST:g}]"
+            f"{name} must have lower bounds below the upper ones, by {LEAST:g} at least, in [{-MOST:g}, {MOST:g}]"
         )
     return lower, upper
 

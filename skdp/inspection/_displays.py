@@ -151,9 +151,8 @@ class CoefficientUncertaintyDisplay:
         redraw = getattr(estimator, "_coef_with_other_noise", None)
         if redraw is None:
             raise TypeError(
-                "estimator must be an OutputPertLogReg or FunctionalMechLinReg, because the "
-                "effect of the noise on the coefficients of other models is not known, got "
-                f"{type(estimator).__name__}"
+                "estimator must be an OutputPertLogReg or FunctionalMechLinReg, because the effect of the noise on the "
+                f"coefficients of other models is not known, got {type(estimator).__name__}"
             )
         source = NoiseSource(random_state)
         coef = np.atleast_2d(estimator.coef_)

@@ -82,9 +82,8 @@ def plan(epsilon: float, delta: float, problem: Problem, n_features: int) -> Pri
     if size > MOST_PARAMETERS:
         other = "FunctionalMechLinReg" if problem.targets else "ObjPertLogReg"
         raise ValueError(
-            f"ExpMechERM is for at most {MOST_PARAMETERS} parameters, including the intercept, because the "
-            f"cost of sampling grows exponentially with their number. There are {size}. {other} takes any "
-            "number"
+            f"ExpMechERM is for at most {MOST_PARAMETERS} parameters, including the intercept, because the cost of "
+            f"sampling grows exponentially with their number. There are {size}. {other} takes any number"
         )
     spread = problem.loss.spread(problem.max_score)
     mechanism: Mechanism = NoNoise(spread)
@@ -279,8 +278,7 @@ class ExpMechERM(CallbackSupportMixin, LogOdds, LinearRule, OutcomesMixin, BaseE
     def _plan(self, parameters: Checked, shape: Shape) -> tuple[PrivacyGuarantee, Problem]:
         if shape.n_classes > 2:
             raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass. ObjPertLogReg takes "
-                "any number of classes"
+                "Only binary classification is supported. The type of the target is multiclass. Use ObjPertLogReg"
             )
         problem = Problem.of(parameters)
         return plan(parameters.epsilon, parameters.delta, problem, shape.n_features), problem

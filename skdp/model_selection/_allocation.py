@@ -354,9 +354,8 @@ def _split_budget(
     if accountant is not None and rule != "basic" and _costs(private, proportional) is None:
         # Otherwise, an open accountant would use basic composition from then on.
         raise ValueError(
-            f"under {rule!r} composition, the cost of each step must be known without the data. Declare the "
-            "classes of classifiers, pass the settings of a search as lists, or use BudgetAccountant(..., "
-            'composition="basic")'
+            f"under {rule!r} composition, the cost of each step must be known without the data. Declare the classes of "
+            "classifiers, pass the settings of a search as lists, or use an accountant with composition='basic'"
         )
     options: list[tuple[float, list[Budget], str]] = []
     for candidate in ("gdp", "rdp", "basic") if rule == "auto" else (rule,):
@@ -538,10 +537,7 @@ def make_candidates(
                     "Search the estimator inside"
                 )
             if step.estimator._local:
-                raise ValueError(
-                    f"a search cannot take {kind}, which protects the contents of each record and not the number of "
-                    "records. A search protects both"
-                )
+                raise ValueError(f"a search cannot take {kind}, which does not protect the number of records")
         for step in private:
             _check_no_accountant(step.estimator, f"step {step.title!r}")
             _check_unit(step.estimator, unit)

@@ -392,8 +392,7 @@ def private_score(
     source = NoiseSource(random_state)
     if accountant is None and _fact_of(estimator, "accountant") is not None:
         warn(
-            "the fit of the model was charged, and this score has no accountant. Pass accountant=, unless the records "
-            "belong to another budget",
+            "the fit was charged, and this score is charged to none. Pass accountant=, unless these are other records",
             BudgetWarning,
         )
     session = ReleaseSession(plan, accountant=accountant, source=source, estimator="private_score")

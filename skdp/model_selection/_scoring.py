@@ -369,8 +369,7 @@ def _label_weights(label_weights: Any, classes: NDArray | None) -> NDArray[np.in
     if not isinstance(label_weights, Mapping) or set(label_weights) != set(labels):
         raise ValueError(
             "scoring='balanced_accuracy' needs label_weights: a dict with a public weight for each label, for instance "
-            "one over its publicly known share. The shares in the data are private. Without known shares, "
-            "'recall_macro' is computed from released counts"
+            "one over its publicly known share. Without known shares, use 'recall_macro', from released counts"
         )
     weights = [
         check_positive(label_weights[label], f"the weight of {label!r}", least=1e-6, most=1e6) for label in labels

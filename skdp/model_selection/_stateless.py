@@ -32,7 +32,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from ..checks.data import FLOATS, NO_NUMBERS, array_quietly, check_quietly, encode_labels, label_array
+from ..checks.data import FLOATS, LABELS_OF_DATA, NO_NUMBERS, array_quietly, check_quietly, encode_labels, label_array
 from ..checks.params import warn
 from ..checks.silence import quieten, silence
 from ..cluster import DPKMeans, SampleAggKMeans
@@ -299,11 +299,7 @@ def occurring_labels(y: NDArray) -> NDArray:
     classes = np.unique(labels)
     if len(classes) < 2:
         raise ValueError("y must hold at least 2 classes, got 1 class; declare them with classes=... on the estimator")
-    warn(
-        "classes=None: the labels that occur in y are taken to be public knowledge. Declare the label set with "
-        "classes=... on the estimator so that no rare label is disclosed",
-        PrivacyAssumptionWarning,
-    )
+    warn(LABELS_OF_DATA, PrivacyAssumptionWarning)
     return classes
 
 

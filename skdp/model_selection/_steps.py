@@ -416,8 +416,7 @@ def counted_steps(estimator: Any, name: str = "") -> Iterator[CountedStep]:
     children = children_of(estimator)
     if isinstance(estimator, Pipeline) and estimator.memory is not None and holds_randomizer(estimator):
         raise ValueError(
-            "memory of the pipeline must be None if rows are randomised. A cache returns the same report for "
-            "equal rows, which discloses that they are equal"
+            "memory of the pipeline must be None if rows are randomised: a cache has one report for equal rows"
         )
     if not isinstance(estimator, _ONCE):
         if any(holds_private(child) for child in children.values()):

@@ -133,8 +133,7 @@ def _blocks(collection: Any, like: Any) -> tuple[list[Delayed], Any]:
         return list(collection.to_delayed()), make_meta(collection)
     if not hasattr(collection, "chunks"):
         raise TypeError(
-            "X and y must be DataFrames, Series or Arrays of Dask. A Bag becomes a DataFrame by to_dataframe. Nothing "
-            "was charged"
+            "X and y must be DataFrames, Series or Arrays of Dask. Convert a Bag by to_dataframe. Nothing was charged"
         )
     if collection.ndim > 1 and collection.numblocks[1] > 1:
         collection = collection.rechunk({1: -1})

@@ -96,9 +96,8 @@ def warn_of_cells(names: Any, positions: Array, levels: Array, grid: Grid) -> No
         more = ", ..." if len(columns) > _MOST_NAMED else ""
         warn(
             f"all released quantiles of column {shown_names}{more} lie within one cell of the grid. Many records share "
-            "a value there, or bounds are much wider than the data, or most of the data are beyond a bound. In the "
-            "second case, set narrower bounds, or a larger grid_size. In the third case, check the units of the "
-            f"bounds. {charge()}",
+            "a value there, or the bounds are much wider than the data (set narrower ones, or a larger grid_size), or "
+            f"most of the data are beyond a bound (check its units). {charge()}",
             ResolutionWarning,
         )
 

@@ -238,8 +238,7 @@ class BoundsScaler(OneToOneFeatureMixin, PublicTransformer):
         within = inner_range(low, high, X.dtype)
         if within[0] > within[1]:
             raise ValueError(
-                f"feature_range {self.feature_range!r} holds no number in single precision: choose another one, or "
-                "pass X in double precision"
+                f"feature_range {self.feature_range!r} holds no number in single precision: pass X in double precision"
             )
 
         def scale(rows: Array) -> Array:

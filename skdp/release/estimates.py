@@ -230,8 +230,7 @@ class Around:
     def interval(self, level: float, total: bool) -> tuple[Any, Any]:
         if total and self.sampling is None:
             raise ValueError(
-                'of="total" is not supported for a sum, because a sum has no value in a population. Use of="noise", or '
-                "estimate the mean"
+                'of="total" is not supported for a sum, which a population does not have. Use of="noise", or a mean'
             )
         half = self.unit * self.law.half_width(level, self.sampling if total else 0.0) + self.allowance
         return np.clip(self.value - half, self.least, self.most), np.clip(self.value + half, self.least, self.most)

@@ -204,8 +204,7 @@ class PrivateEstimator(DPEstimatorMixin):
             parameters = self._check_parameters()
         elif balanced:
             raise ValueError(
-                "partial_fit does not take class_weight='balanced', because courses on different records would have "
-                "different weights. Pass a dict of weights"
+                "partial_fit does not take class_weight='balanced', because weights would differ. Pass a dict of them"
             )
         source = NoiseSource(self.random_state)
         unit = Unit(getattr(parameters, "rows_per_group", None))
@@ -422,8 +421,7 @@ class LabelsMixin(OutcomesMixin):
             n_classes = len(classes)
         elif n_classes is None:
             raise ValueError(
-                "n_classes must be given, since classes is None and no schema declares a target: "
-                "privacy_plan(n_classes=2), for instance"
+                "n_classes must be given, since classes is None and no schema declares a target, as in n_classes=2"
             )
         n_classes = check_integer(n_classes, "n_classes", least=2)
         return Shape(n_features, n_classes, classes=classes, is_read=False)

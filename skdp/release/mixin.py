@@ -148,9 +148,8 @@ def _columns_of(estimator: Any, parameters: Signature, given: Mapping[str, Any])
     in_parts, schema = any(map(is_collection, given.values())), getattr(estimator, "schema", None)
     if in_parts and not getattr(estimator, "_takes_parts", False):
         raise TypeError(
-            f"{type(estimator).__name__} needs all rows in one place, and got a collection of Dask. The user guide "
-            '("Dask") lists the estimators that are fitted to partitions. Estimators that treat each row by itself are '
-            "applied by map_partitions. If the rows fit into memory, pass X.compute()"
+            f"{type(estimator).__name__} needs all rows in one place, and got a collection of Dask. Pass X.compute(), "
+            "or use an estimator that is fitted to partitions (user guide, Dask). Apply encoders by map_partitions"
         )
     columns = {}
     if schema is not None and "X" in given:

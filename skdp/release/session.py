@@ -443,8 +443,8 @@ class ReleaseSession:
         else:
             if source.seeded:
                 warn(
-                    "random_state is set while a budget is charged. Someone who knows the seed can subtract it. "
-                    "Use random_state=None for all results that others will see",
+                    "random_state is set while a budget is charged. Someone who knows the seed can subtract the "
+                    "noise. Use random_state=None for all results that others will see",
                     SeededNoiseWarning,
                 )
             N_CHARGES.set(N_CHARGES.get() + 1)

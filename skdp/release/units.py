@@ -174,10 +174,7 @@ class Unit:
         # In parts, the groups themselves are returned. They have numbers only where all of them are.
         if self.rows_per_group is None:
             if groups is not None:
-                raise ValueError(
-                    "rows_per_group must be set if groups are given. It is the largest number of records of a group "
-                    "that count"
-                )
+                raise ValueError("rows_per_group must be set if groups are given: how many records of each may count")
             return None
         if groups is None:
             raise ValueError("groups must be given if rows_per_group is set: the group of each row")

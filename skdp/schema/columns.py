@@ -149,9 +149,8 @@ class Columns:
             if isinstance(kind, Categories) and kind.holds_other_types(entries):
                 name = j if names is None else str(names[j])
                 raise TypeError(
-                    f"categories declares categories of another type for the column {name!r} than X holds: numbers for "
-                    "text, or text for numbers. Declare the categories as the column has them, for instance with a "
-                    "list of texts in place of a number of codes"
+                    f"categories of the column {name!r} are numbers where X holds text, or text where X holds numbers. "
+                    "Declare them as the column has them, for instance as a list of texts in place of a number of codes"
                 )
 
     def labels(self, j: int) -> list[str]:
@@ -373,10 +372,10 @@ def check_columns(
         parameter, mask_length, named = "categories", None, []
         for name, listed in _items(categories, "categories", "lists of categories"):
             if not np.isscalar(listed) and not is_list(listed):
-                raise ValueError(f"categories must have a number or a list for each column; {name!r} has not")
+                raise ValueError(f"categories of {name!r} must be a number or a list")
             named.append((name, check_list(listed, least=1)))
             if named[-1][1].size > most:
-                raise ValueError(f"categories may be at most {most} for a column; {name!r} has more")
+                raise ValueError(f"categories of {name!r} must be at most {most}")
     bin_edges = estimator._declared("bin_edges")
     edges = [] if bin_edges is None else _items(bin_edges, "bin_edges", "edges")
     edges = [(name, check_edges(column_edges, name)) for name, column_edges in edges]
@@ -404,7 +403,7 @@ def check_edges(edges: Any, name: Any) -> Array:
     """Return the edges of the bins of one column."""
     array = increasing_edges(edges)
     if array is None:
-        raise ValueError(f"bin_edges must have two finite edges or more for a column, increasing; {name!r} has not")
+        raise ValueError(f"bin_edges of {name!r} must be two or more finite numbers that increase")
     return array
 
 

@@ -414,10 +414,9 @@ class TakesSchema:
                 raise ValueError(f"{name} follows from the schema: give one of them and not both")
         if schema.group is not None and not hasattr(self, "rows_per_group"):
             raise ValueError(
-                f"the schema declares groups of records, and {type(self).__name__} protects single records: it has no "
-                "parameter rows_per_group, as DPNaiveBayes has. Or limit the table to k rows of each group, use a "
-                "schema without group, fit without an accountant, and charge k * epsilon to a budget for groups by "
-                "accountant.spend (user guide, Multiple rows per person)"
+                f"the schema declares groups, and {type(self).__name__} has no parameter rows_per_group. Use an "
+                "estimator that has it, such as DPNaiveBayes. Or limit the table to k rows of each group, use a schema "
+                "without group, and charge k * epsilon by accountant.spend (user guide, Multiple rows per person)"
             )
         edges = {}
         if form == "cells":
@@ -602,7 +601,7 @@ def groups_column(schema: Schema, X: Any) -> Any:
         return None
     groups = column_named(X, schema.group)
     if groups is None:
-        raise ValueError(f"the schema declares the column {schema.group!r} of groups: X lacks it, and groups is None")
+        raise ValueError(f"X lacks the column {schema.group!r} of groups that the schema declares: pass it, or groups")
     return groups
 
 

@@ -188,8 +188,7 @@ def check_categories(value: Any, n_features: int, *, least: int = 2) -> tuple[Ca
             numbers = [int(entry) for entry in entries if isinstance(entry, int | np.integer)]
             if len(numbers) == len(entries) == n_features > 1 and min(numbers) >= 2:
                 raise ValueError(
-                    f"categories={numbers} may be the categories of every column, or the number of each column's "
-                    "categories: write a list for each column, "
+                    f"categories={numbers} may be the categories of every column, or their numbers: write "
                     f"[{numbers}] * {n_features} or [{', '.join(f'range({number})' for number in numbers)}]"
                 )
             every = [check_list(entries, least)] * n_features
@@ -565,7 +564,6 @@ def _columns_of_rows(X: Any) -> list[Any]:
         raise ValueError("Complex data not supported")
     if array.ndim != 2:
         raise ValueError(
-            f"Expected 2D array, got {array.ndim}D array instead. Reshape your data to rows that have one entry for "
-            "each column of the schema"
+            f"Expected 2D array, got {array.ndim}D array instead. Reshape your data to the columns of the schema"
         )
     return list(array.T)

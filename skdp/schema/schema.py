@@ -232,7 +232,7 @@ class Schema(Mapping[str, Column]):
     def _check_names(self, names: tuple[str, ...]) -> None:
         if not all(issubclass(type(name), str) and name in self for name in names):
             # Labels of the data may be passed by mistake.
-            raise ValueError(f"the schema does not have all named columns, but only {', '.join(map(repr, self))}")
+            raise ValueError(f"names must be columns of the schema, which are {', '.join(map(repr, self))}")
 
     def select(self, *names: str) -> Schema:
         """Return a schema of some of the columns.
@@ -487,8 +487,7 @@ def as_schema(value: Any) -> Schema:
         return value
     if value is None:
         raise ValueError(
-            "schema must be given: a skdp.Schema with what is publicly known about each column. It is never read from "
-            "the data, because that would be a release"
+            "schema must be given: a skdp.Schema with public facts about each column. They are never read from the data"
         )
     if isinstance(value, Mapping):
         try:

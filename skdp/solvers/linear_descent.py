@@ -49,8 +49,7 @@ def positive_delta(value: object) -> float:
     delta = check_delta(value)
     if delta == 0:
         raise ValueError(
-            "delta must be positive, because noisy gradient descent adds Gaussian noise. Choose a value far below one "
-            "over the expected number of records"
+            "delta must be positive, because the noise is Gaussian: far below one over the expected number of records"
         )
     return delta
 

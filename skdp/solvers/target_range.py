@@ -301,9 +301,8 @@ def _warn_of_bounds(lower: Array, upper: Array, mean: Array, error: Array, held:
         value = lower[j] + (1 + mean[j]) / 2 * (upper[j] - lower[j])
         warn(
             f"bounds_y are far too wide: the released range of the targets{f' {j}' if len(lower) > 1 else ''} is "
-            f"({lower[j]:g}, {upper[j]:g}), and their released mean is {value:g}. Narrower bounds that are known "
-            "without the data leave more of the budget for the fit. If none are known, release bounds by "
-            f"skdp.preprocessing.private_bounds. {charge()}",
+            f"({lower[j]:g}, {upper[j]:g}), and their released mean is {value:g}. Declare narrower bounds that are "
+            f"known without the data, or release bounds by skdp.preprocessing.private_bounds. {charge()}",
             SchemaMismatchWarning,
         )
 

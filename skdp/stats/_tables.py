@@ -250,8 +250,7 @@ def occurring_mechanism(budget: Budget, rows: int) -> tuple[Mechanism, PrivacyEv
         return NoNoise(float(rows)), PureEvent(epsilon)
     if delta == 0:
         raise ValueError(
-            "delta must be positive if the list of labels is private. With delta=0, pass a schema that declares the "
-            "labels"
+            "delta must be positive if the list of labels is private. Or pass a schema that declares the labels"
         )
     # By group privacy, the deltas of the records of a group add up with factors exp(k epsilon / rows).
     ratio = (

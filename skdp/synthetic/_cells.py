@@ -153,8 +153,7 @@ def whole_table(schema: Schema) -> Schema:
         return schema
     if schema.target_name is None:
         raise ValueError(
-            "schema declares a target without a name, but the columns of a table have names. Write Schema(..., "
-            "target={'label': ...}) with the name of the column"
+            "schema declares a target without a name. Write Schema(..., target={'label': ...}) with its column"
         )
     columns = {**schema, schema.target_name: schema.target}
     return Schema(columns, group=schema.group, rows_per_group=schema.rows_per_group)

@@ -476,7 +476,7 @@ def test_a_search_is_a_private_step():
 )
 def test_local_estimators_are_refused(estimator):
     accountant = BudgetAccountant(1.0)
-    with pytest.raises(ValueError, match="protects the contents of each record"):
+    with pytest.raises(ValueError, match="does not protect the number of records"):
         DPGridSearchCV(estimator, {}, accountant=accountant).fit(np.zeros((4, 1)), [0, 1, 0, 1])
     assert len(accountant) == 0
 

@@ -395,7 +395,7 @@ def test_a_bag_becomes_a_frame_by_its_own_method(group):
     bag = bags.from_sequence(records, npartitions=7)
     groups = {} if group is None else {"group": group, "rows_per_group": 2}
     model = DPNaiveBayes(schema=Schema({"age": Number(18, 90)}, target=Category([0, 1]), **groups), random_state=0)
-    with pytest.raises(TypeError, match="A Bag becomes a DataFrame by to_dataframe"):
+    with pytest.raises(TypeError, match="Convert a Bag by to_dataframe"):
         clone(model).fit(bag, bag)
     table = bag.to_dataframe(meta={"age": float, "person": int, "sick": int})
     names = ["age", *groups.values()][: 1 + bool(groups)]

@@ -365,7 +365,7 @@ def test_groups_follow_from_the_schema():
     direct.fit(X.drop(columns="person"), y, groups=X["person"])
     assert model.privacy_.unit == "group"
     assert np.array_equal(released(model), released(direct))
-    with pytest.raises(ValueError, match="declares the column 'person' of groups: X lacks it"):
+    with pytest.raises(ValueError, match="X lacks the column 'person' of groups that the schema declares"):
         DPNaiveBayes(schema=schema).fit(X.drop(columns="person"), y)
     with pytest.raises(ValueError, match="ObjPertLogReg protects single records"):
         ObjPertLogReg(schema=schema).fit(X, y)
