@@ -373,7 +373,7 @@ def test_parts_of_the_records_have_budgets_to_split():
 @pytest.mark.parametrize("rule", ["auto", "gdp", "rdp"])
 def test_an_unknown_cost_needs_basic_composition(rule):
     model = make_pipeline(PrivateTransformer(), objective())
-    with pytest.raises(ValueError, match='composition="basic"'):
+    with pytest.raises(ValueError, match="composition='basic'"):
         allocate(model, 1.0, DELTA, accountant=BudgetAccountant(1.0, DELTA, composition=rule))
     accountant = BudgetAccountant(1.0, DELTA, composition="basic")
     allocation = allocate(model, 1.0, DELTA, accountant=accountant)

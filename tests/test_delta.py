@@ -144,6 +144,6 @@ def test_a_refused_fit_names_a_delta_with_which_it_is_admitted():
 
 def test_an_epsilon_above_the_ceiling_is_explained():
     budget = BudgetAccountant(1.0, 1e-5, composition="gdp")
-    with pytest.raises(BudgetWarning, match=r"above the ceiling of 1, because it is stated at delta=1e-09"):
+    with pytest.raises(BudgetWarning, match=r"above the ceiling of 1, because its delta is 1e-09"):
         budget.remaining(like=objective(delta=1e-9))
     budget.remaining(like=objective(delta=1e-5))

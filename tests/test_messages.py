@@ -109,7 +109,9 @@ def test_labels_of_objects_are_explained_too():
 @pytest.mark.parametrize("labels", [np.zeros(200, dtype=int), np.zeros(200, dtype=object)])
 def test_scores_ask_for_the_labels_of_the_model(labels):
     model, budget = bayes().fit(X, Y), BudgetAccountant(4.0)
-    with pytest.raises(TypeError, match=r" labels of the model \(classes_\).* Nothing was charged\.$") as caught:
+    with pytest.raises(
+        TypeError, match=r" labels of the model \(classes_\), of the same type\. Nothing was charged$"
+    ) as caught:
         private_score(model, X, labels, accountant=budget)
     assert "Declare" not in str(caught.value)
     assert len(budget) == 0
@@ -177,7 +179,7 @@ def test_grids_without_values_are_named():
 def test_unknown_parameters_of_a_search_are_named(estimator, name, message):
     with pytest.raises(ValueError, match=message) as caught:
         DPGridSearchCV(estimator, {name: [4]}).fit(TABLE.sample(50))
-    assert str(caught.value).endswith("Nothing was charged")
+    assert "charged" not in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -285,7 +287,7 @@ def test_metrics_are_known_by_their_initials(short, name):
 
 def test_the_variance_for_an_r2_is_named():
     model = DPAdditiveRegressor(bounds=(-3, 3), bounds_y=(0, 1)).fit(X, (Y == "yes").astype(float))
-    with pytest.raises(ValueError, match=r"neg_mean_squared_error'.* for a regressor, .*skdp\.stats\.var.*not charged"):
+    with pytest.raises(ValueError, match=r"neg_mean_squared_error'.* for a regressor, .*skdp\.stats\.var"):
         private_score(model, X, Y == "yes", metric="r2")
 
 
@@ -293,7 +295,7 @@ def test_the_variance_for_an_r2_is_named():
     ("score", "wrong", "right"), [(private_score, "scoring", "metric"), (private_cross_val_score, "metric", "scoring")]
 )
 def test_the_argument_for_a_score_is_named(score, wrong, right):
-    with pytest.raises(TypeError, match=rf"^{score.__name__}\(\) has no argument '{wrong}'\. .*{right}=.*Nothing was"):
+    with pytest.raises(TypeError, match=rf"^{score.__name__}\(\) has no argument '{wrong}'\. .*{right}="):
         score(bayes(), X, Y, **{wrong: "accuracy"})
 
 
@@ -419,23 +421,23 @@ def test_statistics_say_what_to_pass():
     """Public edges of a histogram are bounds. Categories are listed, with the one that is nearly given."""
     found = stats.histogram([1.0, 15.0, 30.0] * 500, bins=[0, 10, 20], epsilon=1.0, random_state=0)
     assert abs(found.value - [500, 1000]).max() < 50
-    with pytest.raises(ValueError, match=r"numbers or one per column, .* which declares them\. Nothing was charged"):
+    with pytest.raises(ValueError, match=r"numbers or one per column, .* which declares them$"):
         stats.histogram([1.0])
     table, schema = {"job": ["clerk", "nurse"]}, {"job": ["clerk", "nurse"]}
-    with pytest.raises(ValueError, match=r"'clerk', 'nurse'\. Is it a misspelling of 'clerk'\? Nothing was charged"):
+    with pytest.raises(ValueError, match=r"'clerk', 'nurse'\. Is it a misspelling of 'clerk'\?$"):
         stats.proportion(table, "Clerk", schema=schema)
     # Columns that are passed by mistake are not shown.
     for wrong in (
         lambda: stats.proportion(table, ["Alice"] * 2, schema=schema),
         lambda: stats.group_by({**table, "h": [1.0, 2.0]}, "job", ["Alice"] * 2, schema={**schema, "h": (0, 1)}),
     ):
-        with pytest.raises(ValueError, match="Nothing was charged") as caught:
+        with pytest.raises(ValueError, match="must be (a category|among)") as caught:
             wrong()
         assert "Alice" not in str(caught.value)
-    with pytest.raises(ValueError, match=r"cannot be read as numbers\. Convert it .* Nothing was charged"):
+    with pytest.raises(ValueError, match=r"cannot be read as numbers\. Convert it "):
         stats.mean(["1.1.1993"], bounds=(0, 1))
     model = FunctionalMechLinReg(bounds=(0, 1), bounds_y=(0, 1), random_state=0).fit(X, X[:, 0])
-    with pytest.raises(ValueError, match=r"cannot be read as numbers\. Convert it .* Nothing was charged"):
+    with pytest.raises(ValueError, match=r"cannot be read as numbers\. Convert it "):
         private_score(model, X, ["1499 $"] * len(X), metric="neg_mean_absolute_error", bounds_y=(0, 1))
     with pytest.raises(ValueError, match="one per target"):
         FunctionalMechLinReg(bounds=(0, 1)).fit(X, X[:, 0])
@@ -451,14 +453,19 @@ def test_refusals_say_that_nothing_was_charged():
         lambda: objective(accountant=accountant).fit(np.array([["a", "b"]]), Y[:1]),
         lambda: DPNaiveBayes(schema=TABLE, accountant=accountant).fit({"Age": [20.0], "work": ["a"]}, ["no"]),
         lambda: stats.group_by(table, "job", "avg", schema=schema, accountant=accountant),
+        lambda: stats.mean(table, columns="Age", schema=schema, accountant=accountant),
         lambda: private_score(model, X[:, :1], Y, accountant=accountant),
+        lambda: private_score(model, X, Y, metric="auc", accountant=accountant),
+        lambda: private_score(model, X, Y, scoring="accuracy", accountant=accountant),
         lambda: private_cross_val_score(objective(), X, Y[:-1], accountant=accountant),
         lambda: make_private_pipeline(
             OneHotEncoder(categories=[[0]], handle_unknown="ignore"), objective(), accountant=accountant
         ).fit(X, Y),
     ]
     for call in refused:
-        with pytest.raises((TypeError, ValueError), match=r"[^.]\. (Nothing was|This fit of \w+ was not) charged$"):
+        with pytest.raises(
+            (TypeError, ValueError), match=r"([^.?]\.|\?) (Nothing was|This fit of \w+ was not) charged$"
+        ):
             call()
     assert len(accountant) == 0
 

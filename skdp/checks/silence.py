@@ -121,6 +121,7 @@ def by_partition(method: Callable[..., Any]) -> Callable[..., Any]:
                 f"{type(self).__name__}.{name} takes rows in memory, and got a collection of Dask. "
                 f"{'Apply it' if name == applied else f'Call fit, and apply {applied}'} to each partition: table."
                 f"map_partitions(model.{applied}, meta=...), or table.map_blocks(model.{applied}, ...) for an Array"
+                f"{'. Nothing was charged' * (name != applied)}"
             )
         return method(self, *args, **kwargs)
 

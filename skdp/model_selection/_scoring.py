@@ -395,7 +395,7 @@ def check_metric(metric: object, estimator: Any, name: str = "metric") -> str:
         if isinstance(metric, str) and metric in known:
             raise ValueError(
                 f"{name}={metric!r} is for {other}s, and {type(estimator).__name__} is "
-                f"{f'a {kind}' if of_kind else f'no {other}'}. Set {name} to {' or '.join(map(repr, accepted))}"
+                f"{f'a {kind}' if of_kind else f'no {other}'}. Set {name} to one of {', '.join(map(repr, accepted))}"
             )
     text = metric.casefold() if isinstance(metric, str) else ""
     # Names are known by a part of them, and by the initials of their words.

@@ -377,9 +377,9 @@ def test_a_collection_without_the_column_of_groups_is_refused(kind):
     Z, z = KINDS[kind](X[:, :1], y)
     accountant = BudgetAccountant(epsilon=2.0, unit="group")
     model = DPNaiveBayes(schema=schema, accountant=accountant)
-    with pytest.raises(ValueError, match="the schema declares the column 'person' of groups"):
+    with pytest.raises(ValueError, match="X lacks the column 'person' of groups"):
         model.fit(Z, z)
-    with pytest.raises(ValueError, match="the schema declares the column 'person' of groups"):
+    with pytest.raises(ValueError, match="X lacks the column 'person' of groups"):
         skdp.stats.mean(Z[:, 0] if kind == "Array" else Z["x0"], schema=schema, accountant=accountant)
     assert not accountant.records
 

@@ -346,7 +346,9 @@ def test_what_is_given_counts_and_what_contradicts_is_refused():
         made("DPRandomTree", categorical_features=[0]).fit(X, y)
     with pytest.raises(TypeError, match=r"schema must be a skdp\.Schema, got 'census.toml'"):
         ObjPertLogReg(schema="census.toml").fit(X, y)
-    with pytest.raises(ValueError, match="declares the column 'age' as a Number, and this estimator takes columns of"):
+    with pytest.raises(
+        ValueError, match="declares the column 'age' as a Number, and this estimator takes a Category only"
+    ):
         skdp.RandomizedResponse(schema=model.schema).fit(X)
     with pytest.raises(ValueError, match=r"has no cell for missing values\. Declare the column 'age'"):
         skdp.DPStandardScaler(schema=model.schema.select("age")).fit(X[["age"]])
@@ -367,7 +369,7 @@ def test_groups_follow_from_the_schema():
     assert np.array_equal(released(model), released(direct))
     with pytest.raises(ValueError, match="X lacks the column 'person' of groups that the schema declares"):
         DPNaiveBayes(schema=schema).fit(X.drop(columns="person"), y)
-    with pytest.raises(ValueError, match="ObjPertLogReg protects single records"):
+    with pytest.raises(ValueError, match="ObjPertLogReg has no parameter rows_per_group"):
         ObjPertLogReg(schema=schema).fit(X, y)
 
 

@@ -349,7 +349,7 @@ def test_a_single_column_is_named_by_the_schema_or_by_columns():
     for column in (age, age.tolist(), age.to_numpy()):
         assert stats.mean(column, columns="age", schema=SCHEMA, **NOTHING).value == expected
         assert stats.mean(column, schema=SCHEMA.select("age"), **NOTHING).value == expected
-    with pytest.raises(ValueError, match="Pass columns="):
+    with pytest.raises(ValueError, match="Pass its name as columns="):
         stats.mean(age, schema=SCHEMA)
 
 
@@ -360,7 +360,7 @@ def test_groups_of_a_test_may_be_the_target(name):
     test = getattr(stats, name)
     own = test(TABLE[["income", "sex"]], "sex", schema=schema, **given)
     assert own.pvalue == test(TABLE, "sex", columns="income", schema=SCHEMA, **given).pvalue
-    with pytest.raises(ValueError, match="its target if X has this column"):
+    with pytest.raises(ValueError, match="its target if X has it"):
         test(TABLE[["income"]], "sex", schema=schema)
 
 
@@ -372,7 +372,7 @@ def test_entries_of_lists_in_place_of_names_are_not_shown():
         lambda: stats.value_counts(TABLE, columns=np.array(labels), schema=SCHEMA),
         lambda: stats.describe(TABLE, columns=pd.Series(labels).tolist(), schema=SCHEMA),
     ):
-        with pytest.raises(ValueError, match=r"The schema declares 'age'.* Nothing was charged") as caught:
+        with pytest.raises(ValueError, match=r"The schema declares 'age'") as caught:
             call()
         assert "private" not in str(caught.value)
         assert ("Pass labels of rows" in str(caught.value)) == ("entry of by" in str(caught.value))
