@@ -431,7 +431,7 @@ def test_statistics_say_what_to_pass():
         lambda: stats.proportion(table, ["Alice"] * 2, schema=schema),
         lambda: stats.group_by({**table, "h": [1.0, 2.0]}, "job", ["Alice"] * 2, schema={**schema, "h": (0, 1)}),
     ):
-        with pytest.raises(ValueError, match="must be (a category|among)") as caught:
+        with pytest.raises(ValueError, match=r"must be (a category|among)") as caught:
             wrong()
         assert "Alice" not in str(caught.value)
     with pytest.raises(ValueError, match=r"cannot be read as numbers\. Convert it "):
