@@ -434,10 +434,10 @@ def test_statistics_say_what_to_pass():
         with pytest.raises(ValueError, match=r"must be (a category|among)") as caught:
             wrong()
         assert "Alice" not in str(caught.value)
-    with pytest.raises(ValueError, match=r"cannot be read as numbers\. Convert it "):
+    with pytest.raises(ValueError, match=r"cannot be read as numbers\. Convert it, and dates"):
         stats.mean(["1.1.1993"], bounds=(0, 1))
     model = FunctionalMechLinReg(bounds=(0, 1), bounds_y=(0, 1), random_state=0).fit(X, X[:, 0])
-    with pytest.raises(ValueError, match=r"cannot be read as numbers\. Convert it "):
+    with pytest.raises(ValueError, match=r"cannot be read as numbers\. Convert it, and dates"):
         private_score(model, X, ["1499 $"] * len(X), metric="neg_mean_absolute_error", bounds_y=(0, 1))
     with pytest.raises(ValueError, match="one per target"):
         FunctionalMechLinReg(bounds=(0, 1)).fit(X, X[:, 0])

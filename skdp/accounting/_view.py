@@ -113,8 +113,7 @@ class LedgerView:
         Returns
         -------
         bounds : AttackBounds
-            The best ``advantage``, the share of ``right`` guesses, and ``true_positives`` at false-positive rates of
-            0.1, 0.01 and 0.001, of all charges together. They describe the charges so far, as `total` does.
+            Bounds of all charges together. They describe the charges so far, as `total` does.
         """
         # The sums of a state hold the GDP parameter of the charges after its rule was settled only.
         divided = self._part is not None or self._store.state().divisions

@@ -50,8 +50,7 @@ _LIBRARIES = ("skdp", "sklearn", "numpy", "scipy", "pandas", "polars", "pyarrow"
 _NO_TIMES = "Count the time since a public date, in a unit of your choice"
 
 _LEAVE_OUT = (
-    "Leave out records with missing values, or put a public constant for each: filling in from other records is a "
-    "release."
+    "Leave out records with missing values, or put in a public constant. A value of other records would be a release."
 )
 
 _ENCODE = (
@@ -63,10 +62,7 @@ _ENCODE = (
 NO_TARGET = "Drop the rows without y, in pandas by X[y.notna()] and y[y.notna()]. This uses no budget."
 
 #: The message about text in place of numbers in a statistic or a target.
-NO_NUMBERS = (
-    "the {} hold text that cannot be read as numbers. Convert it to numbers, and count dates as days since a public "
-    "date"
-)
+NO_NUMBERS = "the {} hold text that cannot be read as numbers. Convert it, and dates to days since a public date"
 
 _TEXT_AS_TARGET = (
     "y holds text that cannot be read as numbers, and a regressor predicts numbers. For a target of categories, use a "
@@ -81,9 +77,7 @@ LABELS_OF_DATA = (
 
 _DECLARE = "Declare the labels as y holds them, with classes or with the target of the schema."
 
-_DECLARE_FOR_PARTS = (
-    "classes must be declared where the rows are a collection of Dask: pass classes=[...], or a schema with a target"
-)
+_DECLARE_FOR_PARTS = "a collection of Dask needs declared classes: pass classes=[...], or a schema with a target"
 
 # Number of columns that a message names.
 _MOST_NAMES = 8

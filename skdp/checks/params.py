@@ -326,9 +326,7 @@ def _is_number(label: object) -> bool:
 def check_bounds(value: Any, name: str, hint: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return public bounds as two arrays of shape () or (n_columns,). `hint` names the bounded values."""
     if value is None:
-        encoded = (
-            ". After a TableEncoder, pass **encoder.parameters(estimator), which holds the bounds of encoded columns"
-        )
+        encoded = ". After a TableEncoder, pass **encoder.parameters(estimator), which holds the encoded bounds"
         raise ValueError(
             f"{name} must be given: (lower, upper) of {hint}, numbers or one per "
             f"{'target' if name == 'bounds_y' else 'column'}, from what is publicly known. Values beyond are clipped. "

@@ -362,8 +362,7 @@ class PrivacyGuarantee:
         Returns
         -------
         bounds : AttackBounds
-            The best ``advantage``, the share of ``right`` guesses, and ``true_positives`` at false-positive rates of
-            0.1, 0.01 and 0.001, from the curves of the releases.
+            Bounds from the curves of the releases.
         """
         replaced = replace_one and self.relation is not Relation.REPLACE_RECORD
         return attack_bounds(self.epsilon, self.delta, self.cost.mu(), self.events, replaced)

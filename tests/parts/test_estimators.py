@@ -306,7 +306,7 @@ def _refused(*arguments):
 
 def test_classes_have_to_be_declared():
     model = DPNaiveBayes(bounds=(-3, 3))
-    with pytest.raises(ValueError, match="classes must be declared"):
+    with pytest.raises(ValueError, match="needs declared classes"):
         model.fit(*frames(*data_for(model)))
 
 
