@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from traceback import walk_stack
-
-#: Whether a call that releases something, or a call around it in this thread, has an accountant.
-CHARGES: ContextVar[bool] = ContextVar("CHARGES", default=False)
-
-
-def charge() -> str:
-    """Return the sentence by which a message after a release ends."""
-    return "The budget was charged" if CHARGES.get() else "No budget was charged, because there is no accountant"
 
 
 class BudgetError(RuntimeError):

@@ -29,7 +29,8 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from ..exceptions import CHARGES, PrivacyAssumptionWarning
+from ..exceptions import PrivacyAssumptionWarning
+from ..parts.arrays import CHARGES
 
 _LONGEST = 40
 

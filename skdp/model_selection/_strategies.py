@@ -41,7 +41,7 @@ from ..accounting import (
 )
 from ..checks.params import Checked, refusals
 from ..checks.silence import silence
-from ..exceptions import CHARGES, CertificateError, NotEnoughDataError, SchemaMismatchWarning, charge
+from ..exceptions import CertificateError, NotEnoughDataError, SchemaMismatchWarning
 from ..mechanisms import (
     BestChoices,
     BestOfRuns,
@@ -54,6 +54,7 @@ from ..mechanisms import (
     l2_mechanism,
     number_of_runs,
 )
+from ..parts.arrays import CHARGES, charge
 from ..release.blocks import results_of
 from ..release.session import Phases, Release, ReleaseSession, Theorem
 from ..release.units import ONE_RECORD, Unit

@@ -12,6 +12,7 @@ import io
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from functools import partial
 from itertools import pairwise
 from operator import itemgetter
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 
-from ..exceptions import PartitionError, charge
+from ..exceptions import PartitionError
 from .tasks import GIVEN, PART, Failure, Identity, Node, Outcome, Task, arithmetic
 
 _ELSEWHERE = "the rows are divided into partitions, but this operation needs all rows in one place"
@@ -41,6 +42,14 @@ _ARITHMETIC = (
     "The workers and the client round exp, log or tanh differently, because their processors or their versions of "
     "NumPy differ. Use identical machines, or run the client on one of the workers. "
 )
+
+#: Whether a call that releases something, or a call around it in this thread, has an accountant.
+CHARGES: ContextVar[bool] = ContextVar("CHARGES", default=False)
+
+
+def charge() -> str:
+    """Return the sentence by which a message after a release ends."""
+    return "The budget was charged" if CHARGES.get() else "No budget was charged, because there is no accountant"
 
 
 class Parts(ABC):

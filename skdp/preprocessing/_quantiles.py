@@ -11,10 +11,10 @@ from ..accounting import check_delta, check_epsilon
 from ..checks.data import FLOATS, check_quietly
 from ..checks.params import check_integer, shown, warn
 from ..checks.silence import discreet
-from ..exceptions import ResolutionWarning, charge
+from ..exceptions import ResolutionWarning
 from ..mechanisms import NoiseSource, quantile_mechanism
 from ..parts import in_parts
-from ..parts.arrays import row_check, rowwise
+from ..parts.arrays import charge, row_check, rowwise
 from ..release.counts import warn_of_outer_cells
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem, check_accountant
 from ..release.units import ONE_RECORD, Unit

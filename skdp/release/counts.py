@@ -32,7 +32,7 @@ from scipy.sparse import issparse
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
 from ..checks.params import warn
-from ..exceptions import SchemaMismatchWarning, charge
+from ..exceptions import SchemaMismatchWarning
 from ..mechanisms import (
     DiscreteLaplaceMechanism,
     GaussianMechanism,
@@ -44,7 +44,7 @@ from ..mechanisms import (
     l2_mechanism,
     pure_share,
 )
-from ..parts.arrays import PartedArray, folded
+from ..parts.arrays import PartedArray, charge, folded
 from ..schema.encoding import LISTED, OUTSIDE, Outside
 from ..sensitivity import class_sums_l1, class_sums_l2, group_sensitivity
 from .estimates import Law

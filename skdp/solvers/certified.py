@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, cg
 
-from ..exceptions import CertificateError, charge
+from ..exceptions import CertificateError
+from ..parts.arrays import charge
 from ..sensitivity import ClippedRows, sum_over_rows
 from .losses import SmoothLoss
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, bounded_range_epsilon, gaussian_mu
 from ..checks.params import warn
-from ..exceptions import SchemaMismatchWarning, charge
+from ..exceptions import SchemaMismatchWarning
 from ..mechanisms import (
     BestChoices,
     GroupChoices,
@@ -30,6 +30,7 @@ from ..mechanisms import (
     weight_penalties,
     within_reach,
 )
+from ..parts.arrays import charge
 from ..release.counts import FALSE_ALARM, FEWEST, margin, warn_of_beyond
 from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..sensitivity import group_sensitivity, sum_over_rows
