@@ -194,12 +194,12 @@ def test_text_for_numbers_and_numbers_for_text_are_refused(categories, column):
     model = DPAdditiveClassifier(bounds=(0, 1), classes=["no", "yes"], accountant=accountant)
     regressor = DPAdditiveRegressor(bounds=(0, 1), bounds_y=(0, 1), accountant=accountant)
     for kind, target in ((model, y), (regressor, numbers)):
-        with pytest.raises(TypeError, match="of another type for the column 'town' than X holds"):
+        with pytest.raises(TypeError, match="categories of the column 'town' are numbers where X holds text"):
             kind.set_params(categories={"town": categories}).fit(frame, target)
-        with pytest.raises(TypeError, match="of another type for the column 1 than X holds"):
+        with pytest.raises(TypeError, match="categories of the column 1 are numbers where X holds text"):
             kind.set_params(categories={1: categories}).fit(frame.to_numpy(), target)
         # An array of text alone, or of numbers alone, is read by its type.
-        with pytest.raises(TypeError, match="of another type for the column 0"):
+        with pytest.raises(TypeError, match="categories of the column 0 are numbers where X holds text"):
             kind.set_params(categories={0: categories}).fit(np.array(column)[:, None], target)
         # Columns of missing values, and of nothing, have no type.
         kind.set_params(categories={0: categories}, accountant=None).fit(np.full((60, 1), np.nan), target)
