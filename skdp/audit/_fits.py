@@ -108,8 +108,7 @@ def check_estimator(estimator: Any, n_jobs: int | None = None) -> None:
             owner = f"the {name} of {type(step).__name__}"
             if (name == "random_state" and value is not None) or isinstance(value, GENERATORS):
                 raise ValueError(
-                    f"{owner} must be None, because each run needs its own noise. Set random_state of the audit to "
-                    "make the runs repeatable"
+                    f"{owner} must be None, because each run needs its own noise. Set random_state of the audit"
                 )
             # Estimators of diffprivlib without an accountant share the default one.
             default = getattr(type(value), "load_default", None)

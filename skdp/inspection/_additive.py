@@ -149,10 +149,8 @@ class AdditiveTermsDisplay:
         check_is_fitted(estimator)
         find = getattr(estimator, "_term_noise", None)
         if find is None:
-            raise TypeError(
-                "estimator must be a DPAdditiveClassifier or a DPAdditiveRegressor, which have curves, got "
-                f"{type(estimator).__name__}"
-            )
+            got = type(estimator).__name__
+            raise TypeError(f"estimator must be a DPAdditiveClassifier or a DPAdditiveRegressor, got {got}")
         level = check_positive(level, "level", most=1.0)
         if level == 1:
             raise ValueError("level must be less than 1, because no interval is certain")

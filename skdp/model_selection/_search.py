@@ -60,7 +60,6 @@ from ._strategies import STRATEGIES, Prices, SearchContext, Strategy, events_of,
 #: Largest number of drawn settings, so that a wrong number is refused at once.
 _MOST_SETTINGS = 10**6
 
-#: What the guarantee of a model of a search states, because it leaves out the choice.
 _ALONE = "in one fit of a search, whose own privacy_ is the guarantee to state"
 
 _FITTED = frozenset({"best_index_", "best_params_", "best_estimator_", "classes_", "strategy_", "privacy_"})

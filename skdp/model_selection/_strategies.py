@@ -383,9 +383,9 @@ def fitted_or_none(model: Any, X: Any, y: Any, groups: NDArray[np.intp] | None =
     except CertificateError as error:
         failure: Exception = CertificateError(*error.args)
     except Exception as error:
+        kind = type(error).__name__
         failure = RuntimeError(
-            f"a fit of the search failed with {type(error).__name__}. {charge()}. "
-            "The guarantee does not cover the error"
+            f"a fit of the search failed with {kind}, which the guarantee does not cover. {charge()}"
         )
     # It is raised outside the handler, because the original message may be about records.
     try:

@@ -418,19 +418,17 @@ def columns_in_order(schema: Schema, X: Any) -> list[Any]:
         if len(columns) != len(schema):
             raise ValueError(
                 f"X has {len(columns)} features, but Schema is expecting {len(schema)} features as input: "
-                f"{', '.join(map(repr, schema))}. If X is encoded already, leave out the schema, and pass "
-                "**encoder.parameters(estimator), where encoder is the TableEncoder"
+                f"{', '.join(map(repr, schema))}. For encoded rows, pass **encoder.parameters(estimator)"
             )
         return columns
     allowed = {*schema, schema.target_name, schema.group}
     lacking, further = [name for name in schema if name not in names], [name for name in names if name not in allowed]
     apart = "".join(f", {name!r}" for name in (schema.target_name, schema.group) if name is not None and name in names)
     chosen = f"X[[*schema{apart}]]" if apart else "X[list(schema)]"
-    rename = "Rename the columns of X"
     for problem, wrong, others, advice in (
-        ("X lacks columns of the schema", lacking, further, rename),
+        ("X lacks columns of the schema", lacking, further, "Rename the columns of X"),
         ("X has columns that the schema does not declare", further, lacking, f"Pass {chosen} if X is a DataFrame"),
-        ("X has several columns of one name", [name for name in schema if names.count(name) > 1], [], rename),
+        ("X has several columns of one name", [name for name in schema if names.count(name) > 1], [], "Leave one"),
     ):
         if wrong:
             hints = [misspelling(name, others, repr(name)) for name in wrong if isinstance(name, str)]
