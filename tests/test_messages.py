@@ -260,7 +260,7 @@ def test_a_target_that_the_table_lacks_is_named(of):
 @pytest.mark.parametrize(
     ("metric", "answer"),
     [
-        ("r2", "got 'r2'. The budget"),
+        ("r2", "got 'r2'."),
         (len, "A function is refused, because the effect of one record"),
         ("auc", "Do you mean 'roc_auc'?"),
         ("log_loss", "Do you mean 'neg_log_loss'?"),

@@ -454,7 +454,7 @@ def test_with_the_same_seed_the_same_is_released(name):
         (lambda: stats.mean([1.0], bounds=(0, 1), columns="a"), "columns requires schema"),
         (lambda: stats.mean(TABLE, schema=SCHEMA, bounds=(0, 1)), "bounds and schema must not both be given"),
         (lambda: stats.mean(TABLE, schema=SCHEMA, columns="sex"), "of another type"),
-        (lambda: stats.mean(TABLE, schema=SCHEMA, columns="wrong"), "columns names 'wrong'.* Nothing was"),
+        (lambda: stats.mean(TABLE, schema=SCHEMA, columns="wrong"), "columns names 'wrong'"),
         (lambda: stats.mean(TABLE, schema=SCHEMA, columns="incomes"), "Is it a misspelling of 'income'"),
         (lambda: stats.mean(TABLE, schema=SCHEMA, columns=["age", "wrong"]), r"columns\[1\] is the name of no column"),
         (lambda: stats.describe(TABLE, schema=SCHEMA, columns=["incomes"]), r"columns\[0\] is the name of no column"),
@@ -490,7 +490,7 @@ def test_with_the_same_seed_the_same_is_released(name):
         (lambda: stats.mean(X, bounds=(0, 1), epsilon=0.0), "epsilon"),
         (lambda: stats.mean(X, bounds=(0, 1)).confidence_interval(2.0), "level must lie"),
         (lambda: stats.mean(X, bounds=(0, 1)).confidence_interval(of="all"), "of must be one of"),
-        (lambda: stats.sum(X, bounds=(0, 1)).confidence_interval(), "no value in a population"),
+        (lambda: stats.sum(X, bounds=(0, 1)).confidence_interval(), "which a population does not have"),
         (lambda: stats.median(X, bounds=(0, 1), interval=False).confidence_interval(), "without an interval"),
     ],
 )
