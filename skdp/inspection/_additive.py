@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -25,18 +26,24 @@ _MOST_PANELS = 36
 # Opacity of the dark and of the light band.
 _ALPHA, _MOST_ALPHA = 0.35, 0.12
 
-# Width and height of a panel, and width of an entry of the legend, in inches.
-_PANEL, _ENTRY = (2.9, 2.3), 1.8
+# Points of categories, of missing values, and at the edge of a panel.
+_POINT, _HOLLOW = {"marker": "o", "markersize": 3.5, "linestyle": ""}, {"markerfacecolor": "none"}
+
+# Width and height of a panel, width of an entry of the legend, and height of the legend, in inches.
+_PANEL, _ENTRY, _LEGEND = (2.9, 2.3), 2.9, 0.8
+
+# Names of terms in the legend.
+_MOST_NAMES = 3
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AdditiveTermsDisplay:
     """Display of the curves of a private additive model within the noise, with one panel for each column.
 
-    Use `from_estimator` to make one. Steps are bins, and points are categories. The point to the right of steps stands
-    for missing values. The dark band is the interval of the noise, if the rows from which it is computed represent the
-    records. The light band is for the largest effect of the noise that records can lead to. Neither band covers the
-    sampling error of the records, or the bias of smoothing, clipping, shrinkage and the penalty.
+    Use `from_estimator` to make one. Steps are bins, points are categories, and hollow points are missing values. The
+    dark band is the interval of the noise, if the rows from which it is computed represent the records. The light band
+    is for the largest effect of the noise that records can lead to. Neither band covers the sampling error of the
+    records, or the bias of smoothing, clipping, shrinkage and the penalty. An arrow marks a band that leaves a panel.
 
     Parameters
     ----------
@@ -58,6 +65,10 @@ class AdditiveTermsDisplay:
         Name in the title.
     x_scales : list of dict, default=None
         Arguments of ``Axes.set_xscale``, such as ``{"value": "log"}``, for each panel. If None, all axes are linear.
+    records : str, default="independent columns"
+        For which records the dark band is, in the legend.
+    tables : list of str, default=()
+        Names of the terms of several columns, which are not drawn. The legend states them.
 
     Attributes
     ----------
@@ -111,6 +122,8 @@ class AdditiveTermsDisplay:
     output_names: list[str]
     estimator_name: str | None = None
     x_scales: list[dict[str, Any]] | None = None
+    records: str = "independent columns"
+    tables: Sequence[str] = ()
 
     @classmethod
     def from_estimator(
@@ -134,7 +147,7 @@ class AdditiveTermsDisplay:
             pseudo-records with independent columns are used.
         columns : array-like of int or str, default=None
             Columns to draw, by position or name. If None, all columns, up to 36, with a warning that names the others.
-            Terms of two columns are not drawn.
+            Terms of several columns are not drawn.
         level : float, default=0.95
             Level of the intervals, in (0, 1).
         plot : bool, default=True
@@ -181,6 +194,8 @@ class AdditiveTermsDisplay:
             output_names=output_names_of(estimator, outputs, [prediction]),
             estimator_name=type(estimator).__name__,
             x_scales=[scale for _, scale in edges_and_scales],
+            records="independent columns" if X is None else "the given rows",
+            tables=estimator.term_names_[estimator._n_columns :],
         )
         return display.plot(**kwargs) if plot else display
 
@@ -206,7 +221,7 @@ class AdditiveTermsDisplay:
         sharey : bool, default=True
             Whether the panels of this figure have the same scale.
         bound : bool, default=True
-            Whether to draw the light band. The vertical axis follows the curves, and may cut off bands.
+            Whether to draw the light band. The vertical axis follows the curves. Arrows mark bands that it cuts off.
 
         Returns
         -------
@@ -219,15 +234,19 @@ class AdditiveTermsDisplay:
         axes = np.ravel(np.asarray(axes, dtype=object))
         if len(axes) < len(self.terms):
             raise ValueError(f"axes must be {len(self.terms)} panels, got {len(axes)}")
-        for j, ax in enumerate(axes[: len(self.terms)]):
-            self._panel(j, ax, bound)
         self.axes_, self.figure_ = axes[: len(self.terms)], axes[0].figure
+        cells = [self._panel(j, ax, bound) for j, ax in enumerate(self.axes_)]
+        # Panels with a common scale have their limits after all of them are drawn.
+        cut = [self._mark(j, ax, cells[j], bound) for j, ax in enumerate(self.axes_)]
         of_numbers = self.output_names in (["prediction"], ["root of the prediction"])
         added_to = f"the {self.output_names[0]}" if of_numbers else f"the score of {self.output_names[0]}"
         if len(self.output_names) > 1:
             added_to = "the score"
-        self.figure_.supylabel(f"added to {added_to}")
-        style = {"handles": self._handles(bound), "fontsize": "x-small"}
+        self.figure_.supylabel(f"added to {added_to}", y=0.98, va="top", fontsize="small")
+        style = {"handles": self._handles(bound, any(cut)), "fontsize": "x-small", "title_fontsize": "x-small"}
+        if self.tables:
+            names = ", ".join(self.tables[:_MOST_NAMES]) + (", ..." if len(self.tables) > _MOST_NAMES else "")
+            style["title"] = f"Not drawn, see terms_: {len(self.tables)} of several columns,\n{names}"
         # A figure that is not ours may have no space outside of its axes.
         if given:
             axes[0].legend(**style)
@@ -236,25 +255,39 @@ class AdditiveTermsDisplay:
             self.figure_.legend(**style, loc="outside lower center", ncols=columns)
         return self
 
-    def _handles(self, bound: bool) -> list[Any]:
+    def _handles(self, bound: bool, cut: bool) -> list[Any]:
         """Return the entries of the legend."""
         plt, several = pyplot(), len(self.output_names) > 1
         color = "0.4" if several else "C0"
         handles = [plt.Line2D([], [], color=f"C{k}", label=name) for k, name in enumerate(self.output_names) if several]
-        noise = f"{self.level:.0%} interval of the noise"
+        noise = f"{self.level:.0%} interval of the noise alone, estimated\nfor {self.records}; not the curve's error"
         handles.append(plt.Rectangle((0, 0), 1, 1, color=color, alpha=_ALPHA, label=noise))
         if bound:
-            handles.append(
-                plt.Rectangle((0, 0), 1, 1, color=color, alpha=_MOST_ALPHA, label="largest possible interval")
-            )
-        if any(
-            edges is not None and names[-1] == MISSING
-            for edges, names in zip(self.bin_edges, self.cell_names, strict=True)
-        ):
-            handles.append(plt.Line2D([], [], color=color, marker="o", markersize=2.5, linestyle="", label=MISSING))
+            most = "largest interval of the noise alone\nfor any records"
+            handles.append(plt.Rectangle((0, 0), 1, 1, color=color, alpha=_MOST_ALPHA, label=most))
+        points = [(_HOLLOW, MISSING)] * any(names[-1] == MISSING for names in self.cell_names)
+        points += [({"marker": "^"}, "band goes on")] * cut
+        handles += [plt.Line2D([], [], **_POINT | style, color=color, label=label) for style, label in points]
         return handles
 
-    def _panel(self, j: int, ax: Any, bound: bool) -> None:
+    def _bands(self, j: int, bound: bool) -> list[tuple[Array, float]]:
+        """Return half widths and opacities of the bands, the widest first."""
+        most = [(self.most_noise[j] * self.most_reach, _MOST_ALPHA)]
+        return most * bound + [(self.noise[j] * self.reach, _ALPHA)]
+
+    def _mark(self, j: int, ax: Any, cells: Array, bound: bool) -> bool:
+        """Mark where a band leaves a panel the farthest, and return whether one does."""
+        half, (low, high), any_cut = self._bands(j, bound)[0][0], ax.get_ylim(), False
+        for beyond, at, marker in ((self.terms[j] + half - high, 0.97, "^"), (low - self.terms[j] + half, 0.03, "v")):
+            cell, k = np.unravel_index(np.argmax(beyond), beyond.shape)
+            if beyond[cell, k] > 0:
+                style = _POINT | {"marker": marker, "markersize": 5, "color": f"C{k}"}
+                ax.plot(cells[cell], at, transform=ax.get_xaxis_transform(), **style)
+                any_cut = True
+        return any_cut
+
+    def _panel(self, j: int, ax: Any, bound: bool) -> Array:
+        """Draw the curves of a column, and return the positions of its cells on the axis."""
         edges, names = self.bin_edges[j], self.cell_names[j]
         # The bin for missing values comes after all others.
         n_bins = len(names) - 1 if names[-1] == MISSING else len(names)
@@ -264,9 +297,7 @@ class AdditiveTermsDisplay:
             ax.set_xscale(**scale)
             # Labels of negative and positive powers would overlap.
             ax.locator_params(axis="x", numticks=5)
-        bands = [(self.noise[j] * self.reach, _ALPHA)]
-        if bound:
-            bands.insert(0, (self.most_noise[j] * self.most_reach, _MOST_ALPHA))
+        bands = self._bands(j, bound)
         n_outputs = self.terms[j].shape[1]
         for k in range(n_outputs):
             curve, color = self.terms[j][:, k], f"C{k}"
@@ -286,8 +317,9 @@ class AdditiveTermsDisplay:
             points, halves = curve[n_steps:], [(half[n_steps:, k], alpha) for half, alpha in bands]
             for half, alpha in halves:
                 ax.vlines(across, points - half, points + half, color=color, alpha=alpha, linewidth=4)
-            if points.size:
-                ax.plot(across, points, "o", markersize=2.5, color=color, clip_on=False)
+            for cell, (position, point) in enumerate(zip(across, points, strict=True), n_steps):
+                style = _HOLLOW if names[cell] == MISSING else {}
+                ax.plot(position, point, **_POINT | style, color=color, clip_on=False)
         if edges is None and len(names) <= 16:
             ax.set_xticks(np.arange(len(names)), names, rotation=90)
         elif edges is None:
@@ -300,6 +332,7 @@ class AdditiveTermsDisplay:
         ax.autoscale_view(scalex=False)
         ax.set_title(self.term_names[j], fontsize="small")
         ax.tick_params(labelsize="x-small")
+        return np.append((edges[:n_steps] + edges[1 : n_steps + 1]) / 2 if n_steps else [], across)
 
 
 def _edges(estimator: Any, j: int) -> tuple[Array | None, dict[str, Any]]:
@@ -332,7 +365,7 @@ def _position(column: Any, names: list[str]) -> int:
 def _panels(count: int, n_cols: int, sharey: bool) -> Any:
     n_cols = min(n_cols, max(count, 1))
     n_rows = max(1, math.ceil(count / n_cols))
-    size = _PANEL[0] * n_cols, _PANEL[1] * n_rows
+    size = _PANEL[0] * n_cols, _PANEL[1] * n_rows + _LEGEND
     axes = pyplot().subplots(n_rows, n_cols, figsize=size, squeeze=False, sharey=sharey, layout="constrained")[1]
     for ax in axes.flat[count:]:
         ax.set_visible(False)

@@ -150,20 +150,60 @@ def test_the_axis_follows_the_curves_and_not_the_bands(pyplot, sharey):
 
 @pytest.mark.parametrize(("n_classes", "labels"), [(2, []), (3, ["0", "1", "2"])])
 def test_bands_and_missing_values_have_a_legend(pyplot, n_classes, labels):
-    model, _ = additive(n_classes)
+    model, rows = additive(n_classes)
     display = AdditiveTermsDisplay.from_estimator(model, level=0.9)
-    bands = ["90% interval of the noise", "largest possible interval"]
+    bands = [
+        "90% interval of the noise alone, estimated\nfor independent columns; not the curve's error",
+        "largest interval of the noise alone\nfor any records",
+        "band goes on",
+    ]
     [legend] = display.figure_.legends
     assert [text.get_text() for text in legend.get_texts()] == [*labels, *bands]
+    assert not legend.get_title().get_text()
+    display.noise = [np.zeros_like(noise) for noise in display.noise]
     display.plot(pyplot.subplots(2, 2)[1], bound=False)
     assert [text.get_text() for text in display.axes_[0].get_legend().get_texts()] == [*labels, *bands[:1]]
+    given = AdditiveTermsDisplay.from_estimator(model, rows, level=0.9)
+    assert "for the given rows; not" in given.figure_.legends[0].get_texts()[len(labels)].get_text()
+
+
+def test_arrows_mark_bands_that_leave_a_panel(pyplot):
+    model, _ = additive(2)
+    display = AdditiveTermsDisplay.from_estimator(model, plot=False)
+    display.noise = [np.zeros_like(noise) for noise in display.noise]
+    display.most_noise = [np.zeros_like(noise) for noise in display.most_noise]
+    display.most_noise[1][5] = 100.0
+    display.noise[3][1] = 100.0
+    display.plot()
+    for j, (ax, edges) in enumerate(zip(display.axes_, display.bin_edges, strict=True)):
+        arrows = {line.get_marker(): line.get_xdata() for line in ax.lines if line.get_marker() in ("^", "v")}
+        assert set(arrows) == ({"^", "v"} if j == 1 else set())
+        if j == 1:
+            assert all(edges[5] < x[0] < edges[6] for x in arrows.values())
+    display.plot(bound=False)
+    assert [any(line.get_marker() == "^" for line in ax.lines) for ax in display.axes_] == [False] * 3 + [True]
+
+
+def test_the_legend_names_tables_that_are_not_drawn(pyplot):
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, (2000, 3))
+    pairs = [(0, 1), (1, 2)]
+    model = DPAdditiveClassifier(epsilon=2.0, delta=1e-6, bounds=(-1, 1), classes=[0, 1], interactions=pairs)
+    display = AdditiveTermsDisplay.from_estimator(model.fit(rows, rows[:, 0] > 0), columns=[0])
+    title = display.figure_.legends[0].get_title().get_text()
+    assert title == "Not drawn, see terms_: 2 of several columns,\nx0 x x1, x1 x x2"
 
 
 def test_the_point_of_missing_values_is_named_and_not_cut_off(pyplot):
     schema = Schema({"age": (18, 90), "work": ["a", "b"]}, target={"paid": ["no", "yes"]})
     model = DPAdditiveClassifier(schema=schema, random_state=0).fit(schema.sample(300))
     display = AdditiveTermsDisplay.from_estimator(model)
-    assert [text.get_text() for text in display.figure_.legends[0].get_texts()][-1] == "missing"
+    [handle] = [handle for handle in display.figure_.legends[0].legend_handles if handle.get_label() == "missing"]
+    # Only points of missing values look like the point in the legend.
+    assert handle.get_markerfacecolor() == "none"
+    hollow = [line.get_markerfacecolor() == "none" for line in display.axes_[1].lines if line.get_marker() == "o"]
+    assert display.cell_names[1] == ["a", "b", "not in list", "missing"]
+    assert hollow == [False, False, False, True]
     (points,) = [line for line in display.axes_[0].lines if line.get_marker() == "o"]
     assert not points.get_clip_on()
     assert len(points.get_xdata()) == 1
