@@ -125,7 +125,7 @@ axis.set_title(f"Income on Adult, {np.sum(~in_test):,} records, delta 1e-7")
 # See what a private model learned
 # --------------------------------
 # With ``interactions=None``, the score of a person is a sum of one number for each column, so that you can draw the
-# whole model. Steps are bins of a number, and points are categories. The band is the 95 % interval of the noise.
+# whole model. Steps are bins of a number, and points are categories. The band is the 95 % interval of the noise alone.
 
 readable = DPAdditiveClassifier(
     schema=schema,

@@ -125,7 +125,7 @@ for name, contribution in explanation.items():
 
 # %%
 # The first five panels are the curves of the model. Steps are bins, and points are categories. Incomes are in
-# thousands. The band is the 95 % interval of the noise. The diamonds mark the customer.
+# thousands. The band is the 95 % interval of the noise alone. The diamonds mark the customer.
 #
 # The black lines are the true effects. Scores of the model are steeper than log-odds, because the gradients of records
 # are clipped. (``predict_proba`` undoes this.) Therefore the true effects are stretched by one factor, the same in all
@@ -160,11 +160,12 @@ def plot_customer(axis, name):
 
 figure, axes = plt.subplots(2, 3, figsize=(10, 6.2), layout="constrained")
 *panels, last = axes.flat
+for axis in panels:
+    axis.set_ylim(-2.8, 2.8)
 display = AdditiveTermsDisplay.from_estimator(model, bound=False, axes=panels)
 for axis, name in zip(panels, display.term_names, strict=True):
     plot_true_effect(axis, name)
     plot_customer(axis, name)
-    axis.set_ylim(-2.8, 2.8)
 
 contributions = pd.Series(explanation)[::-1]
 last.barh(contributions.index, contributions, color="C1")

@@ -169,7 +169,7 @@ for name, cells in [
 # What the model learned
 # ----------------------
 # The curves are a part of the released model. Calls to the hotline raise the
-# score most. The band is the 95 % interval of the noise.
+# score most. The band is the 95 % interval of the noise alone.
 
 display = AdditiveTermsDisplay.from_estimator(
     search.best_estimator_, bound=False, n_cols=3

@@ -153,7 +153,7 @@ figure.legend(loc="outside upper center", ncols=3)
 # --------------------
 # Estimators keep records in the same way, if ``sample_weight`` and a public
 # ``max_weight`` are given. ``interactions=None`` asks for one curve for each
-# column. The band is the 95 % interval of the noise.
+# column. The band is the 95 % interval of the noise alone.
 
 model = DPAdditiveClassifier(
     schema=schema,

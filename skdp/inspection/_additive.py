@@ -26,7 +26,7 @@ _MOST_PANELS = 36
 # Opacity of the dark and of the light band.
 _ALPHA, _MOST_ALPHA = 0.35, 0.12
 
-# Points of categories, of missing values, and at the edge of a panel.
+# Points of categories, and of missing values.
 _POINT, _HOLLOW = {"marker": "o", "markersize": 3.5, "linestyle": ""}, {"markerfacecolor": "none"}
 
 # Width and height of a panel, width of an entry of the legend, and height of the legend, in inches.
@@ -41,9 +41,9 @@ class AdditiveTermsDisplay:
     """Display of the curves of a private additive model within the noise, with one panel for each column.
 
     Use `from_estimator` to make one. Steps are bins, points are categories, and hollow points are missing values. The
-    dark band is the interval of the noise, if the rows from which it is computed represent the records. The light band
-    is for the largest effect of the noise that records can lead to. Neither band covers the sampling error of the
-    records, or the bias of smoothing, clipping, shrinkage and the penalty. An arrow marks a band that leaves a panel.
+    dark band is an estimate of the interval of the noise, and the light band is for the largest effect of the noise.
+    Neither covers the sampling error of the records, or the bias of smoothing, clipping, shrinkage and the penalty. An
+    arrow marks a band that leaves a panel.
 
     Parameters
     ----------
@@ -87,15 +87,10 @@ class AdditiveTermsDisplay:
     to `from_estimator`. The picture is a function of these rows. Therefore use public rows, or keep the picture
     private.
 
-    The dark band is the normal interval of the noise, to first order. It needs the second derivative of the loss at the
-    released model. This is computed from the given rows, or from pseudo-records with the released counts in each column
-    and independent columns. If columns are correlated, pseudo-records make the band too narrow. Over 24 fits of Adult
-    at epsilon 1, the factor was 2.5 for the median column, and up to 5.6. With 3,000 rows of the same kind, it was
-    between 0.8 and 1.5. The light band assumes a second derivative of 0.
-
-    Neither band covers the noise in the counts by which curves are centred. It moves a whole curve up or down, and the
-    intercept in the other direction. With ``delta=0`` and few records, this effect is large. Therefore read shapes, not
-    levels.
+    The dark band needs the second derivative of the loss at the released model, which is computed from the given rows,
+    or from pseudo-records with the released counts and independent columns. If columns are correlated, pseudo-records
+    make it too narrow, by up to 5.6 times on Adult (:ref:`additive-bands`). The light band assumes a second derivative
+    of 0. Neither covers the noise in the counts, which moves a whole curve. Therefore read shapes, not levels.
 
     Examples
     --------
@@ -277,14 +272,13 @@ class AdditiveTermsDisplay:
 
     def _mark(self, j: int, ax: Any, cells: Array, bound: bool) -> bool:
         """Mark where a band leaves a panel the farthest, and return whether one does."""
-        half, (low, high), any_cut = self._bands(j, bound)[0][0], ax.get_ylim(), False
-        for beyond, at, marker in ((self.terms[j] + half - high, 0.97, "^"), (low - self.terms[j] + half, 0.03, "v")):
+        curves, half, (low, high), lines = self.terms[j], self._bands(j, bound)[0][0], ax.get_ylim(), len(ax.lines)
+        for beyond, at, marker in ((curves + half - high, 0.97, "^"), (low - curves + half, 0.03, "v")):
             cell, k = np.unravel_index(np.argmax(beyond), beyond.shape)
             if beyond[cell, k] > 0:
-                style = _POINT | {"marker": marker, "markersize": 5, "color": f"C{k}"}
-                ax.plot(cells[cell], at, transform=ax.get_xaxis_transform(), **style)
-                any_cut = True
-        return any_cut
+                style = {"marker": marker, "markersize": 5, "color": f"C{k}", "transform": ax.get_xaxis_transform()}
+                ax.plot(cells[cell], at, **style)
+        return len(ax.lines) > lines
 
     def _panel(self, j: int, ax: Any, bound: bool) -> Array:
         """Draw the curves of a column, and return the positions of its cells on the axis."""
@@ -298,7 +292,7 @@ class AdditiveTermsDisplay:
             # Labels of negative and positive powers would overlap.
             ax.locator_params(axis="x", numticks=5)
         bands = self._bands(j, bound)
-        n_outputs = self.terms[j].shape[1]
+        n_outputs, across = self.terms[j].shape[1], np.empty(0)
         for k in range(n_outputs):
             curve, color = self.terms[j][:, k], f"C{k}"
             if edges is not None:
@@ -332,7 +326,7 @@ class AdditiveTermsDisplay:
         ax.autoscale_view(scalex=False)
         ax.set_title(self.term_names[j], fontsize="small")
         ax.tick_params(labelsize="x-small")
-        return np.append((edges[:n_steps] + edges[1 : n_steps + 1]) / 2 if n_steps else [], across)
+        return np.append([] if edges is None else (edges[:n_steps] + edges[1 : n_steps + 1]) / 2, across)
 
 
 def _edges(estimator: Any, j: int) -> tuple[Array | None, dict[str, Any]]:
