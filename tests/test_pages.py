@@ -82,6 +82,34 @@ def test_examples_of_pages_exist(page):
     assert {folder + name for folder, name in pictures} <= scripts
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_pages_with_a_bibliography_cite(page):
+    """A page that cites nothing would end with an empty section."""
+    text = page.read_text(encoding="utf-8")
+    assert ("bibliography::" in text) <= (":cite:" in text)
+
+
+def joined_headings(text):
+    """Numbers of headings without a blank line above, which are shown as text."""
+    lines = ["", *text.splitlines()]
+    is_line = [bool(re.fullmatch(r"([=\-~^])\1{3,}", line)) for line in lines]
+    return [
+        k - 1
+        for k in range(2, len(lines))
+        if is_line[k] and lines[k - 1].strip() and lines[k - 2].strip() and not is_line[k - 2]
+    ]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.suffix == ".rst"], ids=lambda p: str(p.relative_to(ROOT)))
+def test_headings_begin_after_a_blank_line(page):
+    assert not joined_headings(page.read_text(encoding="utf-8"))
+
+
+def test_joined_headings_are_found():
+    assert joined_headings("text\nHeading\n=======\n") == [2]
+    assert not joined_headings("text\n\nHeading\n=======\n\n====\nTitle\n====\n")
+
+
 def titles(page):
     """All headings of a page of reStructuredText, in lower case."""
     lines = page.read_text(encoding="utf-8").splitlines()

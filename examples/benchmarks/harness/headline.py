@@ -59,7 +59,8 @@ def table_of(table, name, titles):
                 cells = [" / ".join(figure(of[e].mean) if e in of else "–" for of in entries) for e in epsilons]
                 variant = method.removeprefix(name)
                 title = f"{titles[task]}{variant}: {' / '.join(METRICS[m] for m in shown)}"
-                rows.append([title, delta_text(delta), *cells])
+                # The hyphen does not end a line in a narrow column.
+                rows.append([title, delta_text(delta).replace("-", "\N{NON-BREAKING HYPHEN}"), *cells])
     header = ["", "δ", *(f"ε {e:g}" for e in epsilons)]
     return csv_table(f"{name} in the benchmark", header, rows)
 
