@@ -229,6 +229,24 @@ def test_pages_quote_figures_that_there_are(harness):
     assert not quoted - set(figures)
 
 
+def test_figures_of_difficult_tables_and_statistics_follow_from_their_files(harness):
+    """Two figures are computed again, by a naive loop."""
+    figures, folder = figures_of_pages(harness), harness.results.FOLDER
+    gaps = {}
+    for line in (folder / "difficult.csv").read_text(encoding="utf-8").splitlines()[1:]:
+        if line.startswith("DPRandomTreeRegressor,"):
+            table, delta, epsilon, _, score, constant = line.rsplit(",", 5)
+            if (float(delta), float(epsilon)) == (1e-6, 3.0):
+                gaps.setdefault(table, []).append(float(score) - float(constant))
+    mean = sum(max(sum(each) / len(each), -1) for each in gaps.values()) / len(gaps)
+    assert len(gaps) == 39
+    assert figures["difficult/DPRandomTreeRegressor/gap/1e-06/3"] == f"{mean:.2f}"
+    lines = (folder / "statistics.csv").read_text(encoding="utf-8").splitlines()
+    errors = {line.split(",")[0]: float(line.split(",")[6]) for line in lines if ",quartile,10000,1,1," in line}
+    ratio = errors.pop("skdp") / min(errors.values())
+    assert figures["statistics/ratio/quartile/10000/1/1"] == f"{ratio:.2f}"
+
+
 def test_a_fit_is_one_contest(harness, lost):
     table = harness.summary.entries(harness.results.read(lost / "utility.csv"))
     families = harness.report.families_of_methods()

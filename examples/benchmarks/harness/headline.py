@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
+from collections import defaultdict
 from dataclasses import dataclass
+from statistics import fmean
 
 import many_tables
 import summary
-from results import csv_table, delta_text, figure
+from results import FOLDER, csv_table, delta_text, figure
 from tasks import DELTA, TASKS
 
 #: Okabe and Ito's colours, which most colour-blind readers can tell apart. Black is white on a dark page.
@@ -45,7 +48,40 @@ def figures(table, scores, of_tables=()):
                     quoted[key] = figure(entry.mean)
     for key in ("total", "won", "tied", "lost"):
         quoted[f"contests/{key}"] = f"{sum(getattr(score, key) for score in scores):,}"
-    return {**quoted, **many_tables.figures(of_tables)}
+    return {**quoted, **many_tables.figures(of_tables), **of_difficult_tables(), **of_statistics()}
+
+
+def of_difficult_tables(path=FOLDER / "difficult.csv"):
+    """Mean scores by key, ``difficult/estimator/table/delta/epsilon``. The table ``gap`` is the mean over the tables of
+    the gap to a constant, where gaps below -1 count as -1.
+    """
+    scores, gaps = defaultdict(list), defaultdict(list)
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            place = row["estimator"], row["table"], f"{float(row['delta']):g}", f"{float(row['epsilon']):g}"
+            scores[place].append(float(row["score"]))
+            gaps[place].append(float(row["score"]) - float(row["constant"]))
+    by_table = defaultdict(list)
+    for (estimator, _, *place), values in gaps.items():
+        by_table[(estimator, "gap", *place)].append(max(fmean(values), -1.0))
+    return {f"difficult/{'/'.join(key)}": f"{fmean(values):.2f}" for key, values in (scores | by_table).items()}
+
+
+def of_statistics(path=FOLDER / "statistics.csv"):
+    """Root mean square errors by key, ``statistics/library/statistic/rows/width/epsilon``. The library ``ratio`` is the
+    error of skdp over the least of the others.
+    """
+    cells = defaultdict(dict)
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            place = "/".join([row["statistic"], *(f"{float(row[name]):g}" for name in ("rows", "width", "epsilon"))])
+            cells[place][row["library"]] = float(row["rmse"])
+    quoted = {f"statistics/{of}/{at}": f"{error:.2f}" for at, errors in cells.items() for of, error in errors.items()}
+    for place, errors in cells.items():
+        others = [error for library, error in errors.items() if library != "skdp"]
+        if "skdp" in errors and min(others, default=0.0) > 0:
+            quoted[f"statistics/ratio/{place}"] = f"{errors['skdp'] / min(others):.2f}"
+    return quoted
 
 
 def table_of(table, name, titles):
