@@ -64,10 +64,7 @@ NO_TARGET = "Drop the rows without y, in pandas by X[y.notna()] and y[y.notna()]
 #: The message about text in place of numbers in a statistic or a target.
 NO_NUMBERS = "the {} hold text that cannot be read as numbers. Convert it, and dates to days since a public date"
 
-_TEXT_AS_TARGET = (
-    "y holds text that cannot be read as numbers, and a regressor predicts numbers. For a target of categories, use a "
-    "classifier, such as DPAdditiveClassifier. For numbers that were read as text, convert them"
-)
+_TEXT_AS_TARGET = "y holds text that cannot be read as numbers. Convert it, or use a classifier (DPAdditiveClassifier)"
 
 #: The warning about labels that nobody declared.
 LABELS_OF_DATA = (

@@ -89,7 +89,7 @@ class Evaluation(Estimate):
     privacy_ : PrivacyGuarantee
         Guarantee of the evaluation.
     names : tuple of str
-        Empty.
+        Labels of the columns of a table. Empty for a score.
     details : dict
         Empty.
     spread : object
@@ -406,6 +406,7 @@ def private_score(
         measure.value(counts),
         error,
         plan,
+        names=() if labels is None or np.ndim(error) == 0 else tuple(map(str, labels)),
         spread=spread,
         counts=counts if isinstance(measure, Table) else counts / measure.most,
         classes=labels,

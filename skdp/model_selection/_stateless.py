@@ -123,8 +123,7 @@ def check_steps(estimator: Any, name: str = "", *, searched: bool = True, dense:
         )
     elif dense and getattr(estimator, "sparse_output", False):
         raise ValueError(
-            f"{title} makes sparse rows, which a ColumnTransformer does not take if there are none: set "
-            "sparse_output=False"
+            f"{title} makes sparse rows, which a ColumnTransformer refuses if empty: set sparse_output=False"
         )
     elif isinstance(estimator, OneHotEncoder | OrdinalEncoder):
         _check_encoder(estimator, title, searched)

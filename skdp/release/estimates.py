@@ -195,18 +195,21 @@ class Estimate:
         return (float(low), float(high)) if np.ndim(self.value) == 0 else (np.asarray(low), np.asarray(high))
 
     def _table(self) -> list[tuple[str, ...]]:
-        value, error = np.asarray(self.value, dtype=object), np.asarray(self.standard_error)
-        if value.ndim > 1 or value.size > 100:
+        value, error = np.broadcast_arrays(np.asarray(self.value, dtype=object), self.standard_error)
+        if value.ndim > 2 or value.size > 100:
             return [
                 ("value", "largest standard error (noise)"),
-                (f"array of shape {value.shape}", f"{np.max(error):.4g}"),
+                (f"array of shape {value.shape}", f"{error.max():.4g}"),
             ]
-        names = self.names if len(self.names) == value.size else tuple(map(str, range(value.size)))
-        rows = zip(names, value.ravel(), np.broadcast_to(error, value.shape).ravel(), strict=True)
-        return [
-            ("", "value", "standard error (noise)"),
-            *((name, f"{x:.6g}", f"{spread:.3g}") for name, x, spread in rows),
-        ]
+        size = value.shape[-1] if value.ndim else 1
+        names = self.names if len(self.names) == size else tuple(map(str, range(size)))
+        pairs = [(f"{x:.6g}", f"{spread:.3g}") for x, spread in zip(value.ravel(), error.ravel(), strict=True)]
+        if value.ndim < 2:
+            cells = ((name, *pair) for name, pair in zip(names, pairs, strict=True))
+            return [("", "value", "standard error (noise)"), *cells]
+        labels = names if len(value) == size else tuple(map(str, range(len(value))))
+        lines = [(label, *map(" ± ".join, pairs[size * i : size * (i + 1)])) for i, label in enumerate(labels)]
+        return [("± is noise", *names), *lines]
 
     def __repr__(self) -> str:
         return as_text(self._table()) + f"\n{str(self.privacy_).splitlines()[0]}"

@@ -737,6 +737,21 @@ def test_columns_that_do_not_fit_the_model_are_refused_before_the_charge():
         assert private_score(fitted, rows, target, **words).value > (-1.5 if is_regressor(fitted) else 0.4)
 
 
+def test_a_confusion_matrix_is_printed_with_the_error_of_each_count():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(500, 2)), rng.choice(["no", "yes"], 500)
+    model = ObjPertLogReg(data_norm=3.0, classes=["no", "yes"], random_state=0).fit(X, y)
+    found = private_score(model, X, y, metric="confusion_matrix", random_state=0)
+    head, *rows = repr(found).splitlines()[:3]
+    assert head.split("  ")[0] == "± is noise"
+    assert head.split()[-2:] == ["no", "yes"] == [row.split()[0] for row in rows]
+    error = f"{found.standard_error[0, 0]:.3g}"
+    assert [row.split()[1:] for row in rows] == [
+        [str(first), "±", error, str(second), "±", error] for first, second in found.value.tolist()
+    ]
+    assert "standard error (noise)" in repr(private_score(model, X, y, random_state=0))
+
+
 def test_refusals(model, regressor):
     for call, message in [
         (lambda: private_score(model, X, Y, metric="log_loss"), "metric"),
