@@ -259,7 +259,7 @@ def test_a_column_transformer_takes_dense_encoders_only(encoder):
     inside = ColumnTransformer([("towns", make_pipeline(encoder), ["town", "size"])], sparse_threshold=0)
     table = pd.DataFrame(columns())
     budget = BudgetAccountant(100.0, 0.1)
-    with pytest.raises(ValueError, match="sparse rows, which a ColumnTransformer does not take"):
+    with pytest.raises(ValueError, match="sparse rows, which a ColumnTransformer refuses if empty"):
         DPGridSearchCV(make_pipeline(inside, model), [{}], accountant=budget).fit(table, labels(table))
     assert len(budget) == 0
 
