@@ -163,17 +163,19 @@ class PrivatePipeline(Pipeline):
     def _fit_all(self, fit: Callable[..., Any], *args: Any, **params: Any) -> Any:
         """Fit all steps by a method of `Pipeline`. A step directly behind an encoder knows its schema meanwhile."""
         X, y = args
-        check_index(X, y, "y")
         encoded = [
             (encoder, step)
             for (_, encoder), (_, step) in pairwise(self.steps)
             if isinstance(encoder, TableEncoder) and isinstance(step, TakesSchema)
         ]
         try:
-            # The step warns of entries that the encoder's schema does not declare, as if it had this schema itself.
-            for encoder, step in encoded:
-                encoder._marks, step._encoded_by = step._marks, encoder._encoding()
-            return self._fit_steps(fit, X, y, **params)
+            # Other threads and processes may charge, if several steps are fitted at once.
+            with refusals(check_accountant(self.accountant), "Nothing was charged", lambda: len(self.accountant or ())):
+                check_index(X, y, "y")
+                # The step warns of entries that the encoder's schema does not declare, as if it had this schema itself.
+                for encoder, step in encoded:
+                    encoder._marks, step._encoded_by = step._marks, encoder._encoding()
+                return self._fit_steps(fit, X, y, **params)
         finally:
             for encoder, step in encoded:
                 encoder._marks, step._encoded_by = False, None
@@ -185,9 +187,7 @@ class PrivatePipeline(Pipeline):
             del self.privacy_
         self.allocation_ = allocation
         try:
-            # Other threads and processes may charge, if several steps are fitted at once.
-            with refusals(self.accountant, "Nothing was charged", lambda: len(self.accountant or ())):
-                result = fit(*args, **params)
+            result = fit(*args, **params)
         finally:
             if self.accountant is not None:
                 # A fitted model can be published without the path of its ledger, and a fit does not change parameters.
