@@ -26,7 +26,6 @@ from ..sensitivity import ClippedRows, sum_over_rows
 from .losses import SmoothLoss
 
 Array = NDArray[np.float64]
-Bends = list[tuple[int, int, Array]]
 
 _UNIT = 2.0**-53
 INNER_ROWS = 128
@@ -155,35 +154,28 @@ class Objective:
         size = math.prod(self.shape)
         return size <= _SMALL or (size <= DENSE_LIMIT and self.n_rows >= self._rows_of_matrix * size)
 
-    def bends(self, z: Array) -> Bends:
-        """Return pairs of outputs, and the second derivative of each row's loss in them."""
-        by_outputs: dict[tuple[int, int], Array] = {}
-        for block in self._ranges():
-            for a, b, weights in self.loss.second_derivative(z[block], self.target[block]):
-                if (a, b) not in by_outputs:
-                    by_outputs[a, b] = np.empty(self.n_rows)
-                by_outputs[a, b][block] = weights
-        return [(a, b, weights) for (a, b), weights in by_outputs.items()]
+    def bends(self, z: Array) -> Array:
+        """Return the numbers that determine the second derivative of each row's loss."""
+        return np.concatenate([self.loss.bends(z[block], self.target[block]) for block in self._ranges()])
 
-    def second(self, bends: Bends) -> Array:
+    def second(self, bends: Array) -> Array:
         """Return the second derivative of the sum of losses."""
         q, p = self.shape
         hessian = np.zeros((q, p, q, p))
-        for a, b, weights in bends:
-            gram = self.gram(weights, a == b)
-            hessian[a, :, b, :] = gram
-            hessian[b, :, a, :] = gram
+        for a, output in enumerate(np.eye(q)):
+            weights = self.loss.bend_along(bends, np.broadcast_to(output, (self.n_rows, q)))
+            for b in range(a, q):
+                gram = self.gram(weights[:, b], a == b)
+                hessian[a, :, b, :] = gram
+                hessian[b, :, a, :] = gram
         return hessian.reshape(q * p, q * p)
 
-    def second_along(self, bends: Bends, direction: Array) -> Array:
+    def second_along(self, bends: Array, direction: Array) -> Array:
         """Return the product of the second derivative of the sum of losses and a direction."""
         u = self.predictor(direction)
-        v = np.zeros_like(u)
-        for a, b, weights in bends:
-            v[:, a] += weights * u[:, b]
-            if a != b:
-                v[:, b] += weights * u[:, a]
-        return self.adjoint(v)
+        for block in self._ranges():
+            u[block] = self.loss.bend_along(bends[block], u[block])
+        return self.adjoint(u)
 
     def solver_of(self, second: Array | None, along: Callable[[Array], Array]) -> Callable[[Array], Array]:
         """Return the solver for a second derivative of the losses plus the ridge, or for its products if it is None."""
@@ -264,13 +256,8 @@ class Objective:
 
     def derivative_of_pairs(self, high: Array, low: Array, target: NDArray) -> Array:
         """Return the derivative at predictors that are unevaluated sums of two doubles."""
-        derivative = self.loss.derivative(high, target)
         # One step of Taylor's series includes the low part. The rest is of second order.
-        for a, b, weights in self.loss.second_derivative(high, target):
-            derivative[:, a] += weights * low[:, b]
-            if a != b:
-                derivative[:, b] += weights * low[:, a]
-        return derivative
+        return self.loss.derivative(high, target) + self.loss.bend_along(self.loss.bends(high, target), low)
 
     def precise(self, theta: Array, blocks: list[Array]) -> tuple[Array, float]:
         """Return the gradient, and a bound on its error, from the sums of blocks of rows."""

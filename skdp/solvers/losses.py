@@ -38,7 +38,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,8 +79,12 @@ class SmoothLoss(Loss):
         """Derivative of each row's cost in its predictors."""
 
     @abstractmethod
-    def second_derivative(self, z: Array, target: Array) -> Iterator[tuple[int, int, Array]]:
-        """Yield the entries (a, b), a <= b, of each row's second derivative."""
+    def bends(self, z: Array, target: Array) -> Array:
+        """Numbers of each row that determine its second derivative: as many as it has classes, and not their square."""
+
+    @abstractmethod
+    def bend_along(self, bends: Array, u: Array) -> Array:
+        """Product of each row's second derivative and its row of `u`."""
 
 
 class GradientLoss(Loss):
@@ -148,6 +151,9 @@ class _Margin(SmoothLoss, GradientLoss):
     def encode(self, codes: NDArray[np.intp]) -> NDArray[np.int8]:
         return np.where(codes == 1, np.int8(1), np.int8(-1))[:, None]
 
+    def bend_along(self, bends: Array, u: Array) -> Array:
+        return bends * u
+
 
 class LogLoss(_Margin, ScoreLoss, NetworkLoss):
     r"""The logistic loss :math:`\log(1+e^{-m})` of a margin m."""
@@ -164,9 +170,9 @@ class LogLoss(_Margin, ScoreLoss, NetworkLoss):
     def derivative(self, z: Array, target: Array) -> Array:
         return -target * special.expit(-z * target)
 
-    def second_derivative(self, z: Array, target: Array) -> Iterator[tuple[int, int, Array]]:
-        p = special.expit(-(z * target)[:, 0])
-        yield 0, 0, p * (1 - p)
+    def bends(self, z: Array, target: Array) -> Array:
+        p = special.expit(-z * target)
+        return p * (1 - p)
 
     def differentiate(self, z: Array, target: NDArray | None) -> None:
         # The logistic function, to within 2**-53 of one.
@@ -229,9 +235,8 @@ class HuberHinge(_Margin):
         h = self.half_width
         return -target * np.clip((1 + h - z * target) / (2 * h), 0.0, 1.0)
 
-    def second_derivative(self, z: Array, target: Array) -> Iterator[tuple[int, int, Array]]:
-        inside = np.abs(1 - (z * target)[:, 0]) <= self.half_width
-        yield 0, 0, np.where(inside, self.curvature, 0.0)
+    def bends(self, z: Array, target: Array) -> Array:
+        return np.where(np.abs(1 - z * target) <= self.half_width, self.curvature, 0.0)
 
     def differentiate(self, z: Array, target: NDArray | None) -> None:
         h = self.half_width
@@ -323,13 +328,14 @@ class MultinomialLogLoss(SmoothLoss):
     def derivative(self, z: Array, target: Array) -> Array:
         return (special.softmax(z @ self.basis.T + self.added, axis=1) - target) @ self.basis
 
-    def second_derivative(self, z: Array, target: Array) -> Iterator[tuple[int, int, Array]]:
-        p = special.softmax(z @ self.basis.T + self.added, axis=1)
-        mean = p @ self.basis
-        for a in range(self.outputs):
-            for b in range(a, self.outputs):
-                moment = p @ (self.basis[:, a] * self.basis[:, b])
-                yield a, b, moment - mean[:, a] * mean[:, b]
+    def bends(self, z: Array, target: Array) -> Array:
+        return special.softmax(z @ self.basis.T + self.added, axis=1)
+
+    def bend_along(self, bends: Array, u: Array) -> Array:
+        logits = u @ self.basis.T
+        logits -= np.einsum("ij,ij->i", bends, logits)[:, None]
+        logits *= bends
+        return logits @ self.basis
 
 
 class Huber(GradientLoss, NetworkLoss):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..parts.arrays import KeptObjects, PartedArray
 from ..sensitivity import ClippedRows, by_entry, clip_rows, sparse_gram, sum_over_rows, with_data
-from .certified import Bends, Objective, two_product, two_sum
+from .certified import Objective, two_product, two_sum
 from .losses import SmoothLoss
 
 Array = NDArray[np.float64]
@@ -238,9 +238,9 @@ def _second_along(theta: Array, direction: Array, objective: Objective) -> Array
     return objective.second_along(_bends(theta, objective), direction)
 
 
-def _bends(theta: Array, objective: Objective) -> Bends:
+def _bends(theta: Array, objective: Objective) -> Array:
     # Conjugate gradients need them many times. Kept objects remember them.
-    known: tuple[bytes, Bends] = vars(objective).get("bends_at", (b"", []))
+    known: tuple[bytes, Array] = vars(objective).get("bends_at", (b"", np.empty(0)))
     if known[0] != theta.tobytes():
         known = theta.tobytes(), objective.bends(objective.predictor(theta))
         vars(objective)["bends_at"] = known

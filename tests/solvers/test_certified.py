@@ -1,5 +1,6 @@
 """The solver: what it certifies is true, whatever the data, and it always gets there."""
 
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -178,8 +179,8 @@ class MarginLoss(LogLoss):
     def derivative(self, z, target):
         return super().derivative(z - 8 * target, target)
 
-    def second_derivative(self, z, target):
-        return super().second_derivative(z - 8 * target, target)
+    def bends(self, z, target):
+        return super().bends(z - 8 * target, target)
 
 
 def beyond_the_margin(loss, C, share=0.0):
@@ -223,3 +224,22 @@ def test_the_last_resort_takes_a_public_number_of_steps(monkeypatch):
     with pytest.raises(CertificateError, match="larger tol or a smaller C"):
         certified_minimizer(problem, 1.0, 100)
     assert len(calls) == 2 * (1 + 100) + 50
+
+
+@pytest.mark.parametrize("n_rows", [1000, 5000])
+def test_memory_of_a_step_grows_with_the_classes_and_not_with_their_pairs(n_rows):
+    """By products with directions for few rows, and with a matrix for many."""
+    n_classes = 60
+    problem = objective(MultinomialLogLoss(n_classes), n_rows=n_rows, n_features=2)
+    assert problem.has_matrix == (n_rows == 5000)
+    theta = np.zeros(problem.shape)
+    z = problem.predictor(theta)
+    gradient = problem.gradient(theta, z)
+    tracemalloc.start()
+    try:
+        problem.newton_solver(z)(gradient)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # The entries of all pairs of classes would be about 30 times as many numbers as the probabilities.
+    assert peak < 12 * 8 * n_rows * n_classes

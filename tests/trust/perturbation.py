@@ -163,9 +163,9 @@ class Along:
         for (length, code), count in zip(self.cases, self.counts, strict=True):
             target = self.loss.encode(np.full(len(s), int(code)))
             noise -= count * self.C * length * self.loss.derivative(length * s, target)
-            for a, b, weights in self.loss.second_derivative(length * s, target):
-                bend[:, a, b] += count * self.C * length**2 * weights
-                bend[:, b, a] = bend[:, a, b]
+            bends = self.loss.bends(length * s, target)
+            for a, output in enumerate(np.eye(q)):
+                bend[:, a] += count * self.C * length**2 * self.loss.bend_along(bends, np.tile(output, (len(s), 1)))
         return noise, bend
 
     def centre(self):
