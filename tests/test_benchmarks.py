@@ -24,6 +24,7 @@ MODULES = (
         "bench",
         "bench_synthetic",
         "bench_tables",
+        "growth_summary",
         "headline",
         "history",
         "many_tables",
@@ -324,6 +325,21 @@ def test_growth_exponent(harness):
     sizes = [10_000, 100_000, 1_000_000]
     assert harness.speed_summary.growth(sizes, [3e-9 * n**1.5 for n in sizes]) == pytest.approx(1.5)
     assert harness.speed_summary.growth([10_000], [1.0]) is None
+
+
+def test_exponents_leave_out_the_small_sizes(harness, tmp_path):
+    path = tmp_path / "growth.csv"
+    lines = [f"rows,{n},DPPCA,{seconds},{1e-6 * n**0.5}" for n, seconds in ((10, 1), (100, 1), (1000, 2), (10000, 20))]
+    path.write_text("\n".join(["axis,size,model,seconds,MiB", *lines, "rows,100000,DPPCA,,"]) + "\n")
+    rows = harness.growth_summary.read(path)
+    sizes, seconds, memory = harness.growth_summary.curves(rows, "rows")["DPPCA"]
+    assert harness.growth_summary.exponent(sizes, seconds) == "1.00"
+    assert harness.growth_summary.exponent(sizes[:3], seconds[:3]) == "0.30"
+    # Less than a MiB cannot be told apart.
+    assert harness.growth_summary.exponent(sizes, memory) == "0.00"
+    harness.growth_summary.write(path, tmp_path)
+    assert '"DPPCA", "1.00, 0.00 (to 10,000)", "–"' in (tmp_path / "growth.inc").read_text(encoding="utf-8")
+    assert {p.name for p in tmp_path.glob("*.svg")} == {"growth_rows_light.svg", "growth_rows_dark.svg"}
 
 
 @pytest.mark.parametrize("name", ["digits", "cancer", "housing", "housing-log", "nursery", "adult"])

@@ -16,6 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import growth_summary
 import headline
 import history
 import report_synthetic
@@ -324,6 +325,7 @@ def write(folder=results.FOLDER, output=OUTPUT, reasons=summary.REASONS, static=
     output.mkdir(parents=True, exist_ok=True)
     releases = history.table(history.known(folder / "speed_history.csv"))
     longer = speed_summary.write(folder, output, summary.read_reasons(reasons, "slower"), releases)
+    growth_summary.write(folder / "growth.csv", output)
     rows, families = read(folder), families_of_methods()
     table = summary.entries(rows)
     epsilons = epsilons_of(table)
