@@ -100,7 +100,7 @@ class LedgerView:
         """
         return self._rule.total(self._store.state(), self._part)
 
-    def attack(self, *, replace_one: bool = False) -> AttackBounds:
+    def attack(self, *, replace_one: bool = False, ceiling: bool = False) -> AttackBounds:
         """Return upper bounds on attacks that tell whether one record (or group) is in the data.
 
         .. versionadded:: 0.2
@@ -109,12 +109,17 @@ class LedgerView:
         ----------
         replace_one : bool, default=False
             If True, bound guesses which of two values a record (or group) has that is known to be in the data.
+        ceiling : bool, default=False
+            If True, bound attacks that use all releases, also later ones. Otherwise, the bounds describe the charges
+            so far, as `total` does, and are no guarantee if results decide which fit comes next.
 
         Returns
         -------
         bounds : AttackBounds
-            Bounds of all charges together. They describe the charges so far, as `total` does.
+            Bounds of all charges together.
         """
+        if ceiling:
+            return attack_bounds(*self._rule.ceiling, math.inf, replaced=replace_one)
         # The sums of a state hold the GDP parameter of the charges after its rule was settled only.
         divided = self._part is not None or self._store.state().divisions
         mu = math.inf
@@ -178,13 +183,6 @@ class LedgerView:
         """
         records, total, remaining = self.records, self.total(), self._left()
         plural = "" if len(records) == 1 else "s"
-        first = 0 if last is None else max(0, len(records) - last)
-        rows: list[tuple[str, ...]] = [("", *_HEADINGS)]
-        rows += [(str(number + 1), *cells(record)) for number, record in enumerate(records) if number >= first]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        if first:
-            table.insert(1, f"... {first} earlier")
         summary = [
             f"ceiling    epsilon={self.epsilon:g}, delta={self.delta:g}, "
             f"composition={self.composition!r}" + ("" if self.unit == "record" else f", per {self.unit}"),
@@ -197,15 +195,25 @@ class LedgerView:
             summary[1] += f"; or epsilon={pure:.6g} without delta"
         if self.composition in ("gdp", "rdp", "mixed"):
             summary[-1] += f" for Gaussian noise; epsilon={self._remaining_pure():.6g} without delta"
-            summary.append(
-                "           This is for one more charge. With what is spent, it need not add up to the ceiling,"
-            )
-            summary.append("           because charges compose. Other mechanisms have budget.remaining(like=model).")
+            summary.append("           (for one more charge; charges compose, so that spent and remaining are no parts of")
+            summary.append("           the ceiling; budget.remaining(like=model) is for other mechanisms)")
         if self.composition == "plan":
             summary[-1] = f"planned    {len(self.planned)} entries not charged yet"
+        summary.insert(1, f"           the guarantee of all releases together: {self.attack(ceiling=True)._in_short()}")
+        return "\n".join([*summary, "", *self._table(last)])
+
+    def _table(self, last: int | None = None) -> list[str]:
+        """Return a table of the charges as lines."""
+        records = self.records
+        first = 0 if last is None else max(0, len(records) - last)
+        rows: list[tuple[str, ...]] = [("", *_HEADINGS)]
+        rows += [(str(number + 1), *cells(record)) for number, record in enumerate(records) if number >= first]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        if first:
+            table.insert(1, f"... {first} earlier")
         # Labels are text of a user, and a terminal obeys control characters.
-        printable = ("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in row) for row in table)
-        return "\n".join([*summary, "", *printable])
+        return ["".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in row) for row in table]
 
     def to_json(self, last: int | None = None) -> str:
         """Return the ledger as JSON, with events and releases as data.

@@ -146,9 +146,11 @@ def model_card(
             "",
             "## Privacy budget of these records",
             "",
-            f"All releases so far, together: {accountant.attack()}.",
+            f"All releases about these records, also later ones, are together (epsilon={accountant.epsilon:g}, "
+            f"delta={accountant.delta:g})-differentially private: {accountant.attack(ceiling=True)._in_short()}. For the "
+            f"releases so far, if no result decided which of them came next, {accountant.attack()._in_short()}.",
         ]
-        lines += ["", "```text", accountant.to_text(), "```"]
+        lines += ["", "```text", *accountant._table(), "```"]
     if guarantee.epsilon < math.inf:
         lines += ["", "## What is not protected", "", *_not_protected(estimator, guarantee)]
     lines += ["", "## Scores", ""]
@@ -264,8 +266,9 @@ def _not_protected(estimator: BaseEstimator, guarantee: PrivacyGuarantee) -> lis
 
 
 def _percent(share: float) -> str:
-    """Return a share in per cent, rounded up to one digit after the point."""
-    return f"{min(math.ceil(1000 * share - 1e-9) / 10, 100.0):g}"
+    """Return a share in per cent, rounded up to one digit after the point, or to two digits."""
+    digits = 1 - min(math.floor(math.log10(max(share, 1e-9))) + 2, 0)
+    return f"{min(math.ceil(share * 10 ** (2 + digits) - 1e-9) / 10**digits, 100.0):g}"
 
 
 def _releases(guarantee: PrivacyGuarantee) -> list[str]:
@@ -276,4 +279,4 @@ def _releases(guarantee: PrivacyGuarantee) -> list[str]:
             f"| {release.label} | {mechanism} | {release.sensitivity:.6g} ({norm}) | {release.mechanism.scale:.6g} "
             f"| {guarantee._cited(release)} |"
         )
-    return lines
+    return [*lines, *("" for _ in guarantee.fits[:1]), *(f"- {line}" for line in guarantee.fits)]

@@ -436,8 +436,8 @@ class Strategy(ABC):
     def fits(self) -> tuple[str, ...]:
         """Describe the fits, with one line for each kind."""
         (fraction, portion), (_, last) = self.portions()
-        number = f"{self.n_candidates} fits, one of each candidate"
-        lines = [f"{number}, to a fraction {fraction:.3g} of the records: share {float(portion):.3g} each"]
+        records = f"a fraction {fraction:.3g} of the records, which the selection does not use"
+        lines = [f"{self.n_candidates} fits, one of each candidate, to {records}: share {float(portion):.3g} each"]
         if self.refit:
             lines.append(f"a last fit of the choice to all records: share {float(last):.3g}")
         return tuple(lines)

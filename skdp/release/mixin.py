@@ -40,6 +40,10 @@ _REASONS = {
         "estimators, move the threshold on predict_proba or decision_function after the fit, which uses no budget"
     ),
     "verbose": "Estimators whose fits take long have it, and print public numbers. Other estimators print nothing",
+    "rows_per_group": (
+        "It is a parameter of DPNaiveBayes, functional mechanisms, DPTableGenerator, DPStandardScaler and others (user "
+        "guide, Multiple rows per person)"
+    ),
     "warm_start": "Each fit is a release of its own and starts anew",
     "early_stopping": "A rule that looks at scores of private records would be a release at each step",
 }
@@ -59,7 +63,7 @@ def _bound(call: str, signature: Signature, estimator: Any, args: Any, kwargs: A
     elif message == "too many positional arguments":
         named = signature.parameters.items()
         by_position = [name for name, each in named if each.kind is each.POSITIONAL_OR_KEYWORD][1:]
-        message = f"takes by position: {', '.join(by_position) or 'nothing'}. Pass other arguments by keyword"
+        message = f"takes by position {', '.join(by_position) or 'nothing'}. Pass other arguments by keyword"
     raise TypeError(f"{type(estimator).__name__}{call} {message}{'. Nothing was charged' * (call != '()')}")
 
 

@@ -415,8 +415,7 @@ class TakesSchema:
         if schema.group is not None and not hasattr(self, "rows_per_group"):
             raise ValueError(
                 f"the schema declares groups, and {type(self).__name__} has no parameter rows_per_group. Use an "
-                "estimator that has it, such as DPNaiveBayes. Or limit the table to k rows of each group, use a schema "
-                "without group, and charge k * epsilon by accountant.spend (user guide, Multiple rows per person)"
+                "estimator that has it, such as DPNaiveBayes, or charge by hand (user guide, Multiple rows per person)"
             )
         edges = {}
         if form == "cells":
