@@ -409,13 +409,19 @@ def make_private_pipeline(
 
     Examples
     --------
+    >>> from skdp import ObjPertLogReg, Schema, make_private_pipeline
+    >>> from skdp.preprocessing import TableEncoder
+    >>> encoder = TableEncoder(Schema({"age": (18, 90)}, target=[0, 1]))
+    >>> logistic = ObjPertLogReg(**encoder.parameters(ObjPertLogReg))
+    >>> model = make_private_pipeline(encoder, logistic, delta=1e-6)
+    >>> model.fit({"age": list(range(20, 80))}, [0] * 30 + [1] * 30).classes_
+    array([0, 1])
+
+    A step that learns without noise is refused:
+
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from skdp import ObjPertLogReg, make_private_pipeline
-    >>> model = make_private_pipeline(
-    ...     StandardScaler(), ObjPertLogReg(data_norm=3.0, classes=[0, 1])
-    ... )
     >>> try:
-    ...     model.fit([[0.0], [1.0]], [0, 1])
+    ...     make_private_pipeline(StandardScaler(), logistic).fit([[0.0]], [0])
     ... except ValueError as error:
     ...     print(str(error).partition(",")[0])
     step 'standardscaler'
