@@ -195,8 +195,10 @@ class LedgerView:
             summary[1] += f"; or epsilon={pure:.6g} without delta"
         if self.composition in ("gdp", "rdp", "mixed"):
             summary[-1] += f" for Gaussian noise; epsilon={self._remaining_pure():.6g} without delta"
-            summary.append("           (for one more charge; charges compose, so that spent and remaining are no parts of")
-            summary.append("           the ceiling; budget.remaining(like=model) is for other mechanisms)")
+            summary.append(
+                "           (for one more charge; spent and remaining compose, and need not add up to the ceiling;"
+            )
+            summary.append("           other mechanisms have budget.remaining(like=model))")
         if self.composition == "plan":
             summary[-1] = f"planned    {len(self.planned)} entries not charged yet"
         summary.insert(1, f"           the guarantee of all releases together: {self.attack(ceiling=True)._in_short()}")

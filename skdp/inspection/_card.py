@@ -146,9 +146,10 @@ def model_card(
             "",
             "## Privacy budget of these records",
             "",
-            f"All releases about these records, also later ones, are together (epsilon={accountant.epsilon:g}, "
-            f"delta={accountant.delta:g})-differentially private: {accountant.attack(ceiling=True)._in_short()}. For the "
-            f"releases so far, if no result decided which of them came next, {accountant.attack()._in_short()}.",
+            f"All releases about these records, also later ones, are together (epsilon={accountant.epsilon:g}, delta="
+            f"{accountant.delta:g})-differentially private, per {accountant.unit}: "
+            f"{accountant.attack(ceiling=True)._in_short()}. For the releases so far, if no result decided which of "
+            f"them came next, {accountant.attack()._in_short()}.",
         ]
         lines += ["", "```text", *accountant._table(), "```"]
     if guarantee.epsilon < math.inf:

@@ -189,5 +189,18 @@ def test_charges_before_a_rule_is_settled_count(pure_first):
     assert budget.attack().advantage >= math.tanh(1.0)
 
 
+def test_the_ceiling_bounds_all_releases_before_and_after_they_are_charged():
+    for delta in (0.0, 1e-6):
+        budget = BudgetAccountant(epsilon=1.0, delta=delta)
+        ceiling = budget.attack(ceiling=True)
+        assert ceiling == attack_bounds(1.0, delta, math.inf)
+        assert ceiling.right == pytest.approx(1 / (1 + math.exp(-1)), rel=1e-5)
+        for _ in range(2):
+            budget.spend(0.5, 0.0)
+            assert budget.attack().right <= ceiling.right == budget.attack(ceiling=True).right
+        replaced = budget.attack(replace_one=True, ceiling=True)
+        assert replaced == attack_bounds(1.0, delta, math.inf, replaced=True)
+
+
 def test_nothing_that_is_spent_gives_no_advantage():
     assert attack_bounds(0.0, 0.0, 0.0, (PureEvent(0.0),)).advantage == 0.0

@@ -38,7 +38,7 @@ def test_the_command_line_prints_the_ledger(ledger, capsys):
         f"spent      epsilon={accountant.total().epsilon:.6g}, delta=1e-05, in 3 charges",
         f"remaining  epsilon={accountant.remaining().epsilon:.6g}, delta=1e-05 for Gaussian noise; epsilon=",
         " by 'gdp' composition (the sums are epsilon=0.",
-        "This is for one more charge. With what is spent, it need not add up to the ceiling,",
+        f"the guarantee of all releases together: {accountant.attack(ceiling=True)._in_short()}\n",
         "budget.remaining(like=model)",
     ):
         assert part in printed
@@ -158,7 +158,7 @@ def test_text_has_no_control_characters():
     accountant = BudgetAccountant(1.0)
     accountant.spend(0.1, label="\x1b[2Jcleared\nnext line\t\r")
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", accountant.to_text())
-    assert len(accountant.to_text().splitlines()) == 6
+    assert len(accountant.to_text().splitlines()) == 7
 
 
 def test_text_of_a_plan():

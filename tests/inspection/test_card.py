@@ -149,7 +149,10 @@ def test_ledger_scores_and_notes():
         model, title="Loans", accountant=budget, scores={"accuracy": 0.75}, notes={"Contact": "me", "Licence": "none"}
     )
     assert card.startswith("# Loans\n")
-    assert budget.to_text() in card
+    assert "together (epsilon=2, delta=1e-06)-differentially private, per record: at most 0.881 of guesses" in card
+    assert f"came next, {budget.attack()._in_short()}.\n" in card
+    assert budget.to_text().partition("\n\n")[2] in card
+    assert "remaining" not in card
     assert "- accuracy: 0.75" in card
     assert "## Contact\n\nme\n" in card
     assert "## Licence\n\nnone\n" in card
@@ -206,6 +209,16 @@ def test_rare_labels_are_named_by_released_shares(kind):
     assert "Rare labels" not in model_card(model.set_params(class_weight=None).fit(X, np.arange(5000) % 3))
 
 
+def test_a_card_of_a_search_lists_its_fits_and_the_choice():
+    rows = Schema({"age": (18, 90)}, target={"ill": ["no", "yes"]})
+    search = DPGridSearchCV(DPNaiveBayes(schema=rows), {"n_bins": [2, 4]}, epsilon=1.0, strategy="holdout")
+    card = model_card(search.fit(rows.sample(500)))
+    assert "| selection |" in card
+    for line in search.privacy_.fits:
+        assert f"\n- {line}\n" in card
+    assert len(search.privacy_.fits) == 2
+
+
 def test_a_fit_about_records_in_a_budget_about_groups_is_named():
     budget = BudgetAccountant(epsilon=2.0, delta=1e-6, unit="group")
     budget.spend(1.0, 0.0)
@@ -214,5 +227,5 @@ def test_a_fit_about_records_in_a_budget_about_groups_is_named():
     card = model_card(model, accountant=budget)
     assert "the guarantee for a person is that of the budget" in card
     assert "No person has more than one record" not in card
-    assert f"All releases so far, together: {budget.attack()}." in card
+    assert "together (epsilon=2, delta=1e-06)-differentially private, per group" in card
     assert "No person has more than one record" in model_card(model)
