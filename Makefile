@@ -76,7 +76,7 @@ audit-long: $(VENV)/.stamp-test ## run the audits with ten times the runs and fr
 
 bench: $(VENV)/.stamp-plot ## fit skdp and its peers to the same splits, and time them (BENCH_ARGS=--quick for a part)
 	@echo "Utility takes about $(if $(findstring --quick,$(BENCH_ARGS)),20 minutes,four hours) on one quiet core, speed" \
-	  "$(if $(findstring --quick,$(BENCH_ARGS)),5,25) minutes, growth $(if $(findstring --quick,$(BENCH_ARGS)),5,30), noise 2; stop it when you like: the next call goes on from there."
+	  "$(if $(findstring --quick,$(BENCH_ARGS)),5,25) minutes, growth $(if $(findstring --quick,$(BENCH_ARGS)),15,30), noise 2; stop it when you like: the next call goes on from there."
 	$(BIN)/python $(BENCH)/bench.py $(BENCH_ARGS)
 	$(BIN)/python $(BENCH)/speed.py $(filter --quick,$(BENCH_ARGS))
 	$(BIN)/python $(BENCH)/growth.py $(filter --quick,$(BENCH_ARGS))
