@@ -290,6 +290,13 @@ class Budget(_Pair):
     def _make(cls, iterable: Iterable[Any]) -> Self:  # type: ignore[override]
         return cls(*iterable)
 
+    def _replaced(self) -> Budget:
+        """Return the guarantee for one replaced record, which is one removal and one addition."""
+        # It is (2 epsilon, (1 + exp(epsilon)) delta), by group privacy.
+        if self.delta == 0 or self.epsilon == math.inf:
+            return Budget(2 * self.epsilon, self.delta)
+        return Budget(2 * self.epsilon, min(1.0, (1 + math.exp(min(self.epsilon, 700.0))) * self.delta))
+
     def __le__(self, other: object) -> bool:
         if not (isinstance(other, tuple) and len(other) == 2):
             return NotImplemented

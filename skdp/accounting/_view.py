@@ -201,12 +201,7 @@ class LedgerView:
             summary.append("           other mechanisms have budget.remaining(like=model))")
         if self.composition == "plan":
             summary[-1] = f"planned    {len(self.planned)} entries not charged yet"
-        summary.insert(1, f"           the guarantee of all releases together: {self.attack(ceiling=True)._in_short()}")
-        return "\n".join([*summary, "", *self._table(last)])
-
-    def _table(self, last: int | None = None) -> list[str]:
-        """Return a table of the charges as lines."""
-        records = self.records
+        summary[1:1] = [f"           {line}" for line in self._statement()]
         first = 0 if last is None else max(0, len(records) - last)
         rows: list[tuple[str, ...]] = [("", *_HEADINGS)]
         rows += [(str(number + 1), *cells(record)) for number, record in enumerate(records) if number >= first]
@@ -215,7 +210,17 @@ class LedgerView:
         if first:
             table.insert(1, f"... {first} earlier")
         # Labels are text of a user, and a terminal obeys control characters.
-        return ["".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in row) for row in table]
+        printable = ("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in row) for row in table)
+        return "\n".join([*summary, "", *printable])
+
+    def _statement(self) -> tuple[str, str]:
+        """State the guarantee of the ceiling, for a record (or group) that is added or removed, or replaced."""
+        epsilon, delta = self._rule.ceiling._replaced()
+        replaced = self.attack(replace_one=True, ceiling=True)._in_short()
+        return (
+            f"the guarantee of all releases together: {self.attack(ceiling=True)._in_short()}",
+            f"implies (epsilon={epsilon:g}, delta={delta:.3g}) if one {self.unit} is replaced: {replaced}",
+        )
 
     def to_json(self, last: int | None = None) -> str:
         """Return the ledger as JSON, with events and releases as data.

@@ -67,7 +67,7 @@ def model_card(
     title : str, default=None
         Title of the card. If None, the name of the class.
     accountant : BudgetAccountant, default=None
-        The budget of all releases about these records. If given, the card states the total of its ledger.
+        The budget of all releases about these records. If given, the card states its ceiling, and no single charge.
     scores : dict of str to object, default=None
         Names of scores and their values. Use scores that were released, for instance by
         :func:`~skdp.model_selection.private_score`, because a card is public.
@@ -91,8 +91,8 @@ def model_card(
 
     Notes
     -----
-    **Privacy.** The card holds the parameters and the guarantee of the fit, the ledger, and the text that you pass. All
-    but your text is public. Therefore the card uses nothing of the budget.
+    **Privacy.** The card holds the parameters and the guarantee of the fit, the ceiling of the budget, and your text.
+    All but your text is public. Therefore the card uses nothing of the budget.
 
     Of guesses between two neighbouring data sets that are equally likely, at most a share of :math:`(1 + \\delta(0))/2`
     is right, where :math:`\\delta(\\varepsilon)` is the curve of the releases together. A test of level :math:`f` has a
@@ -142,20 +142,22 @@ def model_card(
     lines += ["## Model", "", *_model(estimator), "", "## Privacy", "", *_risk(guarantee, seeded, of_groups), ""]
     lines += _releases(guarantee)
     if accountant is not None:
+        together, replaced = accountant._statement()
         lines += [
             "",
             "## Privacy budget of these records",
             "",
-            f"All releases about these records, also later ones, are together (epsilon={accountant.epsilon:g}, delta="
-            f"{accountant.delta:g})-differentially private, per {accountant.unit}: "
-            f"{accountant.attack(ceiling=True)._in_short()}. For the releases so far, if no result decided which of "
-            f"them came next, {accountant.attack()._in_short()}.",
+            f"All releases about these records, also later ones, are together (epsilon={accountant.epsilon:g}, "
+            f"delta={accountant.delta:g})-differentially private, per {accountant.unit}: "
+            f"{together.partition(': ')[2]}. This {replaced}.",
         ]
-        lines += ["", "```text", *accountant._table(), "```"]
     if guarantee.epsilon < math.inf:
         lines += ["", "## What is not protected", "", *_not_protected(estimator, guarantee)]
     lines += ["", "## Scores", ""]
-    lines += [f"- {name}: {_score(value)}" for name, value in (scores or {}).items()] or [f"_{SCORES}_"]
+    given = [f"- {name}:{_score(value)}" for name, value in (scores or {}).items()]
+    if "Scores" in notes:
+        given.append(notes.pop("Scores"))
+    lines += given or [f"_{SCORES}_"]
     for heading, question in SECTIONS.items():
         lines += ["", f"## {heading}", "", notes.pop(heading, f"_{question}_")]
     for heading, text in notes.items():
@@ -164,13 +166,14 @@ def model_card(
 
 
 def _score(value: object) -> str:
-    """Write a score in one line, with its interval and its guarantee if it has them."""
+    """Write a score after its name: in one line, with its interval and guarantee if it has them, or as a block."""
     if not isinstance(value, Estimate) or np.ndim(value.value):
-        return str(value)
+        text = str(value)
+        return f"\n\n```text\n{text}\n```\n" if "\n" in text else f" {text}"
     low, high = value.confidence_interval()
     cost = value.privacy_
     return (
-        f"{float(value):.4g} (95 % interval from {low:.4g} to {high:.4g}, released with epsilon={cost.epsilon:g} and "
+        f" {float(value):.4g} (95 % interval from {low:.4g} to {high:.4g}, released with epsilon={cost.epsilon:g} and "
         f"delta={cost.delta:g})"
     )
 

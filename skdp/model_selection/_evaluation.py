@@ -82,7 +82,8 @@ class Evaluation(Estimate):
     Parameters
     ----------
     value : float or ndarray
-        Score or table. Rows are true labels or bins of the estimated probability, and columns predicted or true labels.
+        Score or table. In a confusion matrix, rows are true labels, and columns are predicted labels. In a histogram,
+        rows are bins of the estimated probability, and columns are true labels.
     standard_error : float or ndarray
         Standard deviation of the noise alone, estimated from the released table. The sampling error of the rows is
         not included. ``confidence_interval`` covers both.
@@ -107,6 +108,10 @@ class Evaluation(Estimate):
     counts: Any = None
     classes: NDArray | None = None
     edges: NDArray | None = None
+
+    @property
+    def _corner(self) -> str:  # type: ignore[override]
+        return "true \\ predicted (± noise)" if self.edges is None else "probability \\ true (± noise)"
 
 
 #: Part of the budget of an area for the edges of its bins.
@@ -288,8 +293,8 @@ def private_score(
         Privacy budget of the evaluation. Must be strictly positive.
     delta : float, default=None
         Privacy budget of the evaluation, in [0, 1). If None, it is the delta of the guarantee of `estimator`, or 0 for
-        a model without a guarantee. With ``delta=0``, a single score has less noise. With the delta of the model, the
-        score uses less of a budget that has a delta.
+        a model without a guarantee. Keep it if the budget has a delta. ``delta=0`` has less noise at the same epsilon,
+        but uses more of such a budget.
     classes : array-like, default=None
         Label set. If None, it is ``classes_`` of the estimator. Records with other labels count as wrong, or in no
         cell. If the model refuses a record with one of these labels, the record counts as an error of its label: as a

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Self
 
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 
@@ -16,7 +16,7 @@ from ..accounting import Budget, BudgetAccountant, PrivacyCost, Relation, gaussi
 from ..checks.params import refusals
 from ..preprocessing import TableEncoder
 from ..release.session import PrivacyGuarantee, check_accountant
-from ..schema.encoding import TakesSchema
+from ..schema.encoding import TakesSchema, target_of
 from ..schema.entries import check_index
 from ._allocation import Allocation, Candidate, Step, allocation_of
 from ._stateless import check_steps
@@ -37,7 +37,7 @@ def _fitted_by(name: str, summary: str, returned: str, description: str) -> Any:
         X : array-like or table
             Rows that the first step accepts.
         y : array-like of shape (n_samples,), default=None
-            Labels or targets.
+            Labels or targets. If None, they are the column of X that the first step's schema declares as the target.
         **params : dict of str to object
             Parameters of the methods of the steps, as in `Pipeline`.
 
@@ -171,6 +171,9 @@ class PrivatePipeline(Pipeline):
         try:
             # Other threads and processes may charge, if several steps are fitted at once.
             with refusals(check_accountant(self.accountant), "Nothing was charged", lambda: len(self.accountant or ())):
+                schema = schema_of(Pipeline(self.steps))
+                if y is None and schema is not None and schema.target_name is not None:
+                    y = target_of(schema, X) if is_classifier(self) or is_regressor(self) else None
                 check_index(X, y, "y")
                 # The step warns of entries that the encoder's schema does not declare, as if it had this schema itself.
                 for encoder, step in encoded:
@@ -206,7 +209,7 @@ class PrivatePipeline(Pipeline):
         X : array-like or table
             Rows that the first step accepts.
         y : array-like of shape (n_samples,), default=None
-            Labels or targets.
+            Labels or targets. If None, they are the column of X that the first step's schema declares as the target.
         **params : dict of str to object
             Parameters of the methods of the steps, as in `Pipeline`.
 

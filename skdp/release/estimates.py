@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,6 +194,9 @@ class Estimate:
         low, high = self.spread.interval(level, total)
         return (float(low), float(high)) if np.ndim(self.value) == 0 else (np.asarray(low), np.asarray(high))
 
+    #: What a table with rows and columns shows.
+    _corner: ClassVar[str] = "± is noise"
+
     def _table(self) -> list[tuple[str, ...]]:
         value, error = np.broadcast_arrays(np.asarray(self.value, dtype=object), self.standard_error)
         if value.ndim > 2 or value.size > 100:
@@ -209,7 +212,7 @@ class Estimate:
             return [("", "value", "standard error (noise)"), *cells]
         labels = names if len(value) == size else tuple(map(str, range(len(value))))
         lines = [(label, *map(" ± ".join, pairs[size * i : size * (i + 1)])) for i, label in enumerate(labels)]
-        return [("± is noise", *names), *lines]
+        return [(self._corner, *names), *lines]
 
     def __repr__(self) -> str:
         return as_text(self._table()) + f"\n{str(self.privacy_).splitlines()[0]}"

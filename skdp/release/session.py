@@ -337,13 +337,8 @@ class PrivacyGuarantee:
     @property
     def replace_one(self) -> Budget:
         """The guarantee when one record (or group) is replaced by another, which is one removal and one addition."""
-        # It is (2 epsilon, (1 + exp(epsilon)) delta), by group privacy.
-        if self.relation is Relation.REPLACE_RECORD:
-            return Budget(self.epsilon, self.delta)
-        if self.delta == 0 or self.epsilon == math.inf:
-            return Budget(2 * self.epsilon, self.delta)
-        factor = 1 + math.exp(min(self.epsilon, 700.0))
-        return Budget(2 * self.epsilon, min(1.0, factor * self.delta))
+        stated = Budget(self.epsilon, self.delta)
+        return stated if self.relation is Relation.REPLACE_RECORD else stated._replaced()
 
     def privacy_loss_distribution(self, **kwargs: Any) -> PrivacyLossDistribution:
         """Return the distribution of the privacy loss of the fit, by `PrivacyCost.privacy_loss_distribution`."""

@@ -158,7 +158,7 @@ def test_text_has_no_control_characters():
     accountant = BudgetAccountant(1.0)
     accountant.spend(0.1, label="\x1b[2Jcleared\nnext line\t\r")
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", accountant.to_text())
-    assert len(accountant.to_text().splitlines()) == 7
+    assert len(accountant.to_text().splitlines()) == 8
 
 
 def test_text_of_a_plan():

@@ -743,7 +743,7 @@ def test_a_confusion_matrix_is_printed_with_the_error_of_each_count():
     model = ObjPertLogReg(data_norm=3.0, classes=["no", "yes"], random_state=0).fit(X, y)
     found = private_score(model, X, y, metric="confusion_matrix", random_state=0)
     head, *rows = repr(found).splitlines()[:3]
-    assert head.split("  ")[0] == "± is noise"
+    assert head.split("  ")[0] == "true \\ predicted (± noise)"
     assert head.split()[-2:] == ["no", "yes"] == [row.split()[0] for row in rows]
     error = f"{found.standard_error[0, 0]:.3g}"
     assert [row.split()[1:] for row in rows] == [

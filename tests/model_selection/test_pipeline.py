@@ -433,3 +433,13 @@ def test_declarations_that_do_not_fit_are_named_by_pipelines():
         for model in (clone(make_pipeline(*steps)), clone(make_private_pipeline(*steps, epsilon=120.0))):
             with pytest.warns(SchemaMismatchWarning, match="in no category"):
                 model.fit(frame, y)
+
+
+def test_the_target_is_the_column_that_the_schema_of_the_first_step_names():
+    schema = Schema({"age": (18, 90)}, target={"ill": ["no", "yes"]})
+    table, encoder = schema.sample(500), TableEncoder(schema)
+    steps = encoder, ObjPertLogReg(**encoder.parameters(ObjPertLogReg))
+    pipeline = make_private_pipeline(*steps, epsilon=1.0, delta=1e-6)
+    assert pipeline.fit(table).predict(table).shape == (500,)
+    with pytest.raises(ValueError, match="lacks the column 'ill'"):
+        make_private_pipeline(*steps, epsilon=1.0, delta=1e-6).fit(table[["age"]])
