@@ -73,6 +73,8 @@ def _parser() -> argparse.ArgumentParser:
     synthesize.set_defaults(run=_synthesize)
     synthesize.add_argument("--out", required=True, help="a new file for the table: .csv, .csv.gz or .parquet")
     synthesize.add_argument("--rows", type=_count, help="number of synthetic rows, by default the released number")
+    synthesize.add_argument("--card", metavar="FILE", help="a new file for a card of the release, as Markdown")
+    synthesize.add_argument("--json", metavar="FILE", help="a new file for everything that was released, as JSON")
     for command, ledger_required in ((describe, True), (synthesize, False)):
         command.add_argument("table", help="a CSV file with names of columns in its first line, or a Parquet file")
         command.add_argument("--schema", required=True, help="the file that Schema.save wrote")
@@ -81,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         )
         command.add_argument("--epsilon", type=float, required=True, help="privacy budget of the release")
         command.add_argument("--delta", type=float, default=0.0, help="privacy budget of the release, default 0")
+        command.add_argument("--label", default="", help="text for the charge in the ledger")
         command.add_argument("--anyway", action="store_true", help="charge, even if much more of the budget is used")
     return parser
 
@@ -99,6 +102,7 @@ def _describe(options: Any) -> None:
 
 
 def _synthesize(options: Any) -> None:
+    from .inspection import model_card
     from .schema import Schema
     from .synthetic import DPTableGenerator
 
@@ -106,25 +110,35 @@ def _synthesize(options: Any) -> None:
         if options.rows == 0:
             raise ValueError("--rows must be at least 1. Nothing was charged")
         generator = DPTableGenerator(schema=Schema.load(options.schema), **budget)
-        table, out = _table(Path(options.table)), Path(options.out)
-        if _is_parquet(out):
+        table, made = _table(Path(options.table)), list[Path]()
+        if _is_parquet(Path(options.out)):
             import pyarrow  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: F401
-        if out.exists():
-            raise ValueError(f"{out} exists. Pass another --out. Nothing was charged")
-        # The file is made before the charge, because what was charged must be written.
-        out.open("xb").close()
         try:
+            # The files are made before the charge, because what was charged must be written.
+            for path in map(Path, filter(None, (options.out, options.card, options.json))):
+                if path.exists():
+                    raise ValueError(f"{path} exists. Pass another file. Nothing was charged")
+                path.open("xb").close()
+                made.append(path)
             generator.fit(table)
         except BaseException:
-            out.unlink()
+            for path in made:
+                path.unlink()
             raise
         try:
-            _write(out, generator.sample(options.rows))
+            _write(made[0], generator.sample(options.rows))
+            if options.card:
+                card = model_card(generator, title="Synthetic table", accountant=budget["accountant"])
+                Path(options.card).write_text(card, encoding="utf-8")
+            if options.json:
+                generator.to_json(options.json)
         except Exception as error:
             charged = "The budget was charged" if options.ledger else "The release was made: record it"
-            raise OSError(f"{out} could not be written: {error!r}. {charged}") from error
+            raise OSError(f"{made[0]} could not be written: {error!r}. {charged}") from error
         charged = "" if options.ledger else ". No ledger was charged: record this release yourself"
-        _show(f"{generator.privacy_}\n{out} was written{charged}")
+        biased, verb = ", ".join(generator.biased_means_), "were" if made[1:] else "was"
+        warning = f"\nwarning: noise in empty bins can bias the synthetic means of {biased}" if biased else ""
+        _show(f"{generator.privacy_}{warning}\n{' and '.join(map(str, made))} {verb} written{charged}")
 
     _charged(options, release)
 
@@ -133,7 +147,9 @@ def _charged(options: Any, release: Callable[[dict[str, Any]], None]) -> None:
     """Run a release that charges the ledger, if there is one."""
     from .accounting import BudgetAccountant
 
-    accountant = BudgetAccountant.from_ledger(options.ledger) if options.ledger else None
+    if options.label and not options.ledger:
+        raise ValueError("--label is for the charge of a ledger, and needs --ledger. Nothing was charged")
+    accountant = BudgetAccountant.from_ledger(options.ledger).labelled(options.label) if options.ledger else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if options.anyway else "error", BudgetWarning)
         try:

@@ -195,6 +195,11 @@ def _model(estimator: BaseEstimator) -> list[str]:
             lines.append(f"- {heading}: {', '.join(map(str, values))}")
             if name == "classes_":
                 lines += _rare_labels(estimator)
+    if names := getattr(estimator, "biased_means_", None):
+        lines.append(
+            f"- Means of synthetic numbers: noise in empty bins can bias those of {', '.join(names)}. Do not use these "
+            "means. Release them with skdp.stats, or declare narrower bounds."
+        )
     for text in dict.fromkeys(map(repr, schemas)):
         lines += ["", "```text", text, "```"]
     return lines

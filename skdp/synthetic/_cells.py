@@ -39,6 +39,10 @@ MOST_BINS = 128
 _POLARS = {"O": "String", "b": "Boolean", "i": "Int64", "f": "Float64"}
 _ARROW = {"O": "string", "b": "bool_", "i": "int64", "f": "float64"}
 
+# Means are biased if noise in empty bins may move them by so many standard deviations of the synthetic numbers. The
+# positive part of normal noise has on average the second number of its standard deviations.
+_BIASED, _POSITIVE = 0.1, 0.4
+
 # A group of cells that is next to a cell with many records needs this part of the least number of records. Rare
 # categories have a group of their own if their number exceeds so many standard deviations of the noise.
 _PART, _DEVIATIONS = 1 / 3, 2.5
@@ -53,6 +57,7 @@ class ColumnCells:
 
     groups: NDArray[np.intp]  # The group of each cell, and its share in the group. They follow from releases.
     shares: Array
+    noise: float  # In the released number of records of a cell.
 
     def __init__(self, name: str, column: Column) -> None:
         self.name, self.column = name, column
@@ -134,6 +139,17 @@ class ColumnCells:
             ends = np.append(np.rint(ends[:-1]), len(having)).astype(np.intp)
             cells[rng.permutation(having)] = np.repeat(inside, np.diff(np.append(0, ends)))
         return self.values(cells, rng.random(len(cells)))
+
+    def biases_mean(self, counts: Array) -> bool:
+        """Tell whether noise in empty bins may move the mean of synthetic numbers, for these counts of the groups."""
+        if isinstance(self.column, Category):
+            return False
+        middles, widths = (self.edges[:-1] + self.edges[1:]) / 2, np.diff(self.edges)
+        records = (counts[self.groups] * self.shares)[: self.n_declared]
+        shares, total = records / max(records.sum(), 1e-300), max(counts.sum(), 1e-300)
+        distances = middles - shares @ middles
+        bias = _POSITIVE * self.noise * abs(distances.sum()) / total
+        return bool(bias > _BIASED * math.sqrt(shares @ (distances**2 + widths**2 / 12)))
 
     def names_of_groups(self) -> list[str]:
         names = []

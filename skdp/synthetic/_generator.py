@@ -238,6 +238,13 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
         kind, order = self._container
         return as_container(kind, {name: table[name] for name in order})
 
+    @property
+    def biased_means_(self) -> list[str]:
+        """Names of the columns of numbers whose synthetic mean noise in empty bins may bias, by released numbers."""
+        check_is_fitted(self, "privacy_")
+        of_columns = enumerate(self._cells.columns)
+        return [column.name for j, column in of_columns if column.biases_mean(self._model.table((j,)).ravel())]
+
     def score_samples(self, X: Any) -> Array:
         """Return the logarithm of the probability of the cells of each row.
 

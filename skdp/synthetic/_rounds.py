@@ -213,7 +213,7 @@ class Releases:
             most = wanted + min(len(own) - column.n_ordered, MOST_CATEGORIES)
             while (groups := merged_cells(positive, column.n_ordered, least, noise)).max() + 1 > most:
                 least *= 1.25
-            column.groups = groups
+            column.groups, column.noise = groups, noise
         self.model = Model(tuple(int(column.groups.max()) + 1 for column in columns))
         to_groups = [column.groups[column.within] for column in columns]
         self.groups_of_records = rowwise(partial(_grouped, to_groups), self.codes)

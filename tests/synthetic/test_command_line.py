@@ -5,6 +5,7 @@ False alarms: limits of noisy numbers are at six standard deviations or more.
 
 import csv
 import gzip
+import json
 
 import numpy as np
 import pytest
@@ -81,6 +82,30 @@ def test_a_number_of_rows_and_no_ledger(files, capsys):
     assert charges(files) == 0
 
 
+def test_a_card_the_release_as_json_and_a_label(files, capsys):
+    card, content = files / "card.md", files / "release.json"
+    assert main(command(files, card=card, json=content, label="for the survey")) == 0
+    assert "card.md" in capsys.readouterr().out.splitlines()[-1]
+    text = card.read_text()
+    assert text.startswith("# Synthetic table\n\nThis model is (epsilon=0.6, delta=1e-07)-differentially private")
+    assert "## Privacy budget of these records" in text
+    assert json.loads(content.read_text())["format"] == "skdp.TableGenerator"
+    [charge] = BudgetAccountant.from_ledger(str(files / "budget.db")).records
+    assert charge.label == "for the survey"
+
+
+def test_means_that_noise_biases_are_named(files, capsys):
+    """The cost is skewed and its bounds are wide: its mean in the synthetic table is several times the real one."""
+    schema = Schema({"cost": Number(0, 100_000), "age": Number(18, 90, step=1, missing="error")})
+    schema.save(files / "wide.toml")
+    rng = np.random.default_rng(0)
+    rows = zip(np.minimum(np.exp(5 + 1.3 * rng.normal(size=2000)), 1e5), rng.integers(18, 91, 2000), strict=True)
+    (files / "census.csv").write_text("cost,age\n" + "\n".join(f"{cost:.2f},{age}" for cost, age in rows))
+    assert main(command(files, schema=files / "wide.toml", card=files / "card.md")) == 0
+    assert "warning: noise in empty bins can bias the synthetic means of cost\n" in capsys.readouterr().out
+    assert "noise in empty bins can bias those of cost. Do not use" in (files / "card.md").read_text()
+
+
 @pytest.mark.parametrize("out", ["synthetic.csv", "synthetic.parquet"])
 @pytest.mark.parametrize("source", ["census.csv", "census.parquet"])
 def test_parquet_files(files, source, out):
@@ -99,13 +124,16 @@ def test_parquet_files(files, source, out):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"out": "census.csv"}, "exists. Pass another --out. Nothing was charged"),
+        ({"out": "census.csv"}, "exists. Pass another file. Nothing was charged"),
         ({"rows": 0}, "--rows must be at least 1. Nothing was charged"),
         ({"epsilon": "-1"}, "epsilon must be positive"),
         ({"epsilon": "2"}, "budget"),
         ({"schema": "nothing.toml"}, "nothing.toml"),
         ({"ledger": "nothing.db"}, "nothing.db"),
         ({"out": "nowhere/synthetic.csv"}, "nowhere"),
+        ({"card": "nowhere/card.md"}, "nowhere"),
+        ({"json": "/"}, "exists. Pass another file. Nothing was charged"),
+        ({"ledger": None, "label": "a"}, "--label is for the charge of a ledger, and needs --ledger"),
     ],
 )
 def test_errors_charge_nothing_and_leave_no_file(files, capsys, change, message):
