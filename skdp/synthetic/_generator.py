@@ -242,7 +242,7 @@ class DPTableGenerator(CallbackSupportMixin, PrivateEstimator, BaseEstimator):
     def biased_means_(self) -> list[str]:
         """Names of the columns of numbers whose synthetic mean noise in empty bins may bias, by released numbers."""
         check_is_fitted(self, "privacy_")
-        of_columns = enumerate(self._cells.columns)
+        of_columns = enumerate(self._cells.columns if self.privacy_.epsilon < math.inf else ())
         return [column.name for j, column in of_columns if column.biases_mean(self._model.table((j,)).ravel())]
 
     def score_samples(self, X: Any) -> Array:

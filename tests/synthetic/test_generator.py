@@ -629,3 +629,4 @@ def test_columns_are_named_whose_means_noise_in_empty_bins_biases():
     generator = DPTableGenerator(schema=schema, epsilon=1.0, delta=1e-6, structure="independent")
     # In one run, twice or five times the limit gave the same answer.
     assert generator.fit(table).biased_means_ == ["skewed", "zeros", "constant"]
+    assert generator.set_params(epsilon=math.inf).fit(table).biased_means_ == []
