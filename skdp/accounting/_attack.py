@@ -59,7 +59,7 @@ class AttackBounds(NamedTuple):
 
 class _ReplacedBounds(AttackBounds):
     def _in_short(self) -> str:
-        return f"at most {_up(self.right)} of guesses between two values of a member are right"
+        return f"at most {_up(self.right)} of guesses between two values of a known member are right"
 
 
 def _up(share: float) -> str:

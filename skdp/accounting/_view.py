@@ -131,8 +131,8 @@ class LedgerView:
         """Return by which rule a total is less than the sum of epsilons, or nothing."""
         state = self._store.state()
         added = float(state.seen(self._part).epsilon)
-        sums = f"epsilon={added:.6g}, delta={float(state.seen(self._part).delta):.6g}"
-        return f" by {state.rule!r} composition (the sums are {sums})" if added > total.epsilon * (1 + 1e-9) else ""
+        less = f", by {state.rule!r} composition less than the sum of epsilons, {added:.6g}"
+        return less if added > total.epsilon * (1 + 1e-9) else ""
 
     def _pure_total(self) -> float | None:
         """Return the sum of epsilons, if only pure events were charged. It can exceed the ceiling."""
@@ -194,7 +194,7 @@ class LedgerView:
         if pure is not None and total.delta > 0:
             summary[1] += f"; or epsilon={pure:.6g} without delta"
         if self.composition in ("gdp", "rdp", "mixed"):
-            summary[-1] += f" for Gaussian noise; epsilon={self._remaining_pure():.6g} without delta"
+            summary[-1] += f" for Gaussian noise; epsilon={self._remaining_pure():.6g} with delta=0"
             summary.append(
                 "           (for one more charge; spent and remaining compose, and need not add up to the ceiling;"
             )

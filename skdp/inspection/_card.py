@@ -67,7 +67,8 @@ def model_card(
     title : str, default=None
         Title of the card. If None, the name of the class.
     accountant : BudgetAccountant, default=None
-        The budget of all releases about these records. If given, the card states its ceiling, and no single charge.
+        The budget of all releases about these records. If given, the card starts with its ceiling, which is the
+        guarantee to state. It names no single charge.
     scores : dict of str to object, default=None
         Names of scores and their values. Use scores that were released, for instance by
         :func:`~skdp.model_selection.private_score`, because a card is public.
@@ -132,7 +133,17 @@ def model_card(
     promise = " ".join([f"This model is {first}.", *(f"This {line}." for line in implied[:-1])])
     if guarantee.epsilon == math.inf:
         promise = "**This model is not private** (epsilon=inf): it was fitted without noise."
-    lines = [f"# {title or type(estimator).__name__}", "", promise, ""]
+    lines = [f"# {title or type(estimator).__name__}", ""]
+    if accountant is not None:
+        together, replaced = accountant._statement()
+        lines += [
+            f"All releases about these records, also later ones, are together (epsilon={accountant.epsilon:g}, "
+            f"delta={accountant.delta:g})-differentially private, per {accountant.unit}: "
+            f"{together.partition(': ')[2]}. This {replaced}. These bounds assume nothing about the noise of later "
+            "releases. What follows is about this model alone, whose noise is known.",
+            "",
+        ]
+    lines += [promise, ""]
     of_groups = accountant is not None and accountant.unit == "group" and guarantee.unit != "group"
     if of_groups:
         lines += [f"**{OF_GROUPS}**", ""]
@@ -141,16 +152,6 @@ def model_card(
     seeded = any(getattr(step, "random_state", None) is not None for step in steps if hasattr(step, "accountant"))
     lines += ["## Model", "", *_model(estimator), "", "## Privacy", "", *_risk(guarantee, seeded, of_groups), ""]
     lines += _releases(guarantee)
-    if accountant is not None:
-        together, replaced = accountant._statement()
-        lines += [
-            "",
-            "## Privacy budget of these records",
-            "",
-            f"All releases about these records, also later ones, are together (epsilon={accountant.epsilon:g}, "
-            f"delta={accountant.delta:g})-differentially private, per {accountant.unit}: "
-            f"{together.partition(': ')[2]}. This {replaced}.",
-        ]
     if guarantee.epsilon < math.inf:
         lines += ["", "## What is not protected", "", *_not_protected(estimator, guarantee)]
     lines += ["", "## Scores", ""]
@@ -251,7 +252,9 @@ def _risk(guarantee: PrivacyGuarantee, seeded: bool, of_groups: bool) -> list[st
     ]
     if not of_groups:
         lines.append(
-            "- All records of a person are in one group." if groups else "- No person has more than one record."
+            "- All records of a person are in one group."
+            if groups
+            else "- A person has one record. For a person with more, the guarantee holds for each record by itself."
         )
     if seeded:
         lines.append("- The noise was drawn with a `random_state`. A person who knows it can remove the noise.")

@@ -139,7 +139,7 @@ def test_replaced_records_of_budgets_and_of_the_local_model():
     budget.spend(1.0)
     assert budget.attack(replace_one=True).advantage == pytest.approx(-math.expm1(-1), rel=1e-9)
     assert "of guesses of membership are right" in str(budget.attack())
-    assert "of guesses between two values of a member are right" in str(budget.attack(replace_one=True))
+    assert "of guesses between two values of a known member are right" in str(budget.attack(replace_one=True))
     local = LocalDPNaiveBayes(bounds=(0, 1), classes=[0, 1]).fit(np.zeros((4, 1)), [0, 1, 0, 1]).privacy_
     assert local.attack(replace_one=True) == local.attack()
 
