@@ -87,9 +87,9 @@ def test_a_card_the_release_as_json_and_a_label(files, capsys):
     assert main(command(files, card=card, json=content, label="for the survey")) == 0
     assert "card.md" in capsys.readouterr().out.splitlines()[-1]
     text = card.read_text()
-    assert text.startswith("# Synthetic table\n\nAll releases about these records, also later ones, are together (epsilon=1")
+    assert text.startswith("# Synthetic table\n\nAll releases about these records")
+    assert "together (epsilon=1, delta=1e-06)-differentially private" in text
     assert "\n\nThis model is (epsilon=0.6, delta=1e-07)-differentially private" in text
-    assert "## Privacy budget of these records" in text
     assert json.loads(content.read_text())["format"] == "skdp.TableGenerator"
     [charge] = BudgetAccountant.from_ledger(str(files / "budget.db")).records
     assert charge.label == "for the survey"
