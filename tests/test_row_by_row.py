@@ -21,11 +21,16 @@ HOLD_OTHERS = {"HistogramClassifier", "HistogramRegressor", "PATEClassifier", "S
 MODELS = [model for model in ONE_EACH if type(model).__name__ not in HOLD_OTHERS]
 
 
+def fitted(model):
+    """Return a fitted copy, and the rows of the fit."""
+    X = np.random.default_rng(0).normal(size=(200, FEATURES.get(type(model).__name__, 5)))
+    return clone(model).set_params(random_state=0).fit(X, X[:, 0] if is_regressor(model) else X[:, 0] > 0), X
+
+
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyAssumptionWarning")
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_each_row_is_predicted_by_itself(model):
-    X = np.random.default_rng(0).normal(size=(200, FEATURES.get(type(model).__name__, 5)))
-    model = clone(model).set_params(random_state=0).fit(X, X[:, 0] if is_regressor(model) else X[:, 0] > 0)
+    model, X = fitted(model)
     for name in ("transform", "predict", "predict_proba", "decision_function"):
         if hasattr(model, name):
             method = getattr(model, name)
@@ -38,9 +43,8 @@ def test_each_row_is_predicted_by_itself(model):
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyAssumptionWarning")
 @pytest.mark.parametrize("model", ONE_EACH, ids=lambda model: type(model).__name__)
 def test_predictions_for_rows_of_large_numbers_are_finite(model):
-    n_columns = FEATURES.get(type(model).__name__, 5)
-    X = np.random.default_rng(0).normal(size=(200, n_columns))
-    model = clone(model).set_params(random_state=0).fit(X, X[:, 0] if is_regressor(model) else X[:, 0] > 0)
+    model, X = fitted(model)
+    n_columns = X.shape[1]
     signs = np.vstack([np.ones(n_columns), (-1.0) ** np.arange(n_columns), np.eye(n_columns)])
     # Logarithms of probabilities may be infinite, and so may products in models of scikit-learn.
     largest = 1e300 if type(model).__name__ in HOLD_OTHERS - {"PATEClassifier"} else np.finfo(float).max
@@ -55,9 +59,8 @@ def test_predictions_for_rows_of_large_numbers_are_finite(model):
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyAssumptionWarning")
 @pytest.mark.parametrize("model", ONE_EACH, ids=lambda model: type(model).__name__)
 def test_rows_that_are_not_finite_are_refused(model):
-    n_columns = FEATURES.get(type(model).__name__, 5)
-    X = np.random.default_rng(0).normal(size=(200, n_columns))
-    model = clone(model).set_params(random_state=0).fit(X, X[:, 0] if is_regressor(model) else X[:, 0] > 0)
+    model, X = fitted(model)
+    n_columns = X.shape[1]
     for name in ("coef_", "components_", "cluster_centers_"):
         if hasattr(model, name):
             # Nothing follows from the numbers, and they are refused all the same.

@@ -201,7 +201,8 @@ class LedgerView:
             summary.append("           other mechanisms have budget.remaining(like=model))")
         if self.composition == "plan":
             summary[-1] = f"planned    {len(self.planned)} entries not charged yet"
-        summary[1:1] = [f"           {line}" for line in self._statement()]
+        together, replaced = self._statement()
+        summary[1:1] = [f"           the guarantee of all releases together: {together}", f"           {replaced}"]
         first = 0 if last is None else max(0, len(records) - last)
         rows: list[tuple[str, ...]] = [("", *_HEADINGS)]
         rows += [(str(number + 1), *cells(record)) for number, record in enumerate(records) if number >= first]
@@ -218,7 +219,7 @@ class LedgerView:
         epsilon, delta = self._rule.ceiling._replaced()
         replaced = self.attack(replace_one=True, ceiling=True)._in_short()
         return (
-            f"the guarantee of all releases together: {self.attack(ceiling=True)._in_short()}",
+            self.attack(ceiling=True)._in_short(),
             f"implies (epsilon={epsilon:g}, delta={delta:.3g}) if one {self.unit} is replaced: {replaced}",
         )
 

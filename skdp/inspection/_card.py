@@ -37,7 +37,7 @@ CONDITIONS = (
 
 #: What stands on top of a card if the budget is about groups, and the fit about single records.
 OF_GROUPS = (
-    "This guarantee is for one record. A person may have several, and the budget below is about all records of a "
+    "This guarantee is for one record. A person may have several, and the budget is about all records of a "
     "person: the guarantee for a person is that of the budget."
 )
 
@@ -139,7 +139,7 @@ def model_card(
         lines += [
             f"All releases about these records, also later ones, are together (epsilon={accountant.epsilon:g}, "
             f"delta={accountant.delta:g})-differentially private, per {accountant.unit}: "
-            f"{together.partition(': ')[2]}. This {replaced}. These bounds assume nothing about the noise of later "
+            f"{together}. This {replaced}. These bounds assume nothing about the noise of later "
             "releases. What follows is about this model alone, whose noise is known.",
             "",
         ]
