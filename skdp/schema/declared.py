@@ -462,6 +462,15 @@ def count_outside(column: Column, entries: Entries) -> dict[str, int]:
     return {"missing": int(missing.sum()), "unreadable": int(unreadable.sum()), "outside": int(outside.sum())}
 
 
+def count_beyond(rows_per_group: int | None, groups: Entries) -> dict[str, int]:
+    """Count missing identifiers of groups, and rows of groups beyond the limit."""
+    missing = groups.are_missing()
+    known = groups.at(~missing)
+    _, sizes = np.unique(known.as_numbers() if known.positions is None else known.positions, return_counts=True)
+    beyond = 0 if rows_per_group is None else np.maximum(sizes - rows_per_group, 0).sum()
+    return {"missing": int(missing.sum()), "unreadable": 0, "outside": int(beyond)}
+
+
 def made_up(column: Column, shares: Array) -> list[Any]:
     """Return values for uniform numbers in [0, 1)."""
     if isinstance(column, Category):

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..checks.params import check_integer, misspelling, shown
 from ..mechanisms import NoiseSource
-from .declared import Category, Column, Number, as_column, count_outside, described, made_up
+from .declared import Category, Column, Number, as_column, count_beyond, count_outside, described, made_up
 from .entries import Entries, Rows, read_column, table_columns
 
 # Lists up to this width are written on one line.
@@ -361,7 +361,7 @@ class Schema(Mapping[str, Column]):
         """Count the entries of a table that are missing, unreadable or not declared. This is not private.
 
         Unreadable entries are text, dates and others, where a `Number` or a `Category` of numbers is declared. Fits
-        count them as missing.
+        count them as missing. In the column of groups, rows beyond `rows_per_group` are outside. Fits leave them out.
 
         The result is for the curator of the data, who may see the data. Never publish it, and do not change the schema
         because of it, unless the code book gives the reason.
@@ -381,9 +381,13 @@ class Schema(Mapping[str, Column]):
             name: count_outside(column, entries) for (name, column), entries in zip(self.items(), read, strict=True)
         }
         names, columns = table_columns(table)
-        if self.target is not None and self.target_name is not None and self.target_name in (names or ()):
-            labels = read_column(columns[list(names or ()).index(self.target_name)], self.target_name)
+        others = dict(zip(names or (), columns, strict=False))
+        if self.target is not None and self.target_name is not None and self.target_name in others:
+            labels = read_column(others[self.target_name], self.target_name)
             counts[f"{self.target_name} (target)"] = count_outside(self.target, labels)
+        if self.group is not None and self.group in others:
+            groups = read_column(others[self.group], self.group)
+            counts[f"{self.group} (group)"] = count_beyond(self.rows_per_group, groups)
         return TableCheck(len(read[0]), counts)
 
 

@@ -290,6 +290,14 @@ def test_check_counts_and_says_that_it_is_not_private():
         assert "church" not in text
 
 
+def test_check_counts_rows_beyond_the_limit_of_a_group():
+    schema = Schema({"age": (0, 99)}, group="who", rows_per_group=2)
+    for who in (["a", "b", "a", "a", "a", None, "b"], [1, 2, 1, 1, 1, None, 2]):
+        checked = schema.check({"age": [30] * 7, "who": who})
+        assert checked.counts["who (group)"] == {"missing": 1, "unreadable": 0, "outside": 2}
+    assert list(schema.check({"age": [30]}).counts) == ["age"]
+
+
 def test_text_of_every_kind_survives(tmp_path):
     schema = Schema({string.printable: [string.printable, "é\u2028\U0001f600", ""]})
     schema.save(tmp_path / "odd.toml")
