@@ -81,13 +81,13 @@ bench: $(VENV)/.stamp-plot ## fit skdp and its peers to the same splits, and tim
 	$(BIN)/python $(BENCH)/speed.py $(filter --quick,$(BENCH_ARGS))
 	$(BIN)/python $(BENCH)/growth.py $(filter --quick,$(BENCH_ARGS))
 	$(BIN)/python $(BENCH)/noise.py
-	$(BIN)/python $(BENCH)/report.py --static docs/_static
+	$(BIN)/python $(BENCH)/report.py --docs docs
 
 bench-tables: $(VENV)/.stamp-test ## fit skdp and its peers to many tables with a schema (BENCH_ARGS of bench_tables.py)
 	$(BIN)/python $(BENCH)/bench_tables.py $(BENCH_ARGS)
 
-bench-report: $(VENV)/.stamp-plot ## make the tables of the benchmark page and the picture of README from docs/benchmarks
-	$(BIN)/python $(BENCH)/report.py --static docs/_static
+bench-report: $(VENV)/.stamp-plot ## make the benchmark page, the picture of README and the quoted figures anew from docs/benchmarks
+	$(BIN)/python $(BENCH)/report.py --docs docs
 
 lint: $(VENV)/.stamp-lint ## check style, types and docstrings
 	$(BIN)/ruff check .

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.util.docutils import ReferenceRole
 
 import skdp
 
@@ -209,12 +210,17 @@ def figures():
     return json.loads((HERE / "generated" / "benchmarks" / "figures.json").read_text())
 
 
-def figure_role(name, rawtext, text, lineno, inliner, options=None, content=None):
-    """Quote a figure of the benchmark: ``:figure:`adult/DPNaiveBayes/1e-5/auc/1```."""
-    if text in figures():
-        return [nodes.Text(figures()[text])], []
-    message = inliner.reporter.error(f"the benchmark has no figure {text!r}", line=lineno)
-    return [inliner.problematic(rawtext, rawtext, message)], [message]
+class FigureRole(ReferenceRole):
+    """Quote a figure of the benchmark: ``:figure:`0.899 <adult/DPNaiveBayes/1e-5/auc/1>```."""
+
+    def run(self):
+        """Return the value if it is that of the files of results, or else an error."""
+        value = figures().get(self.target)
+        if self.has_explicit_title and self.title == value:
+            return [nodes.Text(value)], []
+        right = "which the benchmark does not have" if value is None else f"write :figure:`{value} <{self.target}>`"
+        message = self.inliner.reporter.error(f"figure {self.text!r}: {right}", line=self.lineno)
+        return [self.inliner.problematic(self.rawtext, self.rawtext, message)], [message]
 
 
 def correct_back_links(app, pagename, templatename, context, doctree):
@@ -228,7 +234,7 @@ def correct_back_links(app, pagename, templatename, context, doctree):
 
 def setup(app):
     """Connect the handlers of this file."""
-    app.add_role("figure", figure_role)
+    app.add_role("figure", FigureRole())
     app.connect("config-inited", allow_missing_figures)
     app.connect("builder-inited", write_benchmarks)
     app.connect("builder-inited", write_parts_of_pages)

@@ -222,12 +222,31 @@ def figures_of_pages(harness):
     return figures | harness.report_synthetic.figures(of_synthetic)
 
 
-def test_pages_quote_figures_that_there_are(harness):
-    figures = figures_of_pages(harness)
+def test_pages_quote_the_results(harness):
     pages = [page for page in (ROOT / "docs").rglob("*.rst") if not {"_build", "generated"} & set(page.parts)]
-    quoted = {key for page in pages for key in re.findall(r":figure:`(.*?)`", page.read_text(encoding="utf-8"))}
-    assert len(quoted) > 4
-    assert not quoted - set(figures)
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    quoted = [match.groupdict() for text in texts for match in re.finditer(harness.report.QUOTED, text)]
+    assert len(quoted) == sum(text.count(":figure:`") for text in texts) > 4
+    figures = figures_of_pages(harness)
+    stale = [each for each in quoted if figures.get(each["key"]) != each["value"]]
+    assert not stale, "make bench-report writes them anew"
+
+
+def test_values_in_pages_are_written_anew(harness, tmp_path):
+    pages = {
+        "a.rst": "0.9 and :figure:`0.9 <a (C=1)/0.9>`,\r\n   :figure:`–\n   <b>`\n",
+        "c.rst": ":figure:`0.7\r\n<b>` :figure:`2 <unknown>` 0.9\r\n",
+    }
+    (tmp_path / "figures.json").write_text('{"a (C=1)/0.9": "0.8", "b": "0.7"}')
+    (tmp_path / "deep").mkdir()
+    for name, text in pages.items():
+        (tmp_path / "deep" / name).write_bytes(text.encode())
+        os.utime(tmp_path / "deep" / name, (0, 0))
+    harness.report.refresh(tmp_path, tmp_path)
+    stale, right = (tmp_path / "deep" / name for name in pages)
+    assert stale.read_bytes().decode() == "0.9 and :figure:`0.8 <a (C=1)/0.9>`,\r\n   :figure:`0.7\n   <b>`\n"
+    assert right.read_bytes().decode() == pages["c.rst"]
+    assert right.stat().st_mtime == 0
 
 
 def test_figures_of_difficult_tables_and_statistics_follow_from_their_files(harness):

@@ -9,7 +9,9 @@ The documentation build calls `write`, which needs no peers. If a peer is better
 from __future__ import annotations
 
 import argparse
+import json
 import math
+import re
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -31,6 +33,8 @@ from tasks import TASKS
 OUTPUT = results.FOLDER.parent / "generated" / "benchmarks"
 #: The same, as the page sees it.
 IMAGES = "generated/benchmarks"
+#: A figure in a page.
+QUOTED = r"(?<=:figure:`)(?P<value>[^`<]+?)\s*<(?P<key>.+?)>(?=`)"
 
 NAMES = {
     "adult": "Adult",
@@ -351,13 +355,26 @@ def section(table, kind, title, epsilons, families, output):
     return "\n".join([*parts, details(table, kind, epsilons, families)])
 
 
+def refresh(docs, output=OUTPUT):
+    """Write the figures of `output` into the pages that quote other values: ``:figure:`value <key>```."""
+    figures = json.loads((output / "figures.json").read_text())
+    for page in docs.rglob("*.rst"):
+        text = page.read_bytes().decode()
+        new = re.sub(QUOTED, lambda m: m[0].replace(m["value"], figures.get(m["key"], m["value"]), 1), text)
+        if new != text:
+            page.write_bytes(new.encode())
+
+
 def main():
     parser = argparse.ArgumentParser(description="Makes the tables and plots of the benchmark page.")
     parser.add_argument("--results", type=Path, default=results.FOLDER)
     parser.add_argument("--output", type=Path, default=OUTPUT)
-    parser.add_argument("--static", type=Path, help="write the committed picture of the home page to this folder, too")
+    parser.add_argument("--docs", type=Path, help="draw the picture and write the figures of these pages anew, too")
     arguments = parser.parse_args()
-    missing, longer = write(arguments.results, arguments.output, static=arguments.static)
+    static = arguments.docs and arguments.docs / "_static"
+    missing, longer = write(arguments.results, arguments.output, static=static)
+    if arguments.docs:
+        refresh(arguments.docs, arguments.output)
     for m in longer:
         print(
             f"no reason: {m.model} {m.operation}, {m.rows} x {m.columns}: {m.ratio:.2f} of {m.library} {m.counterpart}"
