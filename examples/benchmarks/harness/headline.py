@@ -46,14 +46,16 @@ def figures(table, scores, of_tables=()):
                     place = "not private" if math.isinf(epsilon) else f"{delta_text(delta)}/{metric}/{epsilon:g}"
                     key = f"{task}/{name}/{place}" + ("" if math.isfinite(epsilon) else f"/{metric}")
                     quoted[key] = figure(entry.mean)
+                    if entry.spent and math.isfinite(epsilon):
+                        quoted[f"{task}/{name}/spent"] = f"{entry.spent / epsilon:.2f}"
     for key in ("total", "won", "tied", "lost"):
         quoted[f"contests/{key}"] = f"{sum(getattr(score, key) for score in scores):,}"
-    return {**quoted, **many_tables.figures(of_tables), **of_difficult_tables(), **of_statistics()}
+    return {**quoted, **many_tables.figures(of_tables), **of_difficult_tables(), **of_statistics(), **of_coverage()}
 
 
 def of_difficult_tables(path=FOLDER / "difficult.csv"):
-    """Mean scores by key, ``difficult/estimator/table/delta/epsilon``. The table ``gap`` is the mean over the tables of
-    the gap to a constant, where gaps below -1 count as -1.
+    """Mean scores by key, ``difficult/estimator/table/delta/epsilon``, and gaps to a constant, ``.../gap``. The table
+    ``gap`` is the mean over the tables of the gap, where gaps below -1 count as -1.
     """
     scores, gaps = defaultdict(list), defaultdict(list)
     with open(path, newline="") as file:
@@ -64,7 +66,8 @@ def of_difficult_tables(path=FOLDER / "difficult.csv"):
     by_table = defaultdict(list)
     for (estimator, _, *place), values in gaps.items():
         by_table[(estimator, "gap", *place)].append(max(fmean(values), -1.0))
-    return {f"difficult/{'/'.join(key)}": f"{fmean(values):.2f}" for key, values in (scores | by_table).items()}
+    quoted = {f"difficult/{'/'.join(key)}": f"{fmean(values):.2f}" for key, values in (scores | by_table).items()}
+    return quoted | {f"difficult/{'/'.join(key)}/gap": figure(fmean(values)) for key, values in gaps.items()}
 
 
 def of_statistics(path=FOLDER / "statistics.csv"):
@@ -82,6 +85,15 @@ def of_statistics(path=FOLDER / "statistics.csv"):
         if "skdp" in errors and min(others, default=0.0) > 0:
             quoted[f"statistics/ratio/{place}"] = f"{errors['skdp'] / min(others):.2f}"
     return quoted
+
+
+def of_coverage(path=FOLDER / "statistics_coverage.csv"):
+    """Least shares of intervals that hold, by key, ``coverage/statistic/distribution/width/epsilon``."""
+    with open(path, newline="") as file:
+        return {
+            f"coverage/{row['statistic']}/{row['law']}/{row['width']}/{float(row['epsilon']):g}": row["least"]
+            for row in csv.DictReader(file)
+        }
 
 
 def table_of(table, name, titles):
