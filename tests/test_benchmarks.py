@@ -250,7 +250,7 @@ def test_values_in_pages_are_written_anew(harness, tmp_path):
 
 
 def test_figures_of_difficult_tables_and_statistics_follow_from_their_files(harness):
-    """Two figures are computed again, by a naive loop."""
+    """Some figures are computed again, by a naive loop."""
     figures, folder = figures_of_pages(harness), harness.results.FOLDER
     gaps = {}
     for line in (folder / "difficult.csv").read_text(encoding="utf-8").splitlines()[1:]:
@@ -261,6 +261,8 @@ def test_figures_of_difficult_tables_and_statistics_follow_from_their_files(harn
     mean = sum(max(sum(each) / len(each), -1) for each in gaps.values()) / len(gaps)
     assert len(gaps) == 39
     assert figures["difficult/DPRandomTreeRegressor/gap/1e-06/3"] == f"{mean:.2f}"
+    gap = sum(gaps["DPRandomTreeRegressor,no_signal"]) / 3
+    assert figures["difficult/DPRandomTreeRegressor/no_signal/1e-06/3/gap"] == f"{gap:.3f}"
     lines = (folder / "statistics.csv").read_text(encoding="utf-8").splitlines()
     errors = {line.split(",")[0]: float(line.split(",")[6]) for line in lines if ",quartile,10000,1,1," in line}
     ratio = errors.pop("skdp") / min(errors.values())
@@ -439,6 +441,7 @@ def test_what_diffprivlib_spends(harness):
     for n_columns, ratio in ((2, 0.905), (10, 1.212), (64, 2.281)):
         assert models.spent_by_kmeans(SimpleNamespace(n_columns=n_columns), 1.0) == pytest.approx(ratio, abs=5e-4)
     assert models.spent_by_linear_regression(SimpleNamespace(n_columns=8), 1.0) == pytest.approx(1.111, abs=5e-4)
+    assert figures_of_pages(harness)["housing/diffprivlib LinearRegression/spent"] == "1.11"
 
 
 def test_files_are_tidy(harness):
