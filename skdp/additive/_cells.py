@@ -22,8 +22,11 @@ ROUGHNESS = 0.5
 #: Entries of rows are rounded towards 0 to this many bits, so that no norm increases.
 ROW_BITS = 20
 
-# Number of records whose values are added up at once.
-_ROWS = 2**14
+# Number of records whose values are added up at once, and whose residuals are.
+_ROWS, _ROWS_OF_SUMS = 2**14, 2**16
+
+# Largest number of cells of a table from which the sums of several candidates are computed.
+_MOST_CELLS_AT_ONCE = 2**13
 
 
 def steps(n_cells: int) -> Array:
@@ -256,11 +259,6 @@ class Candidates:
         return Term(candidate.columns, maps)
 
     @cached_property
-    def shares(self) -> list[Array]:
-        """Shares of records in the cells of each candidate, for independent columns."""
-        return [_outer([level.shares for level in self.levels(candidate)]) for candidate in self.every]
-
-    @cached_property
     def groups(self) -> list[tuple[tuple[int, ...], list[int]]]:
         """The columns of joint tables, each with its candidates."""
         by_columns: dict[tuple[int, ...], list[int]] = {}
@@ -272,47 +270,97 @@ class Candidates:
         """Return the sum of the absolute sums of residuals of each candidate, from sums in the finest levels."""
         out = np.empty(len(self.every))
         for (columns, which), (_, table) in zip(self.groups, sums, strict=True):
-            finest = self._finest(columns)
-            for k in which:
-                merged = table
-                for axis, (level, fine) in enumerate(zip(self.levels(self.every[k]), finest, strict=True)):
-                    if level is not fine:
-                        merged = _merged(merged, axis, level, fine)
-                out[k] = np.abs(merged).sum()
+            merged, of_levels = table, []
+            for axis, levels in enumerate(self._levels(columns)):
+                starts = [_starts(level, levels[-1]) for level in levels]
+                merged = np.concatenate([np.add.reduceat(merged, first, axis) for first in starts], axis)
+                of_levels.append(np.cumsum([0, *(level.size for level in levels[:-1])]))
+            sizes = np.abs(merged).sum(axis=-1)
+            for axis, first in enumerate(of_levels):
+                sizes = np.add.reduceat(sizes, first, axis)
+            out[which] = sizes[tuple(np.transpose([self.every[k].levels for k in which]))]
         return out
 
-    def _finest(self, columns: tuple[int, ...]) -> list[Level]:
-        if len(columns) == 3:
-            return [self.joint[j][0] for j in columns]
-        return [(self.single if len(columns) == 1 else self.joint)[j][-1] for j in columns]
+    def expected(self, variance: float, spread: Array, count: float) -> Array:
+        """Return the expected size of each candidate without an effect, for a variance of noise and of residuals."""
+        shares, first = self._shares
+        deviations = np.sqrt(variance + count * np.multiply.outer(shares, spread)).sum(axis=1)
+        return math.sqrt(2 / math.pi) * np.add.reduceat(deviations, first)
+
+    @cached_property
+    def _shares(self) -> tuple[Array, NDArray[np.intp]]:
+        """Shares of records in the cells of each candidate, for independent columns, and where each begins."""
+        shares = [_outer([level.shares for level in self.levels(candidate)]) for candidate in self.every]
+        return np.concatenate(shares), np.cumsum([0, *map(len, shares[:-1])])
+
+    def _levels(self, columns: tuple[int, ...]) -> list[tuple[Level, ...]]:
+        """Return the levels of each column in candidates over these columns. The last one is the finest."""
+        of_columns = self.single if len(columns) == 1 else self.joint
+        return [of_columns[j][:1] if len(columns) == 3 else of_columns[j] for j in columns]
 
     def sums(self, codes: Codes, residuals: Array) -> Array:
         """Return the exact sums of residuals in the finest cells of each group of candidates, one after the other."""
-        tables = []
-        cache: dict[int, Places] = {}
+        out: Any = self._sums_of_block(codes[:, :_ROWS_OF_SUMS], residuals[:_ROWS_OF_SUMS])
+        for first in range(_ROWS_OF_SUMS, len(residuals), _ROWS_OF_SUMS):
+            rows = slice(first, first + _ROWS_OF_SUMS)
+            out += self._sums_of_block(codes[:, rows], residuals[rows])
+        return out
 
-        def placed(j: int, level: Level) -> Places:
-            if id(level) not in cache:
-                cache[id(level)] = level.cells[codes[j]].astype(np.int32)
-            return cache[id(level)]
-
-        for columns, _ in self.groups:
-            levels = self._finest(columns)
-            joint: Any = 0
+    def _sums_of_block(self, codes: Codes, residuals: Array) -> Array:
+        cells: dict[tuple[int, int], Places] = {}
+        tables: dict[tuple[int, ...], list[Array]] = {}
+        for columns, levels, groups in self._unions:
+            shape = [level.size + 1 for level in levels]
+            joint: Any = np.intp(0)
             for j, level in zip(columns, levels, strict=True):
-                joint = joint * (level.size + 1) + placed(j, level)
-            size = math.prod(level.size + 1 for level in levels)
-            inside = tuple(slice(0, -1) for _ in levels)
+                if (own := cells.get((j, level.size))) is None:
+                    own = level.cells[codes[j]]
+                    if len(columns) > 1:
+                        cells[j, level.size] = own
+                joint = joint * (level.size + 1) + own
             for output in residuals.T:
-                table = np.bincount(joint, output, size).reshape([level.size + 1 for level in levels])
-                tables.append(table[inside].ravel())
-        return np.concatenate(tables) if tables else np.empty(0)
+                table = np.bincount(joint, output, math.prod(shape)).reshape(shape)
+                for group in groups:
+                    others = tuple(axis for axis, j in enumerate(columns) if j not in group)
+                    # The last cell of a column stands for no cell.
+                    of_group = table.sum(axis=others)[(slice(-1),) * len(group)]
+                    tables.setdefault(group, []).append(of_group.ravel())
+        return np.concatenate([of_output for group, _ in self.groups for of_output in tables[group]] or [np.empty(0)])
+
+    @cached_property
+    def _unions(self) -> list[tuple[tuple[int, ...], list[Level], list[tuple[int, ...]]]]:
+        """Unions of groups of columns, their finest levels, and the groups whose tables are sums of the union's table.
+
+        A pass over the records for each union takes less time than one for each group.
+        """
+        unions = []
+        for width in (1, 2, 3):
+            left = {columns: None for columns, _ in self.groups if len(columns) == width}
+            finest = {columns[k]: levels[-1] for columns in left for k, levels in enumerate(self._levels(columns))}
+            while left:
+                union = next(iter(left))
+                while width > 1:
+                    size = math.prod(finest[j].size + 1 for j in union)
+                    added = {
+                        j: sum(tuple(sorted((*some, j))) in left for some in combinations(union, width - 1))
+                        for j in finest
+                        if j not in union and size * (finest[j].size + 1) <= _MOST_CELLS_AT_ONCE
+                    }
+                    best = max(added, key=added.__getitem__, default=None)
+                    if best is None or not added[best]:
+                        break
+                    union = tuple(sorted((*union, best)))
+                groups = [columns for columns in left if set(columns) <= set(union)]
+                unions.append((union, [finest[j] for j in union], groups))
+                for columns in groups:
+                    del left[columns]
+        return unions
 
     def split(self, sums: Array, n_outputs: int) -> Iterator[tuple[tuple[int, ...], Array]]:
         """Yield the table of each group from `sums`, with a last axis for outputs."""
         start = 0
         for columns, _ in self.groups:
-            shape = [level.size for level in self._finest(columns)]
+            shape = [levels[-1].size for levels in self._levels(columns)]
             size = math.prod(shape)
             tables = sums[start : start + size * n_outputs].reshape(n_outputs, *shape)
             start += size * n_outputs
@@ -326,10 +374,8 @@ def _outer(parts: list[Array]) -> Array:
     return out
 
 
-def _merged(table: Array, axis: int, level: Level, fine: Level) -> Array:
-    """Merge the cells of a table along an axis, from a fine level to a coarse one."""
+def _starts(level: Level, fine: Level) -> Places:
+    """Return the first cell of a fine level in each cell of a coarse one, which merges neighbouring cells."""
     coarse = np.zeros(fine.size, dtype=np.intp)
     coarse[fine.cells[:-1]] = level.cells[:-1]
-    merged = np.zeros((level.size, *np.delete(table.shape, axis)))
-    np.add.at(merged, coarse, np.moveaxis(table, axis, 0))
-    return np.moveaxis(merged, 0, axis)
+    return np.searchsorted(coarse, np.arange(level.size))

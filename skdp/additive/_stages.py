@@ -231,12 +231,8 @@ class Boosting:
         sizes = self.candidates.sizes(self.candidates.split(sums, loss.n_outputs))
         # Sums of noise and of sampling errors alone have these expected sizes.
         of_table = reserve.sums(reserve.share / (self.n_stages - index), loss.bound, 1)
-        variance = coordinate_variance(of_table)
-        expected = [
-            math.sqrt(2 / math.pi) * float(np.sqrt(variance + self.count * np.multiply.outer(shares, spread)).sum())
-            for shares in self.candidates.shares
-        ]
-        beyond = np.append(sizes - np.array(expected), 0.0)
+        expected = self.candidates.expected(coordinate_variance(of_table), spread, self.count)
+        beyond = np.append(sizes - expected, 0.0)
         position = int(reserve.session.release(label, beyond[None])[0])
         return self.candidates.every[position] if position < len(sizes) else None
 

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from skdp import BudgetAccountant, Category, DPAdditiveClassifier, DPAdditiveRegressor, Number, Schema
 from skdp.accounting import bounded_range_mu, gaussian_mu
-from skdp.additive import _plans, _stages
+from skdp.additive import _cells, _plans, _stages
 from skdp.additive._cells import joint_cells, smoothed_shares
 from skdp.additive._curves import AGAIN, Link
 from skdp.additive._stages import Candidates, LabelLoss, SquaredLoss, n_stages, table_values
@@ -154,10 +154,15 @@ def test_one_record_moves_each_score_and_each_table_by_the_stated_bounds_at_most
     assert loss.bound * 0.99 <= longest <= loss.bound
 
 
-def test_scores_are_sums_of_sizes_in_the_cells_of_the_term():
-    every, loss = candidates(*COLUMNS), LabelLoss(3)
+@pytest.mark.parametrize("most", [1, 200, 10**4])
+def test_scores_are_sums_of_sizes_in_the_cells_of_the_term(monkeypatch, most):
+    # In blocks of records, and from tables over many or few columns.
+    monkeypatch.setattr(_cells, "_ROWS_OF_SUMS", 70)
+    monkeypatch.setattr(_cells, "_MOST_CELLS_AT_ONCE", most)
+    counts, ordered = 2 * COLUMNS[0], 2 * COLUMNS[1]
+    every, loss = candidates(counts, ordered), LabelLoss(3)
     rng = np.random.default_rng(2)
-    codes = np.stack([rng.integers(len(own) + 1, size=200) for own in COLUMNS[0]]).astype(np.int32)
+    codes = np.stack([rng.integers(len(own) + 1, size=200) for own in counts]).astype(np.int32)
     scores, targets = scores_and_targets(loss, 200, rng)
     found = sizes_of(every, loss, codes, scores, targets)
     for own, size in zip(every.every, found, strict=True):
