@@ -291,7 +291,7 @@ class Candidates:
     def _shares(self) -> tuple[Array, NDArray[np.intp]]:
         """Shares of records in the cells of each candidate, for independent columns, and where each begins."""
         shares = [_outer([level.shares for level in self.levels(candidate)]) for candidate in self.every]
-        return np.concatenate(shares), np.cumsum([0, *map(len, shares[:-1])])
+        return np.concatenate(shares or [np.empty(0)]), np.cumsum([0, *map(len, shares)])[:-1]
 
     def _levels(self, columns: tuple[int, ...]) -> list[tuple[Level, ...]]:
         """Return the levels of each column in candidates over these columns. The last one is the finest."""
