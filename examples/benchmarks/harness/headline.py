@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 import many_tables
+import report_tables
 import summary
-from results import FOLDER, csv_table, delta_text, figure
+from results import FOLDER, csv_table, delta_text, figure, read
 from tasks import DELTA, TASKS
 
 #: Okabe and Ito's colours, which most colour-blind readers can tell apart. Black is white on a dark page.
@@ -38,7 +39,8 @@ DECIDING = {"classification": "auc", "regression": "r2", "clustering": "inertia"
 def figures(table, scores, of_tables=()):
     """All that the documentation may quote, by key: ``task/method/delta/metric/epsilon``."""
     quoted = {}
-    for (task, metric), methods in table.items():
+    held_out = report_tables.read(read(FOLDER / "held_out.csv"))
+    for (task, metric), methods in (table | held_out).items():
         for (library, method, delta), by_epsilon in methods.items():
             name = method if library in ("skdp", "scikit-learn") else f"{library} {method}"
             for epsilon, entry in by_epsilon.items():
