@@ -196,9 +196,9 @@ class LedgerView:
         if self.composition in ("gdp", "rdp", "mixed"):
             summary[-1] += f" for Gaussian noise; epsilon={self._remaining_pure():.6g} with delta=0"
             summary.append(
-                "           (for one more charge; spent and remaining compose, and need not add up to the ceiling;"
+                "           for one more charge, which composes with those before. The sum may exceed the ceiling."
             )
-            summary.append("           other mechanisms have budget.remaining(like=model))")
+            summary.append("           For other mechanisms, see budget.remaining(like=model)")
         if self.composition == "plan":
             summary[-1] = f"planned    {len(self.planned)} entries not charged yet"
         together, replaced = self._statement()

@@ -62,6 +62,7 @@ from ._scoring import (
     check_metric,
     make_measure,
     spread_of,
+    with_baseline,
 )
 from ._stateless import columns_of, numbers_in, read_targets, rows_for_steps, takes_text
 from ._steps import bounds_of, children_of, labels_in, rows_of_table, schema_of, take, with_schema
@@ -97,8 +98,9 @@ class Evaluation(Estimate):
         Object that computes the intervals.
     counts : ndarray
         Noisy table from which the value was computed. For a mean over records, it holds the sum of relative gains,
-        between 0 and 1 for each record, and the sum of the gains that records lack. For F1 and recall, it is a
-        confusion matrix with one more column, for records without a predicted label.
+        between 0 and 1 for each record, and the sum of the gains that records lack. With a baseline, it holds the sums
+        of what records gain more and less than by the baseline, and the rest. For F1 and recall, it is a confusion
+        matrix with one more column, for records without a predicted label.
     classes : ndarray or None
         Label set.
     edges : ndarray or None
@@ -258,6 +260,7 @@ def private_score(
     y: Any = None,
     *,
     metric: str | None = None,
+    baseline: Any = None,
     epsilon: float = 1.0,
     delta: float | None = None,
     classes: Any = None,
@@ -289,6 +292,12 @@ def private_score(
         ``"average_precision"``, ``"f1"`` and ``"recall"`` (of the second of two labels), ``"f1_macro"`` and
         ``"recall_macro"`` (means over all labels) are computed from released tables. ``"balanced_accuracy"`` without
         `label_weights` is ``"recall_macro"``.
+    baseline : estimator, label or number, default=None
+        If not None, the result is the score of `estimator` minus the score of the baseline for the same records. The
+        baseline is a fitted model with the same columns, or the label or number that it always predicts. It must be
+        public, or its fit must have been charged. Only for metrics that are means over records.
+
+        .. versionadded:: 0.3
     epsilon : float, default=1.0
         Privacy budget of the evaluation. Must be strictly positive.
     delta : float, default=None
@@ -355,6 +364,8 @@ def private_score(
     0.83
     """
     _check_fitted(estimator)
+    if hasattr(baseline, "predict"):
+        _check_fitted(baseline)
     metric = _without_weights(check_metric(metric, estimator), label_weights)
     check_accountant(accountant)
     whole = Budget(
@@ -375,6 +386,8 @@ def private_score(
             raise ValueError("classes holds none of the labels of the model (classes_): spell them as they are there")
     given = label_weights, loss_bound, bounds_y, n_bins
     measure = make_measure(metric, estimator, labels, *given)
+    if baseline is not None:
+        measure = with_baseline(measure, baseline)
     unit = Unit.of(rows_per_group)
     numbers = unit.numbers(groups, X)
     targets = labels_in(declared, labels, y) if labels is not None else numbers_in(y)
@@ -391,6 +404,8 @@ def private_score(
     if X.shape[0] != len(targets):
         raise ValueError("X and y must have the same number of rows")
     _check_columns_of_model(estimator, X)
+    if hasattr(baseline, "predict"):
+        _check_columns_of_model(baseline, X)
     members = unit.members(numbers, coded)[2]
     releases, events = _planned(measure, whole, 1.0, unit.rows)
     plan = unit.stated(PrivacyGuarantee(*whole, events, tuple(releases)))

@@ -24,7 +24,7 @@ from scipy.special import expit
 from sklearn.base import is_classifier, is_regressor
 
 from ..checks.data import encode_labels
-from ..checks.params import check_bounds, check_integer, check_positive, shown
+from ..checks.params import check_bounds, check_integer, check_positive, real_number, shown
 from ..checks.silence import silence
 from ..mechanisms import Mechanism
 from ..release.estimates import Around, Law, Quotient, combination
@@ -64,8 +64,18 @@ _APART = 16
 
 
 @dataclass(frozen=True)
+class Constant:
+    """A model that predicts the same label or number for each row."""
+
+    value: Any
+
+    def predict(self, X: Any) -> NDArray:
+        return np.full(X.shape[0], self.value)
+
+
+@dataclass(frozen=True)
 class Score:
-    """A bounded score: a sum of integer gains of records."""
+    """A bounded score: a sum of integer gains of records, or its difference to the score of a baseline."""
 
     name: str
     most: int  # Largest gain of one record.
@@ -74,6 +84,7 @@ class Score:
     classes: NDArray | None = None
     weights: NDArray[np.int64] | None = None  # Largest gain of a record of each label.
     bounds: tuple[float, float] | None = None  # Bounds of targets of a regression.
+    baseline: Any = None  # A model whose gains are subtracted.
 
     def released(self) -> Score:
         """Return the score with sums that are fine enough for the parts that records apart add."""
@@ -90,8 +101,8 @@ class Score:
 
     @property
     def shape(self) -> tuple[int]:
-        """Shape of the sums: of gains, and of the differences to the largest gains."""
-        return (2,)
+        """Shape of the sums of `_parts_of`."""
+        return (2 if self.baseline is None else 3,)
 
     def gains(self, model: Any, X: Any, y: NDArray) -> Gains:
         """Return the gain of each row, between 0 and `most`, as a function of the row and of the model only."""
@@ -140,11 +151,18 @@ class Score:
 
     def tally(self, model: Any, X: Any, y: NDArray) -> Gains:
         """Return the sums, and those of records apart: without a declared target, and refused by the model."""
-        gains = self._gains(model, X, y)
-        gained, undeclared = np.clip(gains, 0, self.most), is_undeclared(y, self.bounds)
+        gains, undeclared = self._gains(model, X, y), is_undeclared(y, self.bounds)
         refused = (gains < 0) & ~undeclared
-        missed = (self.largest(y) - gained).sum()
-        return np.array([gained.sum(), missed, self.apart * undeclared.sum(), self.apart * refused.sum()])
+        sums = [part.sum() for part in self._parts_of(np.clip(gains, 0, self.most), X, y)]
+        return np.array([*sums, self.apart * undeclared.sum(), self.apart * refused.sum()])
+
+    def _parts_of(self, gains: Gains, X: Any, y: NDArray) -> list[Gains]:
+        """Divide the largest gain of each row into its gain and a rest, or into more and less than by the baseline."""
+        parts = [gains]
+        if self.baseline is not None:
+            more = gains - self.gains(self.baseline, X, y)
+            parts = [np.maximum(more, 0), np.maximum(-more, 0)]
+        return [*parts, self.largest(y) - np.sum(parts, axis=0)]
 
     @property
     def least(self) -> int:
@@ -157,12 +175,28 @@ class Score:
         return self.weights is not None, False
 
     def value(self, sums: Any) -> float:
-        """Return the score from exact or noisy sums of gains and missing gains. NaN unless their total is positive."""
-        gained, missed = (float(each) for each in sums)
-        if gained + missed <= 0:
+        """Return the score from exact or noisy sums of the parts. NaN unless their total is positive."""
+        gained, *less, _ = parts = [float(each) for each in sums]
+        if sum(parts) <= 0:
             return math.nan
-        share = min(max(gained / (gained + missed), 0.0), 1.0)
-        return self.unit * (share - 1.0) if self.loss else share
+        share = min(max((gained - sum(less)) / sum(parts), -1.0 if less else 0.0), 1.0)
+        return self.unit * (share - 1.0) if self.loss and not less else self.unit * share
+
+
+def with_baseline(measure: Score | Table, baseline: Any) -> Score:
+    """Return the score as a difference to that of a baseline: a model, a label or a number."""
+    if not isinstance(measure, Score):
+        names = ", ".join(map(repr, (*CLASSIFICATION, *REGRESSION)))
+        raise ValueError(f"baseline needs a metric that is a mean over records: {names}, got {measure.metric!r}")
+    if not hasattr(baseline, "predict"):
+        if measure.classes is None:
+            baseline = real_number(baseline, "baseline")
+        elif baseline not in measure.classes.tolist():
+            raise ValueError(f"baseline must be a fitted model or a label in classes, got {shown(baseline)}")
+        baseline = Constant(baseline)
+    if measure.name == "neg_log_loss" and not hasattr(baseline, "predict_proba"):
+        raise ValueError("baseline needs predict_proba for the metric 'neg_log_loss'")
+    return replace(measure, baseline=baseline)
 
 
 def is_undeclared(y: NDArray, bounds: tuple[float, float] | None = None) -> NDArray[np.bool_]:
@@ -423,18 +457,18 @@ def spread_of(measure: Score | Table, released: NDArray, mechanism: Mechanism, r
     if isinstance(measure, Score):
         # Sums are measured in the largest change by one group.
         unit = float(measure.most) * rows
-        gained, missed = (float(each) / unit for each in released)
+        top, bottom = np.zeros(len(released)), np.ones(len(released))
+        top[0], top[1:-1] = 1.0, -1.0
+        gained, every = float(top @ released) / unit, float(released.sum()) / unit
+        least, record, shift = 0.0, None, -measure.unit if measure.loss else 0.0
+        if measure.baseline is not None:
+            # The square of a difference is at most its size. Where noise hides the sum of sizes, it is the noise.
+            least, shift, sizes = -1.0, 0.0, np.array([1.0, 1.0, 0.0]) / unit
+            sum_of_sizes = max(float(sizes @ released), math.sqrt(combination(mechanism, sizes).variance))
+            mean = min(max(gained / max(every, 1.0), -1.0), 1.0)
+            record = min(max(sum_of_sizes / max(every, 1.0) - mean**2, 0.0), 1 - mean**2)
         quotient = Quotient(
-            gained,
-            gained + missed,
-            mechanism,
-            np.array([1.0, 0.0]) / unit,
-            np.array([1.0, 1.0]) / unit,
-            None,
-            0.0,
-            1.0,
-            shift=-measure.unit if measure.loss else 0.0,
-            scale=measure.unit,
+            *(gained, every, mechanism, top / unit, bottom / unit, record, least, 1.0), shift=shift, scale=measure.unit
         )
         return quotient.standard_error, quotient
     counts = np.maximum(released, 0).astype(np.float64)

@@ -1,7 +1,9 @@
 """Private evaluation: what is charged, what one record changes, known answers without noise."""
 
+import itertools
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,7 @@ from scipy import sparse, stats
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone, is_regressor
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
@@ -99,6 +102,61 @@ def test_areas_and_f1_follow_from_tables(model):
         assert got.value == pytest.approx(value, abs=1e-12)
         # A further column is for records that the model refuses.
         assert got.counts.shape == (2, 3)
+
+
+def test_the_difference_to_a_baseline(model, regressor):
+    other = LogisticRegression(C=1e-3).fit(X[300:], Y[300:])
+
+    def without_noise(estimator, y, **options):
+        return private_score(estimator, X, y, epsilon=math.inf, bounds_y=(-3, 3), **options)
+
+    for metric, options in (("accuracy", {}), ("neg_log_loss", {}), ("balanced_accuracy", {"label_weights": WEIGHT})):
+        options = {"metric": metric, **options}
+        got = without_noise(model, Y, baseline=other, **options)
+        alone = without_noise(model, Y, **options).value - without_noise(other, Y, **options).value
+        assert got.value == pytest.approx(alone, abs=1e-9)
+        assert without_noise(other, Y, baseline=model, **options).value == pytest.approx(-alone, abs=1e-9)
+    right = np.mean(model.predict(X) == Y) - np.mean(Y == 1)
+    assert without_noise(model, Y, baseline=1).value == pytest.approx(right, abs=1e-12)
+    got = without_noise(regressor, X[:, 0], baseline=0.5)
+    errors = mean_absolute_error(X[:, 0], np.full(len(X), 0.5)) - mean_absolute_error(X[:, 0], regressor.predict(X))
+    assert got.value == pytest.approx(errors, abs=1e-3)
+    # More, less and the rest.
+    assert got.counts.shape == (3,)
+    assert got.counts.sum() == pytest.approx(len(X))
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "neg_log_loss", "balanced_accuracy"])
+def test_a_record_moves_a_difference_no_more_than_a_score(model, metric):
+    other = LogisticRegression(C=1e-3).fit(X[300:], Y[300:])
+    measure = replace(make_score(metric, model, np.array([0, 1]), WEIGHT), baseline=other).released()
+    before, largest = measure.tally(model, X[:50], Y[:50]), [0.0, 0.0]
+    for row, label in itertools.product(X[50:150], (0, 1, -1)):
+        after = measure.tally(model, np.vstack([X[:50], row]), np.append(Y[:50], label))
+        assert (after >= before).all()
+        for place, norm in enumerate((1, 2)):
+            largest[place] = max(largest[place], np.linalg.norm(after - before, norm))
+            assert largest[place] <= measure.moved(norm)
+    assert largest[1] >= 0.5 * measure.most
+
+
+def test_baselines_are_checked_before_a_charge(model, regressor):
+    budget = BudgetAccountant(epsilon=1.0)
+    wrong = (
+        ({"baseline": "no"}, "a label in classes"),
+        ({"baseline": 2}, "a label in classes"),
+        ({"baseline": 1, "metric": "roc_auc"}, "mean over records"),
+        ({"baseline": 1, "metric": "neg_log_loss"}, "predict_proba"),
+        ({"baseline": LogisticRegression().fit(X[:, :1], Y)}, "features"),
+    )
+    for parameters, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            private_score(model, X, Y, accountant=budget, **parameters)
+    with pytest.raises(TypeError, match="baseline must be a real number"):
+        private_score(regressor, X, X[:, 0], bounds_y=(-3, 3), baseline="no", accountant=budget)
+    with pytest.raises(NotFittedError):
+        private_score(model, X, Y, baseline=LogisticRegression(), accountant=budget)
+    assert not budget.records
 
 
 def test_a_score_has_the_delta_of_the_model(model):

@@ -100,6 +100,32 @@ def test_intervals_hold(metric, n, epsilon, delta, of):
     assert coverage(metric, n, epsilon, delta, METRICS[metric], of=of)[1] >= 0.95
 
 
+class Flat(Given):
+    """Estimates between 1/2 and those of the other classifier."""
+
+    def predict_proba(self, X):
+        return super().predict_proba((X + 0.5) / 2)
+
+
+@pytest.mark.sample(every=3)
+@pytest.mark.parametrize(("metric", "baseline"), [("accuracy", 1), ("accuracy", Flat()), ("neg_log_loss", Flat())])
+@pytest.mark.parametrize(("n", "epsilon", "delta"), [(2000, 0.1, 1e-5), (200, 5.0, 0.0)])
+def test_intervals_of_differences_to_a_baseline_hold(metric, baseline, n, epsilon, delta):
+    assert coverage(metric, n, epsilon, delta, {"baseline": baseline})[1] >= 0.95
+
+
+def test_intervals_of_differences_between_numbers_hold():
+    rng, hits = np.random.default_rng(0), 0
+    for _ in range(RUNS):
+        # The errors of the model are rare and large, and the errors of the baseline are 0.2.
+        X = np.full((400, 1), 0.5)
+        y = np.where(rng.random(400) < 0.05, 1.0, 0.5)
+        found = private_score(Line(), X, y, baseline=0.7, bounds_y=(0, 1), epsilon=2.0)
+        low, high = found.confidence_interval()
+        hits += low <= 0.95 * 0.2 + 0.05 * (0.3 - 0.5) <= high
+    assert clopper_pearson(hits, RUNS, ERROR)[1] >= 0.95
+
+
 # The log-odds of the label, and the estimate of a model, as functions of a normal variable.
 MODELS = {
     "calibrated": lambda z: (1.5 * z, 1.5 * z),

@@ -436,9 +436,13 @@ class Validated(BaseEstimator):
 class Judged(BaseEstimator):
     """Judges a fitted model where others fit."""
 
-    def __init__(self, model, metric, *, bounds_y=None, epsilon=1.0, delta=0.0, accountant=None, random_state=None):
+    def __init__(
+        self, model, metric, *, baseline=None, bounds_y=None, epsilon=1.0, delta=0.0, accountant=None,
+        random_state=None,
+    ):  # fmt: skip
         self.model = model
         self.metric = metric
+        self.baseline = baseline
         self.bounds_y = bounds_y
         self.epsilon = epsilon
         self.delta = delta
@@ -639,6 +643,12 @@ SUBJECTS = [
         pair=judged_groups,
         fits=400,
         mutants=BY_GROUP,
+    ),
+    score(
+        "private_score, accuracy above a baseline",
+        partial(judged, Echo(), "accuracy", baseline=0),
+        fits=800,
+        mutants={"half the sensitivity": half_of_the_table},
     ),
     score("private_score, histogram", partial(judged, Echo(), "histogram"), mutants={}),
     score(
