@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.data import check_quietly, of_valid_rows
@@ -172,12 +171,26 @@ def postprocess_components(components: Array) -> Array:
     return components * signs[:, None]
 
 
+def _non_increasing(values: Array) -> Array:
+    """Return the nearest non-increasing numbers. Neighbours in the wrong order are replaced by their mean."""
+    # For few numbers, this takes a fraction of the time of scikit-learn's isotonic regression.
+    means: list[float] = []
+    sizes: list[int] = []
+    for value in values.tolist():
+        mean, size = value, 1
+        while means and means[-1] < mean:
+            before = sizes.pop()
+            mean = (means.pop() * before + mean * size) / (before + size)
+            size += before
+        means.append(mean)
+        sizes.append(size)
+    return np.repeat(means, sizes)
+
+
 def postprocess_variances(energies: Array, remaining: float, count: float, n_features: int) -> dict[str, Any]:
     """Return the attributes about variances, which decrease, for noisy sums of squares along components and beside."""
     k = len(energies)
-    falling = np.maximum(energies, 0.0)
-    if np.any(falling[1:] > falling[:-1]):
-        falling = isotonic_regression(falling, increasing=False)
+    falling = _non_increasing(np.maximum(energies, 0.0))
     remaining = max(remaining, 0.0) if k < n_features else 0.0
     total = falling.sum() + remaining
     return {

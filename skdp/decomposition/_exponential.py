@@ -183,16 +183,19 @@ def release_mean(session: ReleaseSession, X: Array, norm: float, private: bool) 
 
 def deflated(gram: Array, basis: Array, direction: Array) -> tuple[Array, Array]:
     """Remove a direction from the Gram matrix and the basis, by the reflection that maps it to the first axis."""
-    # The basis is a function of released directions only.
+    # The basis is a function of released directions only. It is changed in place.
     u = direction.copy()
     u[0] += math.copysign(1.0, u[0])
     beta = 2 / (u @ u)
     image = gram @ u
-    # (I - beta u u') G (I - beta u u') = G - u p' - p u'
+    # (I - beta u u') G (I - beta u u') = G - (u p' + p u'), which is exactly symmetric despite rounding.
     p = beta * image - (beta**2 / 2 * (u @ image)) * u
-    reflected = gram - np.outer(u, p) - np.outer(p, u)
-    basis = basis - np.outer(basis @ u, beta * u)
-    return reflected[1:, 1:], basis[:, 1:]
+    reflected = np.outer(u[1:], p[1:])
+    reflected += np.outer(p[1:], u[1:])
+    np.subtract(gram[1:, 1:], reflected, out=reflected)
+    left = basis[:, 1:]
+    left -= np.outer(basis @ u, beta * u[1:])
+    return reflected, left
 
 
 def release_components(session: ReleaseSession, gram: Array, draws: int, n_components: int, private: bool) -> Array:

@@ -19,6 +19,7 @@ from decimal import Decimal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigh_tridiagonal, lapack
 
 from ._base import BitStream, Mechanism, from_lattice
 from ._exact import ELEMENTARY, digits_for, extend, filtered_bernoulli_exp
@@ -27,54 +28,115 @@ from .gaussian import Interval, LazyNormals, pad, product, squared
 #: Directions are rounded to multiples of ``2**-LATTICE_BITS``.
 LATTICE_BITS = 24
 
-#: Part of the exponent that is reserved for the rounding errors of the matrix.
+#: Part of the exponent that is reserved for the rounding errors of the matrix and of its root.
 MARGIN = 2.0**-10
 
-# Relative distance between |M z|^2 and the sum of squares in the coordinates of the eigenvectors, for each of these.
-# Computed eigenvectors are orthogonal to a few units in the last place.
-_ORTHOGONALITY = 2.0**-46
+#: Largest part of epsilon that the error of a triangular root may be. Four times it is a quarter of the margin.
+ROOT_ERROR = MARGIN / 16
+
+#: From this size on, a triangular root takes less time than eigenvectors.
+LEAST_SIZE = 80
+
+# Steps of Lanczos' method, for the eigenvalues that choose the envelope.
+_STEPS = 24
+
+# Twice the rounding error of an operation.
+_UNIT = 2.0**-52
+
+# With larger entries, squares of norms may not be doubles. No proof is possible then.
+_LARGEST = 1e100
 
 
-def bingham_direction(matrix: NDArray[np.float64], bits: int, stream: BitStream) -> NDArray[np.int64]:
-    r"""Draw a unit vector with density proportional to :math:`e^{v^\top A v}`, rounded to steps of ``2**-bits``."""
+def bingham_direction(
+    matrix: NDArray[np.float64], bits: int, stream: BitStream, tolerance: float = 0.0
+) -> NDArray[np.int64]:
+    r"""Draw a unit vector with density proportional to :math:`e^{v^\top A v}`, rounded to steps of ``2**-bits``.
+
+    The exponent may be off by `tolerance`, in addition to the errors of an eigendecomposition.
+    """
     size = len(matrix)
     if size == 1:
         return np.array([1 << bits])
-    values, vectors = np.linalg.eigh(matrix)
-    gaps = 2 * (values[-1] - values)
-    scale = 1 / np.sqrt(_envelope(gaps) + gaps)
+    root, error = _triangular_root(matrix) if size >= LEAST_SIZE else (matrix, math.inf)
+    if not error <= tolerance:
+        values, vectors = np.linalg.eigh(matrix)
+        gaps = 2 * (values[-1] - values)
+        root = vectors / np.sqrt(_envelope(gaps, np.ones(size)) + gaps)
     batch = 8 + 2 * math.isqrt(size)
     while True:
-        accepted = _Proposals(vectors, scale, batch, stream).first_accepted(bits)
+        accepted = _Proposals(root, batch, stream).first_accepted(bits)
         if accepted is not None:
             return accepted
 
 
-def _envelope(gaps: NDArray[np.float64]) -> float:
-    """Solve sum(1 / (b + gaps)) = 1 for b, which is between 1 and about the number of gaps."""
+@np.errstate(all="ignore")
+def _triangular_root(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """Return M with (M M')^-1 / 2 = (t / 2) I - A, and a bound on the error of this, infinite if M is of no use."""
+    norm = float(np.linalg.norm(matrix, 1))
+    if not norm < _LARGEST:
+        return matrix, math.inf
+    # The law is the same for any t, on which the probability of acceptance depends.
+    values, multiples = _ritz_values(matrix)
+    t = 2 * values[-1] + _envelope(2 * (values[-1] - values), multiples)
+    precision = -2 * matrix
+    precision.flat[:: len(matrix) + 1] += t
+    # The matrix is symmetric. Its transpose is in the order of LAPACK, and is not copied.
+    lower, failed = lapack.dpotrf(precision.T, lower=1, clean=1, overwrite_a=1)
+    if failed:
+        return matrix, math.inf
+    length = float(np.linalg.norm(lower))
+    inverse, _ = lapack.dtrtri(lower, lower=1, overwrite_c=1)
+    trace = float(np.linalg.norm(inverse)) ** 2
+    # The user guide (PCA, theorem 6) proves this bound.
+    unit = (len(matrix) + 8) * _UNIT
+    relative = unit * length * math.sqrt(trace)
+    error = unit * length**2 / 2 + 1.2 * relative * (abs(t) + 2 * norm)
+    # For another trace than about 1, few candidates would be accepted.
+    return inverse.T, error if relative < 0.05 and 0.2 < trace < 4 else math.inf
+
+
+def _ritz_values(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Estimate the eigenvalues by a few, with numbers of eigenvalues that each stands for."""
+    diagonal, beside = [], [0.0]
+    vector, before = np.random.default_rng(0).normal(size=len(matrix)), 0.0
+    vector /= np.linalg.norm(vector)
+    for _ in range(min(_STEPS, len(matrix))):
+        image = matrix @ vector - beside[-1] * before
+        diagonal.append(image @ vector)
+        image -= diagonal[-1] * vector
+        beside.append(float(np.linalg.norm(image)))
+        if beside[-1] == 0:
+            break
+        vector, before = image / beside[-1], vector
+    values, vectors = eigh_tridiagonal(diagonal, beside[1 : len(diagonal)])
+    multiples = len(matrix) * vectors[0] ** 2
+    multiples[-1] = max(multiples[-1], 1.0)
+    return values, multiples
+
+
+def _envelope(gaps: NDArray[np.float64], multiples: NDArray[np.float64]) -> float:
+    """Solve sum(multiples / (b + gaps)) = 1 for b, which is between 1 and about the sum of the multiples."""
     # The sum is convex and decreases, so that Newton's steps from the left end stay left of the root.
     b = 1.0
     for _ in range(50):
         terms = 1 / (b + gaps)
-        step = (terms.sum() - 1) / (terms @ terms)
+        step = (multiples @ terms - 1) / (multiples @ terms**2)
         b += step
         if step < 1e-3 * b:
             break
-    return min(b, float(len(gaps)))
+    return min(b, float(multiples.sum()))
 
 
 class _Proposals:
     """A batch of candidates whose digits are drawn when they are needed."""
 
-    # `vectors` holds eigenvectors, and `scale` the standard deviations along them.
-    def __init__(self, vectors: NDArray[np.float64], scale: NDArray[np.float64], count: int, stream: BitStream) -> None:
-        self._size = len(scale)
+    # The doubles of `root` define the law.
+    def __init__(self, root: NDArray[np.float64], count: int, stream: BitStream) -> None:
+        self._size = len(root)
         self._count = count
-        self._scale = scale
+        self._root = root
         self._stream = stream
         self._normals = LazyNormals(count * self._size, stream)
-        # The doubles of this matrix define the law.
-        self._root = vectors * scale
 
     def first_accepted(self, bits: int) -> NDArray[np.int64] | None:
         """Return the first accepted candidate, rounded, or None."""
@@ -88,10 +150,12 @@ class _Proposals:
         z = self._normals.value.reshape(self._count, m)
         e = self._normals.error
         with np.errstate(all="ignore"):
-            square, square_error = z * z, (2 * np.abs(z) + e) * e
-            length, length_error = square @ self._scale**2, square_error @ self._scale**2
-            total = square.sum(axis=1)
-            relative = square_error.sum(axis=1) / total + length_error / length + m * _ORTHOGONALITY
+            y = z @ self._root.T
+            total, length = np.einsum("ij,ij->i", z, z), np.einsum("ij,ij->i", y, y)
+            # Relative errors of the norms of z and of y.
+            of_z = math.sqrt(m) * e / np.sqrt(total)
+            of_y = np.linalg.norm(self._root) * (of_z + (m + 4) * _UNIT) * np.sqrt(total / length)
+            relative = 2.01 * (of_z + of_y) + (m + 4) * _UNIT
             excess = total / length / m - 1
             log = np.log1p(excess)
             gamma = m / 2 * (excess - log)
@@ -204,4 +268,5 @@ class BinghamMechanism(Mechanism):
     def release(self, value: ArrayLike, stream: BitStream) -> NDArray[np.float64]:
         """Return a direction."""
         matrix = np.asarray(value, dtype=np.float64) / self.scale
-        return from_lattice(bingham_direction(matrix, LATTICE_BITS, stream), 2.0**-LATTICE_BITS)
+        points = bingham_direction(matrix, LATTICE_BITS, stream, ROOT_ERROR * self.epsilon)
+        return from_lattice(points, 2.0**-LATTICE_BITS)
