@@ -98,13 +98,14 @@ def _triangular_root(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
 def _ritz_values(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Estimate the eigenvalues by a few, with numbers of eigenvalues that each stands for."""
     diagonal, beside = [], [0.0]
-    vector, before = np.random.default_rng(0).normal(size=len(matrix)), 0.0
+    vector = np.random.default_rng(0).normal(size=len(matrix))
     vector /= np.linalg.norm(vector)
+    before = np.zeros_like(vector)
     for _ in range(min(_STEPS, len(matrix))):
         image = matrix @ vector - beside[-1] * before
         diagonal.append(image @ vector)
         image -= diagonal[-1] * vector
-        beside.append(float(np.linalg.norm(image)))
+        beside.append(math.sqrt(image @ image))
         if beside[-1] == 0:
             break
         vector, before = image / beside[-1], vector
@@ -120,7 +121,7 @@ def _envelope(gaps: NDArray[np.float64], multiples: NDArray[np.float64]) -> floa
     b = 1.0
     for _ in range(50):
         terms = 1 / (b + gaps)
-        step = (multiples @ terms - 1) / (multiples @ terms**2)
+        step = float((multiples @ terms - 1) / (multiples @ terms**2))
         b += step
         if step < 1e-3 * b:
             break
