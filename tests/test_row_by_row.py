@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import clone, is_regressor
 
 from skdp.neural_network._gradients import Outputs, codes_of
-from skdp.sensitivity import exact_row_products, largest_products, positive_products, row_products
+from skdp.sensitivity import exact_row_products, largest_products, positive_products, rounded_products, row_products
 from tests.estimators import FEATURES, ONE_EACH
 
 #: Predict with models of scikit-learn.
@@ -165,6 +165,48 @@ def test_positive_products_are_those_of_row_products(n_columns):
         if n_columns > 2:
             fast, safe = rows @ matrix + constant, row_products(rows, matrix) + constant
             assert np.any((fast > 0) != (safe > 0))
+
+
+def near_middles(rng, n_rows, matrix, step):
+    """Return rows whose first products are in the middle between two multiples of a step, but for rounding."""
+    rows, column = rng.uniform(-1, 1, size=(n_rows, len(matrix))), matrix[:, 0]
+    for _ in range(3):
+        products = rows @ column / step
+        rows += ((np.floor(products) + 0.5 - products) * step / (column @ column))[:, None] * column
+    return rows
+
+
+@pytest.mark.parametrize("n_products", [1, 3, 100])
+@pytest.mark.parametrize("n_columns", [2, 20, 300])
+def test_rounded_products_are_those_of_row_products(n_columns, n_products):
+    rng = np.random.default_rng(n_columns)
+    matrix = rng.normal(size=(n_columns, n_products))
+    finest = 2.0 ** (n_columns.bit_length() - 42)
+    rows = near_middles(rng, 500, matrix, finest)
+    kinds = [np.array, np.asfortranarray, lambda X: np.float32(np.clip(X, -1e30, 1e30)), sparse.csr_array]
+    with np.errstate(all="ignore"):
+        for X, kind in product((rows, rows[:1], rows[:0], with_extremes(rng, rows)), kinds):
+            products = row_products(kind(X), matrix)
+            for unit in (1.5, 1e-90, 1e90):
+                step = 2.0 ** (np.frexp(unit)[1] + n_columns.bit_length() - 43)
+                rounded = rounded_products(kind(X), matrix, unit)
+                on_lattice = np.abs(products) < 2.0**50 * step
+                expected = np.rint(products / step) * step
+                np.testing.assert_array_equal(rounded[on_lattice], expected[on_lattice])
+                np.testing.assert_allclose(rounded, products, rtol=1e-14, atol=step)
+        if n_products < 100:
+            # Without the second look, these rows would not do.
+            fast, safe = rows @ matrix, row_products(rows, matrix)
+            assert np.any(np.rint(fast / finest) != np.rint(safe / finest))
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_rounded_products_refuse_rows_that_are_not_finite(number, value):
+    X = np.full((100, 3), 0.5)
+    X[50, 1] = number
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError):
+        rounded_products(X, np.full((3, 2), value), 1.0)
 
 
 @pytest.mark.parametrize("sizes", [(4, 3), (20, 64, 1), (20, 64, 3), (7, 100, 5, 2)])

@@ -18,10 +18,11 @@ from ..release.estimator import RowsMixin
 from ..sensitivity import (
     BLOCK_ROWS,
     PRODUCT_BLOCKS,
+    by_column,
     clip_rows,
     entry_step,
     exact_sum,
-    row_products,
+    rounded_products,
     sparse_gram,
     sum_over_rows,
     with_data,
@@ -263,11 +264,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         Returns
         -------
         coordinates : ndarray of shape (n_samples, n_components)
-            A function of these rows. For private rows, it is as sensitive as the rows.
+            A function of these rows, rounded to about 1e-11 `data_norm`. For private rows, it is as sensitive as
+            the rows.
         """
         check_is_fitted(self, "components_")
-        coordinates: NDArray[np.float64] = of_valid_rows(lambda rows: row_products(rows, self.components_.T), self, X)
-        coordinates -= self.components_ @ self.mean_
+        matrix, unit = self.components_.T, self._least_deviation / LEAST_DEVIATION
+        coordinates: NDArray[np.float64] = of_valid_rows(lambda rows: rounded_products(rows, matrix, unit), self, X)
+        by_column(np.subtract, coordinates, self.components_ @ self.mean_)
         return coordinates / self._deviations() if self._whiten else coordinates
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:

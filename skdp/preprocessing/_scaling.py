@@ -52,7 +52,7 @@ from ..release.session import PrivacyGuarantee, Release, ReleaseSession, Theorem
 from ..release.units import Unit
 from ..schema.declared import scaled
 from ..schema.encoding import TakesSchema, norm_of_entries
-from ..sensitivity import clip_rows, short_blocks, sum_over_rows
+from ..sensitivity import by_column, clip_rows, short_blocks, sum_over_rows
 
 Array = NDArray[np.float64]
 
@@ -575,7 +575,14 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         X = self._rows(X, reset=False)
         clip = check_positive(self.clip, "clip")
         within = inner_range(-clip, clip, X.dtype)
-        return by_rows(lambda rows: (rows - self.mean_) / self.scale_, X, X.shape[1], within)
+
+        def scaled(rows: Array) -> Array:
+            out = np.array(rows, order="C")
+            by_column(np.subtract, out, self.mean_)
+            by_column(np.divide, out, self.scale_)
+            return out
+
+        return by_rows(scaled, X, X.shape[1], within)
 
     def inverse_transform(self, X: Any) -> NDArray:
         """Undo the standardisation. Clipped values stay clipped.

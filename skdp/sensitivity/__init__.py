@@ -65,9 +65,11 @@ from ._polynomials import (
 from ._rows import (
     BLOCK_ROWS,
     EXACT_ROWS,
+    by_column,
     by_entry,
     exact_row_products,
     group_sensitivity,
+    rounded_products,
     row_products,
     short_blocks,
     sparse_gram,

@@ -54,6 +54,7 @@ from ._smoothing import (
     class_distributions,
     decision,
     impurity_decreases,
+    level_scores,
     line_scores,
     log_odds,
     newton_step,
@@ -291,8 +292,12 @@ class RandomTrees(TreeModel, PrivateEstimator):
         if len(table) == 1:
             # All rows of a leaf have the same probabilities.
             return probabilities(decision(base, [table[0].T], weights)).take(self._leaves(X)[:, 0], axis=1)
-        route, size = self.structure_.router(len(X)), min(ROUTED, max(16, _LOOKED_UP // len(base)))
-        blocks = (X[start : start + size] for start in range(0, max(len(X), 1), size))
-        return np.concatenate(
-            [probabilities(decision(base, leaf_scores(route, table, rows), weights)) for rows in blocks], axis=1
-        )
+        table *= self.tree_weights_[:, None, None]
+        add_scores, level = self.structure_.router(len(X)).sums(table), level_scores(base, intercept)[:, None]
+        out, size = np.empty((len(prior), len(X))), min(ROUTED, max(16, _LOOKED_UP // len(base)))
+        for start in range(0, len(X), size):
+            rows = slice(start, start + size)
+            totals = np.repeat(level, len(X[rows]), axis=1)
+            add_scores(X[rows], totals)
+            out[:, rows] = probabilities(totals)
+        return out

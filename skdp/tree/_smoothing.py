@@ -346,12 +346,15 @@ class Step:
         return unpack_symmetric(curvature, p, math.sqrt(2)) * self.curvature, gradient * self.gradient
 
 
+def level_scores(base: Array, constants: Array) -> Array:
+    """Return the class scores without trees, from the scores of the prior and the constants of the decision."""
+    # With three classes or more, only differences between constants matter.
+    return base + (constants if len(constants) == 1 else constants - constants.mean())
+
+
 def decision(base: Array, leaf_scores: Iterable[Array], weights: Array) -> Array:
     """Return the class scores of rows, of shape (n_scores, n_rows), from the scores of the prior and the trees."""
-    constants = weights[len(weights) - len(base) :]
-    # With three classes or more, only differences between constants matter.
-    level = base + (constants if len(constants) == 1 else constants - constants.mean())
-    total = level[:, None]
+    total = level_scores(base, weights[len(weights) - len(base) :])[:, None]
     for weight, scores in zip(weights.tolist(), leaf_scores, strict=False):
         total = total + weight * scores
     return total

@@ -30,6 +30,9 @@ ROUTED = 8192
 #: Largest number of entries of a tree's table, which has one for each combination of bins of its features.
 _MOST_ENTRIES = 4096
 
+# Numbers of leaves are repeated for the entries of such a table if the table then has at most this size.
+_MOST_NUMBERS = 2**14
+
 #: Largest number of features of such a tree. With more, finding the bins takes as long as walking down the tree.
 _MOST_SEEN = 2
 
@@ -157,7 +160,7 @@ class Routes:
     def __init__(self, forest: Forest, tables: bool) -> None:
         self._forest = forest
         self._bins: dict[int, Bins] = {}
-        # For each tree, its table, and for each of its features the part of an entry's position from the bin.
+        # For trees with a table, the leaf of each entry, and for each feature the part of its position from the bin.
         self._tables: dict[int, tuple[NDArray[np.intp], list[tuple[int, NDArray[np.intp]]]]] = {}
         split = np.isfinite(forest.thresholds)
         self._features = np.unique(np.take_along_axis(forest.features, forest.slots, axis=1)[split]).tolist()
@@ -166,7 +169,34 @@ class Routes:
 
     def __call__(self, X: NDArray) -> Iterator[NDArray[np.intp]]:
         """Yield for each tree the leaf of each row, or the inner node in which the row stays."""
-        # Values beyond the bounds go where the bounds go. The caller may overwrite the arrays.
+        # The caller may overwrite the arrays.
+        for t, positions in enumerate(self._positions(X)):
+            yield self._tables[t][0].take(positions) if t in self._tables else positions
+
+    def sums(self, tables: Array) -> Callable[[NDArray, Array], None]:
+        """Return a function that adds, for rows, the numbers of their leaves and inner nodes, tree by tree.
+
+        `tables` has shape (n_trees, n_nodes, n_numbers). The numbers are added in place, with the shape (n_numbers,
+        n_rows).
+        """
+        lookups = []
+        for t, of_nodes in enumerate(tables):
+            leaves = self._tables[t][0] if t in self._tables else None
+            if leaves is not None and leaves.size * of_nodes.shape[1] <= _MOST_NUMBERS:
+                of_nodes, leaves = of_nodes[leaves], None
+            lookups.append((leaves, np.ascontiguousarray(of_nodes.T)))
+
+        def add(X: NDArray, totals: Array) -> None:
+            for (leaves, numbers), positions in zip(lookups, self._positions(X), strict=True):
+                nodes = positions if leaves is None else leaves.take(positions)
+                for total, of_nodes in zip(totals, numbers, strict=True):
+                    total += of_nodes.take(nodes)
+
+        return add
+
+    def _positions(self, X: NDArray) -> Iterator[NDArray[np.intp]]:
+        """Yield for each tree the positions of rows in its table, or without a table the leaves, or inner nodes."""
+        # Values beyond the bounds go where the bounds go.
         forest = self._forest
         columns: dict[int, NDArray] = {}
         codes: dict[int, NDArray[np.intp]] = {}
@@ -190,11 +220,15 @@ class Routes:
 
         for t in range(forest.n_trees):
             if t in self._tables:
-                table, strides = self._tables[t]
-                leaves = np.zeros(len(X), dtype=np.intp) if not strides else strides[0][1].take(code(strides[0][0]))
+                _, strides = self._tables[t]
+                if len(strides) == 1:
+                    # The entries are those of the bins.
+                    yield code(strides[0][0])
+                    continue
+                positions = np.zeros(len(X), dtype=np.intp) if not strides else strides[0][1].take(code(strides[0][0]))
                 for feature, strides_of_feature in strides[1:]:
-                    leaves += strides_of_feature.take(code(feature))
-                yield table.take(leaves) if len(strides) != 1 else leaves
+                    positions += strides_of_feature.take(code(feature))
+                yield positions
             elif forest.places.keys().isdisjoint(forest.features[t].tolist()):
                 yield walk_down(X, forest.features[t].take(forest.slots[t]), forest.thresholds[t])
             else:
@@ -233,10 +267,10 @@ class Routes:
                 values = forest.places[feature][tree] if feature in forest.places else np.append(thresholds, np.inf)
                 bins = np.searchsorted(edges[i, slot, : counts[i, slot]], values) + np.isnan(values)
                 self._tables.setdefault(tree, (tables[i], []))[1].append((feature, bins * strides[i, slot]))
-        for table, strides in self._tables.values():
+        for tree, (table, strides) in self._tables.items():
             if len(strides) == 1:
                 # The leaf of each bin is looked up at once.
-                strides[0] = strides[0][0], table.take(strides[0][1])
+                self._tables[tree] = table.take(strides[0][1]), strides
         for i in np.flatnonzero(counts.sum(axis=1) == 0).tolist():
             self._tables[int(trees[i])] = tables[i], []
 

@@ -399,7 +399,7 @@ def test_whitened_coordinates_have_unit_variance_but_are_not_blown_up():
     X = cloud(2000)
     model = ExpMechPCA(3, epsilon=INF, data_norm=9, center="private", whiten=True).fit(X)
     np.testing.assert_allclose(model.transform(X).std(axis=0, ddof=1), 1)
-    np.testing.assert_allclose(model.transform(model.inverse_transform(np.eye(3))), np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(model.transform(model.inverse_transform(np.eye(3))), np.eye(3), atol=1e-10)
     flat = ExpMechPCA(2, epsilon=INF, data_norm=9, whiten=True).fit(np.zeros((10, 5)))
     assert np.abs(flat.transform(np.ones((1, 5)))).max() <= 1000
 

@@ -21,7 +21,7 @@ from skdp.mechanisms import NoiseSource
 from skdp.release.session import ReleaseSession
 from skdp.sensitivity import exact_sum
 from skdp.tree import _plans, export_text
-from skdp.tree._forest import leaf_scores
+from skdp.tree._forest import leaf_scores, node_scores
 from skdp.tree._outcomes import Labels, leaf_counts, leaf_counts_l1, leaf_counts_l2
 from skdp.tree._plans import Shares, depth_of_trees, features_of_trees, make_plan, number_of_trees, plan_trees
 from skdp.tree._smoothing import (
@@ -496,6 +496,23 @@ def test_predictions_are_those_of_the_released_numbers():
     np.testing.assert_array_equal(model.predict(X), expected.argmax(axis=1))
     looked_up = list(leaf_scores(model.structure_.router(len(X)), table, X))
     np.testing.assert_array_equal(looked_up[1].T, table[1][leaves[:, 1]])
+
+
+@pytest.mark.parametrize("most_numbers", [0, 2**14])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_are_added_tree_by_tree_with_the_same_bits(n_classes, most_numbers, monkeypatch):
+    monkeypatch.setattr("skdp.tree._structure._MOST_NUMBERS", most_numbers)
+    X, y = mixed(3000, n_classes=n_classes)
+    X[:5, 1] = [-1, 4, 1.5, 1e30, -1e30]
+    public = {**MIXED, "epsilon": 2.0, "delta": 1e-5, "classes": range(n_classes), "random_state": 0}
+    for seen in (None, 3):
+        model = DPRandomTree(**public, max_features=seen, n_estimators=7).fit(X, y)
+        table = node_scores(model.leaf_proba_, model.inner_proba_, model.class_prior_)
+        leaves, weights = model.apply(X), np.append(model.tree_weights_, model.intercept_)
+        looked_up = [table[t][leaves[:, t]].T for t in range(7)]
+        expected = probabilities(decision(log_odds(np.log(model.class_prior_)), looked_up, weights)).T
+        np.testing.assert_array_equal(model.predict_proba(X), expected)
+        np.testing.assert_array_equal(model.predict_proba(X[:50]), expected[:50])
 
 
 # --- defaults -----------------------------------------------------------------------------------------------------
