@@ -217,13 +217,15 @@ class Bins:
             rate = float(size / (edges[-1] - edges[0]))
         if not 0 < rate < np.inf:
             return None
-        counts = np.bincount(self._cells(edges, rate, size, np.empty(len(edges))), minlength=size)
+        cells = self._cells(edges, rate, size, np.empty(len(edges)))
+        counts = np.bincount(cells, minlength=size)
         most = int(counts.max())
         if most > _MOST_IN_CELL:
             return None
         before = np.cumsum(counts) - counts
-        extended = np.append(edges, np.full(most, np.inf))
-        return rate, before, [np.where(counts > k, extended.take(before + k), np.inf) for k in range(most)]
+        compared = np.full((most, size), np.inf)
+        compared[np.arange(len(edges)) - before[cells], cells] = edges
+        return rate, before, list(compared)
 
 
 def bin_names(edges: Array) -> list[str]:

@@ -28,10 +28,10 @@ _FEWEST = 1024
 ROUTED = 8192
 
 #: Largest number of entries of a tree's table, which has one for each combination of bins of its features.
-_MOST_ENTRIES = 4096
+_MOST_ENTRIES = 2**15
 
 # Numbers of leaves are repeated for the entries of such a table if the table then has at most this size.
-_MOST_NUMBERS = 2**14
+_MOST_NUMBERS = 2**15
 
 #: Largest number of features of such a tree. With more, finding the bins takes as long as walking down the tree.
 _MOST_SEEN = 2
@@ -242,66 +242,99 @@ class Routes:
     def _prepare(self) -> None:
         """Make a table of leaves for each tree with few combinations of bins, and the strides of the bins in it."""
         forest = self._forest
-        n_slots = forest.features.shape[1]
         split = np.isfinite(forest.thresholds)
-        counts = np.stack([(split & (forest.slots == slot)).sum(axis=1) for slot in range(n_slots)], axis=1)
+        n_slots = forest.features.shape[1]
+        # A last slot is never used.
+        counts = np.stack([(split & (forest.slots == slot)).sum(axis=1) for slot in range(n_slots + 1)], axis=1)
+        features = np.pad(forest.features, ((0, 0), (0, 1)))
         # There is one more bin for unknown categories.
-        extra = np.isin(forest.features, list(forest.places)) & (counts > 0)
+        extra = np.isin(features, list(forest.places)) & (counts > 0)
         few_entries = np.prod(counts + 1.0 + extra, axis=1) <= _MOST_ENTRIES
         trees = np.flatnonzero((np.count_nonzero(counts, axis=1) <= _MOST_SEEN) & few_entries)
         if len(trees) == 0:
             return
-        counts, extra, features = counts[trees], extra[trees], forest.features[trees]
-        edges = self._edges_of_bins(trees, counts, extra)
-        sizes = counts + 1 + extra
-        strides = np.cumprod(sizes, axis=1) // sizes
-        tables = self._leaves_of_bins(trees, edges, sizes, strides)
+        # The axes of the table of a tree.
+        slots = np.argsort(counts[trees] == 0, axis=1, kind="stable")[:, :_MOST_SEEN]
+        counts, extra, features = (np.take_along_axis(of[trees], slots, axis=1) for of in (counts, extra, features))
+        axes = (forest.slots[trees] == slots[:, 1:]).astype(np.intp)
+        of_axes = np.where(axes[:, None] == np.arange(2)[:, None], forest.thresholds[trees][:, None], np.inf)
+        order = np.argsort(of_axes, axis=2)
+        edges, ranks = np.take_along_axis(of_axes, order, axis=2), np.argsort(order, axis=2) + 1
+        ranks = np.take_along_axis(ranks, axes[:, None], axis=1)[:, 0]
+        tables = self._leaves_of_bins(trees, axes, ranks, counts + 1 + extra, extra)
 
-        for feature in np.unique(features[counts > 0]).tolist():
-            occurrences = np.argwhere((features == feature) & (counts > 0)).tolist()
-            thresholds = np.unique(np.concatenate([edges[i, slot, : counts[i, slot]] for i, slot in occurrences]))
+        by_feature: dict[int, list[list[int]]] = {}
+        for i, axis in np.argwhere(counts > 0).tolist():
+            by_feature.setdefault(int(features[i, axis]), []).append([i, axis])
+        for feature, occurrences in by_feature.items():
+            thresholds = np.sort(np.concatenate([edges[i, axis, : counts[i, axis]] for i, axis in occurrences]))
+            values = np.append(thresholds, np.inf)
             if feature not in forest.places:
                 self._bins[feature] = Bins(thresholds, right=False)
-            for i, slot in occurrences:
+            for i, axis in occurrences:
                 tree = int(trees[i])
-                values = forest.places[feature][tree] if feature in forest.places else np.append(thresholds, np.inf)
-                bins = np.searchsorted(edges[i, slot, : counts[i, slot]], values) + np.isnan(values)
-                self._tables.setdefault(tree, (tables[i], []))[1].append((feature, bins * strides[i, slot]))
+                if feature in forest.places:
+                    values = forest.places[feature][tree]
+                bins = np.searchsorted(edges[i, axis, : counts[i, axis]], values)
+                if extra[i, axis]:
+                    bins += np.isnan(values)
+                if axis == 0:
+                    bins *= tables[i].shape[1]
+                self._tables.setdefault(tree, (tables[i].ravel(), []))[1].append((feature, bins))
         for tree, (table, strides) in self._tables.items():
             if len(strides) == 1:
                 # The leaf of each bin is looked up at once.
                 self._tables[tree] = table.take(strides[0][1]), strides
         for i in np.flatnonzero(counts.sum(axis=1) == 0).tolist():
-            self._tables[int(trees[i])] = tables[i], []
-
-    def _edges_of_bins(self, trees: NDArray[np.intp], counts: NDArray[np.intp], extra: NDArray[np.bool_]) -> Array:
-        """Return the thresholds of the features of each tree, increasing, and then NaN for unknown categories."""
-        forest = self._forest
-        of_slot = forest.slots[trees][:, None] == np.arange(counts.shape[1])[:, None]
-        thresholds = np.sort(np.where(of_slot, forest.thresholds[trees][:, None], np.inf), axis=2)
-        # Values beyond the last threshold are in the last bin.
-        edges = np.concatenate([thresholds[:, :, : counts.max()], np.full((*counts.shape, 2), np.inf)], axis=2)
-        np.put_along_axis(edges, counts[:, :, None] + 1, np.where(extra, np.nan, np.inf)[:, :, None], axis=2)
-        return edges
+            self._tables[int(trees[i])] = tables[i].ravel(), []
 
     def _leaves_of_bins(
-        self, trees: NDArray[np.intp], edges: Array, sizes: NDArray[np.intp], strides: NDArray[np.intp]
-    ) -> NDArray[np.intp]:
-        """Walk down with the largest value of each bin, for all combinations of bins of a tree's features."""
-        forest = self._forest
-        entries = np.arange(sizes.prod(axis=1).max())
-        bins = entries // strides[:, :, None] % sizes[:, :, None]
-        values = np.take_along_axis(edges, bins, axis=2)
-        node = np.zeros((len(trees), len(entries)), dtype=np.intp)
-        stays = np.full(node.shape, -1)
+        self, trees: NDArray[np.intp], axes: NDArray[np.intp], ranks: NDArray[np.intp], sizes: NDArray, extra: NDArray
+    ) -> list[NDArray[np.intp]]:
+        """Return for each tree the leaf, or inner node, of each combination of bins of the features on its two axes.
+
+        The bins that reach a node are a box, which the node divides before the bin `ranks` of an axis. The last bin is
+        for unknown categories if there is an `extra` one.
+        """
+        forest, each = self._forest, np.arange(len(trees))[:, None]
+        low, high = np.zeros((len(trees), 1, 2), dtype=np.intp), sizes[:, None]
+        boxes: list[tuple[NDArray[np.intp], ...]] = []
         for level in range(forest.depth):
-            slots = np.take_along_axis(forest.level(forest.slots, level)[trees], node, axis=1)
-            thresholds = np.take_along_axis(forest.level(forest.thresholds, level)[trees], node, axis=1)
-            reached = np.take_along_axis(values, slots[:, None], axis=1)[:, 0]
-            unknown = np.isnan(reached) & np.isfinite(thresholds) & (stays < 0)
-            stays[unknown] = forest.n_leaves + 2**level - 1 + node[unknown]
-            node = 2 * node + (reached > thresholds)
-        return np.where(stays < 0, node, stays)
+            axis, rank = forest.level(axes, level), forest.level(ranks, level)
+            nodes = np.arange(2**level)
+            divides = np.isfinite(forest.level(forest.thresholds, level)[trees])
+            end = high[each, nodes, axis]
+            # Rows of an unknown category stay in the first node that divides their column.
+            known = end - (divides & extra[each, axis] & (end == sizes[each, axis]))
+            cut = np.where(divides, np.clip(rank, low[each, nodes, axis], known), known)
+            stays, left, right = low.copy(), high.copy(), low.copy()
+            stays[each, nodes, axis] = known
+            boxes.append((forest.n_leaves + 2**level - 1 + nodes, stays, high))
+            high = high.copy()
+            high[each, nodes, axis] = known
+            left[each, nodes, axis] = right[each, nodes, axis] = cut
+            low = np.stack([low, right], axis=2).reshape(len(trees), -1, 2)
+            high = np.stack([left, high], axis=2).reshape(len(trees), -1, 2)
+        boxes.append((np.arange(forest.n_leaves), low, high))
+        # Each number is added to its box by two sums of differences at the corners.
+        of_boxes, first_bins, ends = zip(*boxes, strict=True)
+        numbers, lows, highs = (
+            np.concatenate(of_boxes),
+            np.concatenate(first_bins, axis=1),
+            np.concatenate(ends, axis=1),
+        )
+        entries = (sizes + 1).prod(axis=1)
+        first, width = (np.cumsum(entries) - entries)[:, None], sizes[:, 1:] + 1
+        corners = [
+            first + rows[:, :, 0] * width + columns[:, :, 1] for rows in (lows, highs) for columns in (lows, highs)
+        ]
+        signs = np.multiply.outer([1.0, -1.0, -1.0, 1.0], np.broadcast_to(numbers, lows.shape[:2]))
+        differences = np.bincount(np.ravel(corners), signs.ravel(), minlength=int(entries.sum()))
+        parts = np.split(differences, first[1:, 0])
+        return [
+            part.reshape(size + 1).cumsum(axis=0).cumsum(axis=1).astype(np.intp)
+            for part, size in zip(parts, sizes, strict=True)
+        ]
 
 
 def uniforms(shape: tuple[int, ...], stream: BitStream) -> Array:

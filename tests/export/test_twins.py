@@ -45,9 +45,11 @@ def test_a_twin_says_what_the_model_says(name):
     twin = to_sklearn(model)
     methods = [method for method in METHODS if hasattr(model, method)]
     assert methods
+    # Coordinates of PCA are rounded.
+    tolerance = 1e-10 if "PCA" in name else 1e-12
     for method in methods:
         with np.errstate(all="ignore"):
-            assert agree(getattr(model, method)(rows), getattr(twin, method)(rows), 1e-12), method
+            assert agree(getattr(model, method)(rows), getattr(twin, method)(rows), tolerance), method
     # A step of a pickle is named by its module.
     finder = Finder(twin)
     finder.load()
