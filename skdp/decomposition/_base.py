@@ -270,7 +270,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowsMixin, B
         check_is_fitted(self, "components_")
         matrix, unit = self.components_.T, self._least_deviation / LEAST_DEVIATION
         coordinates: NDArray[np.float64] = of_valid_rows(lambda rows: rounded_products(rows, matrix, unit), self, X)
-        by_column(np.subtract, coordinates, self.components_ @ self.mean_)
+        by_column(np.subtract, coordinates, self.components_ @ self.mean_, coordinates)
         return coordinates / self._deviations() if self._whiten else coordinates
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:

@@ -577,9 +577,9 @@ class DPStandardScaler(OneToOneFeatureMixin, RowsMixin, NumericTransformer):
         within = inner_range(-clip, clip, X.dtype)
 
         def scaled(rows: Array) -> Array:
-            out = np.array(rows, order="C")
-            by_column(np.subtract, out, self.mean_)
-            by_column(np.divide, out, self.scale_)
+            out = np.empty(rows.shape)
+            by_column(np.subtract, rows, self.mean_, out)
+            by_column(np.divide, out, self.scale_, out)
             return out
 
         return by_rows(scaled, X, X.shape[1], within)

@@ -254,16 +254,14 @@ def rounded_products(X: Any, matrix: Array, unit: float) -> Array:
     return products
 
 
-def by_column(operation: np.ufunc, rows: Array, numbers: Array) -> None:
-    """Apply an operation to each entry and the number of its column, in place. No gaps are between rows in memory."""
+def by_column(operation: np.ufunc, rows: Array, numbers: Array, out: Array) -> None:
+    """Apply an operation to each entry and the number of its column. `out` has no gaps between its rows in memory."""
     # Several rows are one long row, because NumPy takes time for each row.
-    several = max(_LONG // len(numbers), 1)
+    several, n_columns = max(_LONG // len(numbers), 1), len(numbers)
     whole = len(rows) // several * several
-    for part, repeated in (
-        (rows[:whole].reshape(-1, several * len(numbers)), np.tile(numbers, several)),
-        (rows[whole:], numbers),
-    ):
-        operation(part, repeated, out=part)
+    long_rows, long_out = (array[:whole].reshape(-1, several * n_columns) for array in (rows, out))
+    operation(long_rows, np.tile(numbers, several), out=long_out)
+    operation(rows[whole:], numbers, out=out[whole:])
 
 
 def two_or_more(rows: NDArray) -> NDArray[np.float64]:
