@@ -60,7 +60,6 @@ def _parser() -> argparse.ArgumentParser:
     for action in (show, check):
         action.set_defaults(run=_show_schema)
         action.add_argument("schema", help="the file that Schema.save wrote, with the ending .toml or .json")
-    check.add_argument("table", help="a CSV file with names of columns in its first line, or a Parquet file")
     describe = commands.add_parser(
         "describe",
         help="describe a private table, and charge a ledger",
@@ -75,8 +74,16 @@ def _parser() -> argparse.ArgumentParser:
     synthesize.add_argument("--rows", type=_count, help="number of synthetic rows, by default the released number")
     synthesize.add_argument("--card", metavar="FILE", help="a new file for a card of the release, as Markdown")
     synthesize.add_argument("--json", metavar="FILE", help="a new file for everything that was released, as JSON")
-    for command, ledger_required in ((describe, True), (synthesize, False)):
+    for command in (check, describe, synthesize):
         command.add_argument("table", help="a CSV file with names of columns in its first line, or a Parquet file")
+        command.add_argument(
+            "--missing",
+            action="append",
+            default=[],
+            metavar="[COLUMN=]MARK",
+            help="a mark of missing entries of a CSV file, in all columns or in one. Can be repeated",
+        )
+    for command, ledger_required in ((describe, True), (synthesize, False)):
         command.add_argument("--schema", required=True, help="the file that Schema.save wrote")
         command.add_argument(
             "--ledger", required=ledger_required, help="the file that BudgetAccountant(..., ledger=path) keeps"
@@ -93,7 +100,8 @@ def _describe(options: Any) -> None:
     from .stats import describe
 
     def release(budget: dict[str, Any]) -> None:
-        description = describe(_table(Path(options.table)), schema=Schema.load(options.schema), **budget)
+        schema = Schema.load(options.schema)
+        description = describe(_table(options, schema), schema=schema, **budget)
         if options.html:
             Path(options.html).write_text(description._repr_html_(), encoding="utf-8")
         _show(repr(description))
@@ -109,8 +117,9 @@ def _synthesize(options: Any) -> None:
     def release(budget: dict[str, Any]) -> None:
         if options.rows == 0:
             raise ValueError("--rows must be at least 1. Nothing was charged")
-        generator = DPTableGenerator(schema=Schema.load(options.schema), **budget)
-        table, made = _table(Path(options.table)), list[Path]()
+        schema = Schema.load(options.schema)
+        generator = DPTableGenerator(schema=schema, **budget)
+        table, made = _table(options, schema), list[Path]()
         if _is_parquet(Path(options.out)):
             import pyarrow  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: F401
         try:
@@ -177,10 +186,39 @@ def _show_schema(options: Any) -> None:
     from .schema import Schema
 
     schema = Schema.load(options.schema)
-    _show(repr(schema if options.action == "show" else schema.check(_table(Path(options.table)))))
+    _show(repr(schema if options.action == "show" else schema.check(_table(options, schema))))
 
 
-def _table(path: Path) -> Any:
+def _table(options: Any, schema: Any) -> Any:
+    """Read the columns of a table that a schema declares, with marks of missing entries, and name the others."""
+    table = _read(Path(options.table))
+    names = list(table) if isinstance(table, dict) else table.column_names
+    declared = {*schema, schema.target_name, schema.group}
+    if others := [name for name in names if name not in declared]:
+        print(
+            f"note: left out, because the schema does not declare them: {', '.join(map(repr, others))}", file=sys.stderr
+        )
+    used = [name for name in names if name in declared]
+    if not isinstance(table, dict):
+        if options.missing:
+            raise ValueError(
+                "--missing is for CSV files: a Parquet file has missing entries of its own. Nothing was charged"
+            )
+        return table.select(used)
+    marks = [
+        (column, mark) if equals else (None, column)
+        for column, equals, mark in (m.partition("=") for m in options.missing)
+    ]
+    for column, _ in marks:
+        if column is not None and column not in used:
+            raise ValueError(
+                f"--missing names {column!r}, which is no declared column of the table. Nothing was charged"
+            )
+    read = {name: {mark for column, mark in marks if column in (None, name)} for name in used}
+    return {name: [None if entry in read[name] else entry for entry in table[name]] for name in used}
+
+
+def _read(path: Path) -> Any:
     """Read a table. The entries of a CSV file stay text, which a schema reads by value."""
     if _is_parquet(path):
         from pyarrow import parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]

@@ -341,7 +341,7 @@ def test_it_is_charged_once_for_groups(function, delta, monkeypatch):
     plan = getattr(out, "privacy_", None) or getattr(out, "privacy", None)
     if plan is not None:
         assert plan.unit == "group"
-        assert "however many (at most 3 count" in repr(plan)
+        assert "of which at most 3 count" in repr(plan)
     if isinstance(out, DPGridSearchCV):
         assert out.privacy_plan() == out.privacy_
         assert out._fixed_cost() == record.cost

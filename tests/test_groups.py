@@ -380,8 +380,8 @@ def test_guarantee_states_the_unit_and_costs_the_same(model):
     assert grouped(model).fit(X, targets(model, y), groups=groups).privacy_ == plan
     assert (plan.unit, alone.unit) == ("group", "record")
     assert plan.relation == "add or remove all records of one group"
-    assert plan.limit == "however many (at most 3 count)"
-    assert "add or remove all records of one group, however many (at most 3 count)\n" in repr(plan)
+    assert plan.limit == "of which at most 3 count"
+    assert "add or remove all records of one group, of which at most 3 count\n" in repr(plan)
     assert alone.relation == "add or remove one record"
     assert "one group is replaced" in repr(plan)
     assert "one record is replaced" in repr(alone)

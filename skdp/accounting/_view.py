@@ -194,11 +194,10 @@ class LedgerView:
         if pure is not None and total.delta > 0:
             summary[1] += f"; or epsilon={pure:.6g} without delta"
         if self.composition in ("gdp", "rdp", "mixed"):
-            summary[-1] += f" for Gaussian noise; epsilon={self._remaining_pure():.6g} with delta=0"
-            summary.append(
-                "           for one more charge, which composes with those before. The sum may exceed the ceiling."
+            summary[-1] += (
+                f" for one more release with Gaussian noise; epsilon={self._remaining_pure():.6g} with delta=0"
             )
-            summary.append("           For other mechanisms, see budget.remaining(like=model)")
+            summary.append("           for other releases, see budget.remaining(like=model)")
         if self.composition == "plan":
             summary[-1] = f"planned    {len(self.planned)} entries not charged yet"
         together, replaced = self._statement()

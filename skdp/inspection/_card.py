@@ -139,8 +139,8 @@ def model_card(
         lines += [
             f"All releases about these records, also later ones, are together (epsilon={accountant.epsilon:g}, "
             f"delta={accountant.delta:g})-differentially private, per {accountant.unit}: "
-            f"{together}. This {replaced}. These bounds assume nothing about the noise of later "
-            "releases. What follows is about this model alone, whose noise is known.",
+            f"{together}. This {replaced}. The numbers below are smaller, because they are about this model alone, "
+            "whose noise is known.",
             "",
         ]
     lines += [promise, ""]

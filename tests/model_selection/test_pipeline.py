@@ -270,7 +270,7 @@ def test_the_guarantee_of_groups_and_of_inner_steps():
     schema = Schema({"a": (0, 1)}, target=[0, 1], group="who", rows_per_group=2)
     by_group = make_private_pipeline(DPNaiveBayes(schema=schema)).fit(frame[["a", "who"]], [0, 1] * 40)
     assert by_group.privacy_.unit == "group"
-    assert by_group.privacy_.limit == by_group[0].privacy_.limit == "however many (at most 2 count)"
+    assert by_group.privacy_.limit == by_group[0].privacy_.limit == "of which at most 2 count"
     inner = ColumnTransformer(
         [("p", DPPCA(1, data_norm=2.0), [0, 1]), ("rest", NormClipper(3.0), [2, 3])], sparse_threshold=0
     )

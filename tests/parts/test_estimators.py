@@ -260,7 +260,7 @@ def test_the_schema_names_the_groups_of_a_collection():
     collection = dd.from_pandas(table, npartitions=4, sort=False)
     fitted = clone(model).fit(collection[["age", "person"]], collection["sick"])
     assert_same(clone(model).fit(table[["age", "person"]], table["sick"]), fitted)
-    assert fitted.privacy_.limit == "however many (at most 2 count)"
+    assert fitted.privacy_.limit == "of which at most 2 count"
 
 
 @pytest.mark.parametrize("model", [skdp.DPAdditiveClassifier, skdp.DPAdditiveRegressor])
