@@ -16,7 +16,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from skdp import BudgetAccountant, Category, Number, Schema
+from skdp import BudgetAccountant, Category, DPKMeans, Number, Schema
 from skdp.checks import data as checks_of_data
 from skdp.checks.data import MOST_DENSE_COLUMNS, canonical_rows
 from skdp.exceptions import PrivacyAssumptionWarning
@@ -139,7 +139,7 @@ def test_these_take_sparse_rows():
     assert {type(estimator).__name__ for estimator in TAKERS} == {
         *MINIMISERS,
         *("DPSGDClassifier", "DPSGDRegressor", "FunctionalMechLinReg", "FunctionalMechLogReg"),
-        *("DPPCA", "ExpMechPCA", "DPNaiveBayes"),
+        *("DPPCA", "ExpMechPCA", "DPNaiveBayes", "DPKMeans"),
     }
 
 
@@ -437,6 +437,7 @@ def test_bad_sparse_rows_are_refused_without_their_values(estimator):
         DPSGDClassifier(data_norm=2.0, classes=[0, 1], n_steps=3),
         ObjPertLogReg(data_norm=2.0, delta=1e-5, classes=[0, 1]),
         DPNaiveBayes(bounds=(-1.0, 1.0), n_bins=2, classes=[0, 1]),
+        DPKMeans(2, bounds=(0.0, 1.0), delta=1e-5),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -472,6 +473,30 @@ def test_wide_schemas_are_encoded_sparsely():
     )
     np.testing.assert_array_equal(other.fit(dense, y).coef_, found.coef_)
     np.testing.assert_array_equal(other.decision_function(dense), found.decision_function(table))
+
+
+def test_memory_of_clusters_is_in_proportion_to_categories(monkeypatch):
+    n, values = 3000, [f"value {k}" for k in range(10_000)]
+    schema = Schema({"x": Category(values), "age": Number(0, 100)})
+    codes, age = np.random.default_rng(0).integers([300, 100], size=(n, 2)).T
+    table = pd.DataFrame({"x": np.array(values)[codes], "age": age})
+    tracemalloc.start()
+    try:
+        labels = DPKMeans(2, delta=1e-5, schema=schema).fit_predict(table)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # Dense, the rows have 240 megabytes, and 360 in both precisions.
+    assert peak < 60e6
+    assert labels.shape == (n,)
+
+    model = DPKMeans(2, delta=1e-5, schema=Schema({"x": Category(values[:300]), "age": Number(0, 100)}), random_state=0)
+    found = clone(model).fit(table)
+    assert sparse.issparse(found._encoded(table, reset=False))
+    monkeypatch.setattr(DPKMeans, "_takes_sparse", False)
+    dense = clone(model).fit(table)
+    assert not sparse.issparse(dense._encoded(table, reset=False))
+    np.testing.assert_array_equal(found.cluster_centers_, dense.cluster_centers_)
 
 
 def test_sparse_encoders_in_pipelines():

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils.validation import check_is_fitted
@@ -15,7 +16,7 @@ from ..checks.params import Checked, Integer, Rules, columns_of
 from ..checks.silence import DiscreetMethods
 from ..release.estimator import Records, RowsMixin, Shape
 from ..release.session import CallbackSupportMixin, PrivacyGuarantee, ReleaseSession
-from ..sensitivity import RowLattice, nearest, row_products, squared_norms
+from ..sensitivity import RowLattice, nearest, row_products, sparse_squared_norms, squared_norms
 from ._refinement import plan, refine, stages
 
 Array = NDArray[np.float64]
@@ -32,7 +33,7 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
 
-    def _rows(self, X: Any) -> NDArray:
+    def _rows(self, X: Any) -> Any:
         check_is_fitted(self, "cluster_centers_")
         # The distances are doubles, because single precision may not hold the centres.
         return validate_quietly(self, X, dtype=np.float64, reset=False)
@@ -42,7 +43,7 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows. They are not clipped.
 
         Returns
@@ -59,7 +60,7 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows. They are not clipped.
 
         Returns
@@ -70,13 +71,14 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
         rows, centres = self._rows(X), self.cluster_centers_
         with np.errstate(all="ignore"):
             squares = row_products(rows, -2 * centres.T)
-            squares += squared_norms(rows)[:, None]
+            squares += (sparse_squared_norms(rows) if issparse(rows) else squared_norms(rows))[:, None]
             squares += squared_norms(centres)
             distances: Array = np.sqrt(np.maximum(squares, 0.0))
             # If squares overflow, all centres are at the same distance, up to rounding.
             (far,) = np.nonzero(~np.isfinite(squares).all(axis=1))
-            norms = np.hypot.reduce(rows[far], axis=1)
-            distances[far] = np.minimum(norms, np.finfo(np.float64).max)[:, None]
+            for k in far:
+                row = rows[[k]].data if issparse(rows) else rows[k]
+                distances[k] = min(np.hypot.reduce(row), np.finfo(np.float64).max)
         return distances
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -84,7 +86,7 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows. They are not clipped.
         y : None
             Not used.
@@ -104,7 +106,7 @@ class NearestCentre(DiscreetMethods, ClassNamePrefixFeaturesOutMixin, Transforme
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Finite rows.
         y : None
             Not used.
@@ -190,6 +192,7 @@ class DPKMeans(CallbackSupportMixin, NearestCentre, RowsMixin, BaseEstimator):
 
     _counts_outside = ("entries",)
     _takes_parts = True
+    _takes_sparse = True
     _fixes_cost = True
     _released = frozenset({"cluster_centers_"})
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 
 from ..accounting import GaussianEvent, PrivacyEvent, PureEvent, gaussian_mu
@@ -280,15 +282,15 @@ def refine(
     session: ReleaseSession,
     planned: tuple[Stage, ...],
     lattice: RowLattice,
-    X: NDArray,
+    X: Any,
     n_clusters: int,
     stream: BitStream,
 ) -> Estimates:
     """Carry out the releases of the stages, and return the clusters."""
     noise = [deviation(session.mechanism(stage.label)) for stage in planned]
-    encode: Callable[[NDArray], NDArray] = lattice.encode
-    if in_memory(X):
-        # Rows in memory are encoded once.
+    encode: Callable[[Any], Any] = lattice.encode
+    if in_memory(X) and not issparse(X):
+        # Dense rows in memory are encoded once.
         X, encode = lattice.encode_once(X), np.asarray
 
     def released(i: int, cells: Cells) -> Array:

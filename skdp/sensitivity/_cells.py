@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import issparse
 
-from ._rows import UP, row_products, scaling_error, short_blocks, sum_over_rows
+from ._rows import UP, by_entry, parts_of_columns, row_products, scaling_error, short_blocks, sum_over_rows, with_data
 
 # From so many products on, it takes less time to convert rows to single precision first.
 _FEWEST = 16
@@ -35,6 +35,7 @@ Array = NDArray[np.float64]
 
 #: Contributions of a record to a sum are counted in steps of ``2**-SUM_BITS``.
 SUM_BITS = 20
+_PER_UNIT = 2.0**SUM_BITS
 
 #: Weights are multiples of an eighth. Weighted sums are multiples of this number.
 CELLS_STEP = 2.0 ** -(SUM_BITS + 3)
@@ -164,13 +165,22 @@ class RowLattice:
         """Half widths of the bounds, in steps."""
         return np.rint((self.upper / 2 - self.lower / 2) / self.unit * 2.0**self.bits)
 
-    def encode(self, rows: NDArray) -> Array:
-        """Clip finite rows of any size to the bounds, and round them to integers, as doubles. Each entry by itself."""
-        with np.errstate(all="ignore"):
-            points = np.subtract(rows, self.centre, dtype=np.float64)
-            points *= 2.0**self.bits / self.unit
+    def encode(self, rows: Any) -> Any:
+        """Clip finite rows of any size to the bounds, and round them to integers, as doubles. Each entry by itself.
+
+        Of sparse rows, the differences to the encoded row of zeros are returned, which are 0 where nothing is stored.
+        """
+        if issparse(rows):
+            zeros = self.encode(np.zeros((1, rows.shape[1])))[0]
+            data = self._encoded(rows.data, self.centre[rows.indices], self.half[rows.indices])
+            return with_data(rows, data - zeros[rows.indices])
         # A single number is faster than one for each column.
-        limit = self.half[0] if np.all(self.half == self.half[0]) else self.half
+        return self._encoded(rows, self.centre, self.half[0] if np.all(self.half == self.half[0]) else self.half)
+
+    def _encoded(self, entries: NDArray, centre: Array, limit: Array) -> Array:
+        with np.errstate(all="ignore"):
+            points = np.subtract(entries, centre, dtype=np.float64)
+            points *= 2.0**self.bits / self.unit
         np.clip(points, -limit, limit, out=points)
         return np.rint(points, out=points)
 
@@ -223,8 +233,8 @@ def cells_l1(n_features: int, count_weight: float, spread_weight: float) -> floa
 
 
 def cell_sums(
-    encode: Callable[[NDArray], NDArray],
-    X: NDArray,
+    encode: Callable[[Any], Any],
+    X: Any,
     centres: Array,
     radii: Array,
     count_weight: float,
@@ -234,43 +244,89 @@ def cell_sums(
 
     The sums have shape (n_cells, n_features + 2): a times the count of each cell, the sum of the records' clipped
     differences to the centre over the radius, and b times the sum of the squared norms of these. `encode` maps blocks
-    of `X` to integers of a `RowLattice`. Centres are integers of the lattice within the bounds, and radii are positive
+    of `X` as `RowLattice.encode` does. Centres are integers of the lattice within the bounds, and radii are positive
     and finite, in steps. The weights a and b (`count_weight` and `spread_weight`) are multiples of an eighth below 1.
+    Sparse rows have the same sums as dense ones, and are not made dense.
     """
     n_cells, d = centres.shape
-    per_unit = 2.0**SUM_BITS
-    table = _table(centres)
 
-    def block(rows: NDArray) -> NDArray[np.int64]:
-        n = len(rows)
+    def block(rows: Any) -> NDArray[np.int64]:
         points = encode(rows)
-        labels = largest_products(points, *table)
-        difference, spread = np.empty(points.shape), np.empty(n)
-        for short in short_blocks(n, d):
-            steps = difference[short]
-            np.subtract(points[short], centres[labels[short]], out=steps)
-            # These sums are of integers below 2**53, and exact in any order. Later steps treat each record by itself.
-            squares = np.einsum("ij,ij->i", steps, steps)
-            radius = radii[labels[short]]
-            steps *= (per_unit / np.maximum(np.sqrt(squares), radius))[:, None]
-            np.rint(steps, out=steps)
-            spread[short] = np.rint(np.minimum(1.0, squares / radius**2) * per_unit)
-        membership = sparse.csc_matrix((np.ones(n), labels, np.arange(n + 1)), shape=(n_cells, n))
+        if issparse(points):
+            labels, squares, differences = _sparse_differences(points, encode(np.zeros((1, d)))[0], centres, radii)
+        else:
+            labels, squares, differences = _differences(points, centres, radii)
+        spread = np.rint(np.minimum(1.0, squares / radii[labels] ** 2) * _PER_UNIT)
         sums = np.empty((n_cells, d + 2), dtype=np.int64)
         sums[:, 0] = np.bincount(labels, minlength=n_cells)
-        sums[:, 1:-1] = membership @ difference
+        sums[:, 1:-1] = differences
         sums[:, -1] = np.bincount(labels, weights=spread, minlength=n_cells)
         return sums
 
-    rows = max(64, min(_BLOCK_ROWS, _BLOCK_ENTRIES // (n_cells + d)))
+    width = d if not issparse(X) else X.nnz // max(X.shape[0], 1)
+    rows = max(64, min(_BLOCK_ROWS, _BLOCK_ENTRIES // (n_cells + width)))
     total = sum_over_rows(block, X, block_rows=rows)
     total[:, 0] = np.minimum(total[:, 0], int(LARGEST_SUM))
-    total[:, 1:] = np.clip(total[:, 1:], -int(LARGEST_SUM * per_unit), int(LARGEST_SUM * per_unit))
+    total[:, 1:] = np.clip(total[:, 1:], -int(LARGEST_SUM * _PER_UNIT), int(LARGEST_SUM * _PER_UNIT))
     sums = total.astype(np.float64)
-    sums[:, 1:] /= per_unit
+    sums[:, 1:] /= _PER_UNIT
     sums[:, 0] *= count_weight
     sums[:, -1] *= spread_weight
     return sums
+
+
+def _factors(squares: Array, radii: Array) -> Array:
+    """Return the factors by which differences with these squared norms are scaled and clipped."""
+    return _PER_UNIT / np.maximum(np.sqrt(squares), radii)
+
+
+def _differences(points: Array, centres: Array, radii: Array) -> tuple[NDArray[np.intp], Array, Array]:
+    """Return the cell of each row, its squared distance to the centre, and the sums of scaled differences by cell."""
+    n, d = points.shape
+    labels = largest_products(points, *_table(centres))
+    differences, squares = np.empty(points.shape), np.empty(n)
+    for short in short_blocks(n, d):
+        steps = differences[short]
+        np.subtract(points[short], centres[labels[short]], out=steps)
+        # These sums are of integers below 2**53, and exact in any order. Later steps treat each record by itself.
+        squares[short] = np.einsum("ij,ij->i", steps, steps)
+        steps *= _factors(squares[short], radii[labels[short]])[:, None]
+        np.rint(steps, out=steps)
+    membership = sparse.csc_matrix((np.ones(n), labels, np.arange(n + 1)), shape=(len(centres), n))
+    return labels, squares, membership @ differences
+
+
+def _sparse_differences(
+    points: Any, zeros: Array, centres: Array, radii: Array
+) -> tuple[NDArray[np.intp], Array, Array]:
+    """Return the same for sparse differences of rows to `zeros`, the encoded row of zeros."""
+    # Up to the scaling, all numbers and partial sums are integers of at most 2**53, and therefore those of dense rows.
+    n_cells, d = centres.shape
+    factors, constants = _table(centres)
+    labels = largest_products(points, factors, constants + zeros @ factors)
+    cells, columns, apart = by_entry(points, labels), points.indices, zeros - centres
+    before = apart[cells, columns]
+    after = before + points.data
+    squares = np.einsum("ij,ij->i", apart, apart)[labels]
+    squares += with_data(points, after**2 - before**2) @ np.ones(d)
+    scale = _factors(squares, radii[labels])
+    by_column = np.rint(after * by_entry(points, scale)) - np.rint(before * by_entry(points, scale))
+    # NumPy counts in integers if there are no entries.
+    sums = np.bincount(cells * d + columns, by_column, minlength=n_cells * d).astype(np.float64, copy=False)
+    sums = sums.reshape(n_cells, d)
+    # Rows of zeros differ by their cells and factors only. All rows within the radius of a cell have the same factor.
+    kinds, counts = np.unique(labels + 1j * scale, return_counts=True)
+    cells = kinds.real.astype(np.intp)
+    for part in parts_of_columns(d):
+        of_part = apart[:, part]
+        for short in short_blocks(len(kinds), of_part.shape[1]):
+            steps = of_part[cells[short]]
+            steps *= kinds[short].imag[:, None]
+            np.rint(steps, out=steps)
+            steps *= counts[short, None]
+            starts = np.flatnonzero(np.diff(cells[short], prepend=-1))
+            sums[cells[short][starts], part] += np.add.reduceat(steps, starts)
+    return labels, squares, sums
 
 
 def cell_counts(places: Callable[[NDArray], NDArray], X: NDArray, n_columns: int, n_cells: int) -> NDArray[np.float64]:

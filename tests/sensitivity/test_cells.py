@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from skdp.sensitivity import CELLS_STEP, RowLattice, _cells, cell_sums, cells_l1, cells_l2, nearest
 from skdp.sensitivity._cells import LARGEST_SUM, SUM_BITS
@@ -109,6 +110,26 @@ def test_sums_do_not_depend_on_where_a_row_stands():
     np.testing.assert_array_equal(cell_sums(np.asarray, points, centres, radii, 0.375, 0.375), whole)
 
 
+@pytest.mark.parametrize("bounds", [(-1.0, 2.0), (0.0, 1.0), (0.5, 3.0)])
+@pytest.mark.parametrize("d", [1, 7, 64, 3000])
+def test_sparse_rows_have_the_sums_of_dense_rows(d, bounds, monkeypatch):
+    rng = np.random.default_rng(d)
+    lattice = lattice_of(d, *bounds)
+    X = rng.uniform(-1.5, 2.5, (300, d)) * (rng.random((300, d)) < 0.2)
+    X[:60] = X[:1]
+    X[:10] = 0.0
+    centres = lattice.encode(rng.uniform(-1, 2, (5, d)))
+    centres[3] = centres[1]
+    squares = ((lattice.encode(X)[:, None] - centres) ** 2).sum(axis=2).min(axis=1)
+    # Half of the rows are clipped, and the last cell has the most rows at its radius itself.
+    radii = np.sqrt(np.array([np.median(squares), squares.max(), squares.min(), 0, squares[-1]]) + 1)
+    dense = cell_sums(lattice.encode, X, centres, radii, 0.375, 0.375)
+    for block in (2**20, 2**8):
+        monkeypatch.setattr(_cells, "_BLOCK_ENTRIES", block)
+        found = cell_sums(lattice.encode, sparse.csr_array(X), centres, radii, 0.375, 0.375)
+        np.testing.assert_array_equal(found, dense)
+
+
 @pytest.mark.parametrize("d", [1, 3, 64, 1000, 5000])
 def test_nearest_is_exact(d):
     rng = np.random.default_rng(d)
@@ -166,4 +187,5 @@ def test_lattice_uses_all_of_its_steps():
 
 def test_no_rows():
     lattice, X, centres, radii = random_case(0, 4)
-    np.testing.assert_array_equal(cell_sums(lattice.encode, X[:0], centres, radii, 0.5, 0.5), np.zeros((5, 6)))
+    for rows in (X[:0], sparse.csr_array(X[:0])):
+        np.testing.assert_array_equal(cell_sums(lattice.encode, rows, centres, radii, 0.5, 0.5), np.zeros((5, 6)))
