@@ -69,23 +69,33 @@ class ClippedRows:
         scaled[:, n_columns:] = self.constant
         return scaled
 
-    def in_steps(self, part: Any, step: float) -> NDArray[np.float64]:
+    def in_steps(self, part: Any, step: float, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return some dense rows in units of `step`, a power of two, as integers in doubles, rounded towards zero.
 
-        The constant feature is left out.
+        The constant feature is left out. `out` is an array for the result, and `part` then has positions of rows.
         """
-        rows = np.asarray(self.source[part], dtype=np.float64)
+        source = np.asarray(self.source)
+        if out is None:
+            out = np.array(source[part], dtype=np.float64, order="C")
+        elif source.flags.c_contiguous and source.dtype == out.dtype:
+            # It takes half of the time of an index.
+            source.take(part, axis=0, out=out, mode="clip")
+        else:
+            out[:] = source[part]
         # A warning of NumPy would depend on the data.
         with np.errstate(all="ignore"):
-            out = np.multiply(rows, 1 / step, order="C")
-            if self.factors is not None:
+            if self.factors is None:
+                out *= 1 / step
+                return np.trunc(out, out=out)
+            factors = self.factors[part] * (1 / step)
+            (long,) = np.nonzero(factors < 1 / step)
+            if 2 * len(long) > len(out):
+                out *= factors[:, None]
+            else:
                 # It takes less time to scale few rows by themselves.
-                factors = self.factors[part] * (1 / step)
-                (long,) = np.nonzero(factors < 1 / step)
-                if 2 * len(long) > len(rows):
-                    np.multiply(rows, factors[:, None], out=out)
-                else:
-                    out[long] = rows[long] * factors[long, None]
+                scaled = out[long] * factors[long, None]
+                out *= 1 / step
+                out[long] = scaled
             return np.trunc(out, out=out)
 
     def weighted_gram(self, weights: NDArray) -> NDArray[np.float64]:

@@ -227,7 +227,7 @@ class ClippedGradients:
     def _integer_rows(self, chosen: NDArray[np.intp]) -> Array:
         """Return some rows, clipped and rounded, in units of their step, without the constant feature."""
         if self._mapped is not None:
-            return self._mapped.in_steps(chosen, self._row_step)
+            return self._mapped.in_steps(chosen, self._row_step, self._integers[: len(chosen)])
         read = self._stored.take(chosen, axis=0, out=self._single_rows[: len(chosen)], mode="clip")
         block = self._integers[: len(chosen)]
         block[:] = read

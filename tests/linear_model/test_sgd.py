@@ -505,13 +505,16 @@ def test_labels_of_courses():
         model.partial_fit(X[:, :2], y)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_memory_mapped_rows_are_not_copied(tmp_path, dtype):
-    X = np.random.default_rng(0).normal(size=(200_000, 20)).astype(dtype)
+@pytest.mark.parametrize("norm", [2.0, 6.0, 100.0])
+@pytest.mark.parametrize("form", ["float32", "float64", "by columns"])
+def test_memory_mapped_rows_are_not_copied(tmp_path, form, norm):
+    X = np.random.default_rng(0).normal(size=(200_000, 20))
+    X = np.asfortranarray(X) if form == "by columns" else X.astype(form)
     y = (X[:, 0] > 0).astype(int)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    model = DPSGDClassifier(data_norm=4.0, classes=[0, 1], n_steps=20, random_state=0)
+    # All rows are scaled down, or few of them, or none.
+    model = DPSGDClassifier(data_norm=norm, classes=[0, 1], n_steps=20, random_state=0)
     expected = clone(model).fit(X, y)
     tracemalloc.start()
     found = clone(model).fit(mapped, y)

@@ -74,7 +74,7 @@ AXES = {
     "columns": Axis((10, 100, 1000, 3000, 10**4), tuple(PARAMETERS)),
     "sparse columns": Axis(
         (100, 1000, 3000, 10**4, 10**5),
-        ("ObjPertLogReg", "DPSGDClassifier", "DPNaiveBayes", "DPPCA", "FunctionalMechLinReg"),
+        ("ObjPertLogReg", "DPSGDClassifier", "DPNaiveBayes", "DPKMeans", "DPPCA", "FunctionalMechLinReg"),
     ),
     "classes": Axis((2, 5, 10, 30, 100), CLASSIFIERS),
     "categories": Axis((10, 100, 1000, 10**4, 10**5), tuple(PARAMETERS)),
