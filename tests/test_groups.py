@@ -380,7 +380,7 @@ def test_guarantee_states_the_unit_and_costs_the_same(model):
     assert grouped(model).fit(X, targets(model, y), groups=groups).privacy_ == plan
     assert (plan.unit, alone.unit) == ("group", "record")
     assert plan.relation == "add or remove all records of one group"
-    assert plan.limit == "of which at most 3 count"
+    assert (plan.limit, plan.rows) == ("of which at most 3 count", 3)
     assert "add or remove all records of one group, of which at most 3 count\n" in repr(plan)
     assert alone.relation == "add or remove one record"
     assert "one group is replaced" in repr(plan)
@@ -398,6 +398,7 @@ def test_guarantee_states_the_unit_and_costs_the_same(model):
     assert single.unit == "group"
     assert [r.mechanism for r in single.releases] == [r.mechanism for r in alone.releases]
     assert "at most 1 counts" in single.limit
+    assert single.rows == 1
 
 
 @every_model

@@ -1,12 +1,15 @@
 """Coverage of the intervals of `skdp.stats` for skewed, discrete and constant columns, and sizes of its tests.
 
-    python examples/benchmarks/statistics_coverage.py run {moments,described,quantiles,products,groups,describe,tests}
+    python examples/benchmarks/statistics_coverage.py run \\
+        {moments,described,quantiles,products,counts,groups,describe,tests} [--rows 5] [--equal 3]
     python examples/benchmarks/statistics_coverage.py report
 
 ``run`` writes the smallest coverage of intervals at 95 % of each statistic, law, width of the bounds and epsilon, over
 the numbers of records, to ``docs/benchmarks/statistics_coverage.csv``. The laws are those of ``tests/stats/laws.py``.
 Moments are computed from released sums that are drawn for up to a million records. Other statistics are called for up
-to 10,000 records. ``report`` makes ``docs/user_guide/statistics_coverage.inc`` from that file.
+to 10,000 records. With ``--rows``, each person has so many rows, of which ``--equal`` are equal, and persons are the
+unit of privacy. Moments have equal rows only. ``report`` makes ``docs/user_guide/statistics_coverage.inc`` from that
+file, without the rows of people.
 """
 
 import argparse
@@ -45,71 +48,92 @@ def truths(values, probabilities):
     return {"mean": mean, "std": np.sqrt(probabilities @ (values - mean) ** 2), **quantiles}
 
 
-def moments(law, width, epsilon, runs, rng, described=False):
+def moments(law, width, epsilon, runs, rng, rows, described=False):
     """Return the numbers of intervals that hold, by statistic and size."""
     return {
         f"{name} in a description" if described else name: [
-            moment_coverage(name, law, width, n, epsilon, runs, rng, described=described) for n in SIZES
+            moment_coverage(name, law, width, n, epsilon, runs, rng, described=described, rows=rows) for n in SIZES
         ]
         for name in ("mean", "std")
     }
 
 
-def called(law, width, epsilon, runs, rng, call, sizes):
-    """Return the numbers of intervals that hold, by statistic and size, where `call` yields pairs."""
+def called(law, width, epsilon, runs, rng, rows, equal, call, sizes):
+    """Return the numbers of intervals that hold, by statistic and size.
+
+    `call` yields pairs. It selects rows of a table of independent records by `order`.
+    """
     values, probabilities, bounds = column(law, width)
-    hits = {}
+    hits, true = {}, truths(values, probabilities)
     for n in sizes:
         counts = {}
+        person, place = np.divmod(np.arange(n), rows)
+        order = np.where(place < equal, person * rows, np.arange(n))
+        given = {"epsilon": epsilon} | ({"rows_per_group": rows, "groups": person} if rows > 1 else {})
         for _ in range(runs):
             x = rng.choice(values, n, p=probabilities)
-            for name, is_held in call(x, bounds, epsilon, truths(values, probabilities), rng):
+            for name, is_held in call(x, order, bounds, true, rng, given):
                 counts[name] = counts.get(name, 0) + is_held
         for name, count in counts.items():
             hits.setdefault(name, []).append(count)
     return hits
 
 
-def _quantiles(x, bounds, epsilon, true, rng):
+def _quantiles(x, order, bounds, true, rng, given):
     for name, q in LEVELS.items():
-        yield name, holds(stats.quantile(x, q, bounds=bounds, epsilon=epsilon), true[name])
+        yield name, holds(stats.quantile(x[order], q, bounds=bounds, **given), true[name])
 
 
-def _products(x, bounds, epsilon, true, rng):
+def _products(x, order, bounds, true, rng, given):
     # The second column is the first one or an independent one, with probability one half each.
     y = np.where(rng.random(len(x)) < 0.5, x, rng.permutation(x))
-    rows, variance = np.column_stack([x, y]), true["std"] ** 2
-    yield "covariance", holds(stats.covariance(rows, bounds=bounds, epsilon=epsilon), variance / 2, (0, 1))
+    rows, variance = np.column_stack([x, y])[order], true["std"] ** 2
+    yield "covariance", holds(stats.covariance(rows, bounds=bounds, **given), variance / 2, (0, 1))
     if variance > 0:
-        yield "correlation", holds(stats.correlation(rows, bounds=bounds, epsilon=epsilon), 0.5, (0, 1))
-        yield "linear_trend", holds(stats.linear_trend(rows, bounds=bounds, epsilon=epsilon), 0.5)
+        yield "correlation", holds(stats.correlation(rows, bounds=bounds, **given), 0.5, (0, 1))
+        yield "linear_trend", holds(stats.linear_trend(rows, bounds=bounds, **given), 0.5)
 
 
-def _groups(x, bounds, epsilon, true, rng):
+def _counts(x, order, bounds, true, rng, given):
+    # Two independent columns of labels, of which "rare" is one in twenty.
+    labels, draws = np.array(["rare", "common"]), rng.random((2, len(x)))
+    schema = Schema({"g": list(labels), "h": list(labels)})
+    g, h = labels[(draws > 0.05).astype(int)][:, order]
+    table = {"g": g, "h": h}
+    yield "proportion", holds(stats.proportion(table, "rare", columns="g", schema=schema, **given), 0.05)
+    yield "value_counts", holds(stats.value_counts(table, columns="g", schema=schema, **given), 0.05 * len(x), 0)
+    u = draws[0][order]
+    yield "histogram", holds(stats.histogram(u, [0, 0.01, 1], bounds=(0, 1), **given), 0.01 * len(x), 0)
+    yield "ecdf", holds(stats.ecdf(u, depth=4, bounds=(0, 1), **given), 1 / 16, 1)
+    yield "chi2_contingency at 0.05", stats.chi2_contingency(table, schema=schema, **given).pvalue > 0.05
+
+
+def _groups(x, order, bounds, true, rng, given):
     schema = Schema({"g": ["few", "many"], "x": Number(*bounds, missing="error")})
-    table = {"g": np.where(rng.random(len(x)) < 0.1, "few", "many"), "x": x}
-    found = stats.group_by(table, "g", {"x": ["mean", "std"]}, epsilon=epsilon, schema=schema)
+    table = {"g": np.where(rng.random(len(x)) < 0.1, "few", "many")[order], "x": x[order]}
+    found = stats.group_by(table, "g", {"x": ["mean", "std"]}, schema=schema, **given)
     for name in ("mean", "std"):
         for place, group in enumerate(("few", "many")):
             yield f"{name} of the group of {group}", holds(found[f"x_{name}"], true[name], place)
 
 
-def _describe(x, bounds, epsilon, true, rng):
+def _describe(x, order, bounds, true, rng, given):
     schema = Schema({"x": Number(*bounds), "y": Number(*bounds)})
-    found = stats.describe({"x": x, "y": x[::-1]}, schema=schema, epsilon=epsilon).numbers["x"]
+    found = stats.describe({"x": x[order], "y": x[::-1][order]}, schema=schema, **given).numbers["x"]
     for name, key in (("25%", "q = 0.25"), ("50%", "median")):
         yield f"{name} in a description", holds(found[name], true[key])
 
 
-def _tests(x, bounds, epsilon, true, rng):
+def _tests(x, order, bounds, true, rng, given):
     schema = Schema({"g": ["few", "many"], "x": Number(*bounds, missing="error")})
-    table = {"g": np.where(np.arange(len(x)) < len(x) // 50, "few", "many"), "x": x}
+    table = {"g": np.where(np.arange(len(x)) < len(x) // 50, "few", "many"), "x": x[order]}
     for name in ("ttest_ind", "mannwhitneyu"):
-        yield f"{name} at 0.05", getattr(stats, name)(table, "g", schema=schema, epsilon=epsilon).pvalue > 0.05
+        yield f"{name} at 0.05", getattr(stats, name)(table, "g", schema=schema, **given).pvalue > 0.05
 
 
 CALLS = {
-    "quantiles": _quantiles, "products": _products, "groups": _groups, "describe": _describe, "tests": _tests,
+    "quantiles": _quantiles, "products": _products, "counts": _counts, "groups": _groups, "describe": _describe,
+    "tests": _tests,
 }  # fmt: skip
 
 
@@ -121,19 +145,28 @@ def read():
         return list(csv.DictReader(file))
 
 
-def run(task, runs, epsilons, widths, sizes):
+def run(task, runs, epsilons, widths, sizes, rows, equal, laws):
     """Measure cells, and write each when it is done."""
-    for law in LAWS:
+    for law in laws:
         for width in widths:
             for epsilon in epsilons:
-                rng = np.random.default_rng(zlib.crc32(f"{task} {law} {width} {epsilon}".encode()))
-                given = law, width, epsilon, runs, rng
+                people = f", {rows} rows per person, {equal} equal" if rows > 1 else ""
+                rng = np.random.default_rng(zlib.crc32(f"{task} {law} {width} {epsilon}{people}".encode()))
+                given = law, width, epsilon, runs, rng, rows
                 if task in CALLS:
-                    found, tested = called(*given, CALLS[task], sizes), sizes
+                    found, tested = called(*given, equal, CALLS[task], sizes), sizes
                 else:
                     found, tested = moments(*given, described=task == "described"), SIZES
                 for name, hits in found.items():
-                    row = name, law, width, epsilon, " ".join(map(str, tested)), runs, f"{min(hits) / runs:.3f}"
+                    row = (
+                        name + people,
+                        law,
+                        width,
+                        epsilon,
+                        " ".join(map(str, tested)),
+                        runs,
+                        f"{min(hits) / runs:.3f}",
+                    )
                     new = dict(zip(FIELDS, map(str, row), strict=True))
                     others = [old for old in read() if any(old[key] != new[key] for key in FIELDS[:4])]
                     with RESULTS.open("w", newline="") as file:
@@ -145,7 +178,7 @@ def run(task, runs, epsilons, widths, sizes):
 
 def report():
     """Write the table of the smallest coverage of each statistic and law."""
-    rows = read()
+    rows = [row for row in read() if "per person" not in row["statistic"]]
     names = list(dict.fromkeys(row["statistic"] for row in rows))
     laws = [law for law in LAWS if any(row["law"] == law for row in rows)]
     lines = [".. list-table::", "   :header-rows: 1", ""]
@@ -167,11 +200,23 @@ def main():
     parser.add_argument("--epsilons", type=float, nargs="*", default=(1.0, 10.0))
     parser.add_argument("--widths", type=int, nargs="*", default=WIDTHS)
     parser.add_argument("--sizes", type=int, nargs="*", default=CALLED, help="numbers of records of calls")
+    parser.add_argument("--rows", type=int, default=1, help="rows of each person")
+    parser.add_argument("--equal", type=int, help="rows of each person that are equal, by default all")
+    parser.add_argument("--laws", nargs="*", choices=LAWS, default=tuple(LAWS))
     given = parser.parse_args()
     if given.what == "report":
         report()
     else:
-        run(given.task, given.runs, given.epsilons, given.widths, given.sizes)
+        run(
+            given.task,
+            given.runs,
+            given.epsilons,
+            given.widths,
+            given.sizes,
+            given.rows,
+            given.equal or given.rows,
+            given.laws,
+        )
 
 
 if __name__ == "__main__":

@@ -162,9 +162,9 @@ low, high = score.confidence_interval(0.95)
 print(f"accuracy {score.value:.3f}, interval {low:.3f} to {high:.3f}")
 
 # %%
-# Intervals treat visits as independent. Up to two visits of one patient count,
-# and they are not independent. Therefore the sampling error may be larger than
-# stated, by a factor of at most the square root of 2. The noise is known exactly.
+# Two visits of one patient are not independent. The schema declares patients,
+# and therefore the intervals allow for two visits that are alike. They take
+# patients, and not visits, to be independent. The noise is known exactly.
 #
 # What the model learned
 # ----------------------

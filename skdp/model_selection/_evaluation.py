@@ -421,7 +421,7 @@ def private_score(
         X = take(X, rows)
     measure = measure.released()
     measure, (counts,) = _released(session, measure, measure.tally(estimator, X, coded)[None])
-    error, spread = spread_of(measure, counts, releases[-1].mechanism, unit.rows)
+    error, spread = spread_of(measure, counts, releases[-1].mechanism)
     return Evaluation(
         measure.value(counts),
         error,

@@ -323,6 +323,7 @@ def _composed(fitted: Pipeline, whole: Budget | None = None) -> PrivacyGuarantee
         relation,
         tuple(f"{name}: {line}" for name, guarantee in stated.items() for line in guarantee.fits),
         next(iter(limits.values()), "") if same else ", ".join(f"{limit} in {name}" for name, limit in limits.items()),
+        max(guarantee.rows for guarantee in stated.values()),
     )
 
 

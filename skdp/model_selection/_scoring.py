@@ -451,12 +451,12 @@ Array = NDArray[np.float64]
 _MOST_CELLS = 200
 
 
-def spread_of(measure: Score | Table, released: NDArray, mechanism: Mechanism, rows: int) -> tuple[Any, Any]:
+def spread_of(measure: Score | Table, released: NDArray, mechanism: Mechanism) -> tuple[Any, Any]:
     """Return the standard error by noise of a score or table, and the rule of its intervals."""
-    # `rows` is the largest number of counted records of a group. `released` holds the noisy sums or counts.
+    # `released` holds the noisy sums or counts.
     if isinstance(measure, Score):
-        # Sums are measured in the largest change by one group.
-        unit = float(measure.most) * rows
+        # Sums are measured in the largest change by one record.
+        unit = float(measure.most)
         top, bottom = np.zeros(len(released)), np.ones(len(released))
         top[0], top[1:-1] = 1.0, -1.0
         gained, every = float(top @ released) / unit, float(released.sum()) / unit
@@ -474,7 +474,7 @@ def spread_of(measure: Score | Table, released: NDArray, mechanism: Mechanism, r
     counts = np.maximum(released, 0).astype(np.float64)
     if measure.metric in TABLES:
         law = combination(mechanism, 1.0)
-        return np.full(counts.shape, math.sqrt(law.variance)), Around(released, law, np.sqrt(rows * counts), 0.0)
+        return np.full(counts.shape, math.sqrt(law.variance)), Around(released, law, np.sqrt(counts), 0.0)
     value = measure.value(released)
     if math.isnan(value):
         # The counts hold no information, so that the interval is the whole range.
@@ -487,7 +487,7 @@ def spread_of(measure: Score | Table, released: NDArray, mechanism: Mechanism, r
         # The noise in a linear combination of many counts is nearly normal.
         law = Law(normal=float(np.linalg.norm(gradient)) * noise)
     centred = gradient - (counts * gradient).sum() / counts.sum()
-    sampling = math.sqrt(rows * float((counts * centred**2).sum()))
+    sampling = math.sqrt(float((counts * centred**2).sum()))
     ties = 0.0
     if measure.is_area:
         ties = abs(measure.area(released.astype(np.float64))[1])

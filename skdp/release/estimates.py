@@ -179,9 +179,9 @@ class Estimate:
         level : float, default=0.95
             Level of the interval, in (0, 1).
         of : {"total", "noise"}, default="total"
-            With ``"total"``, the true value is the value of the population from which the records were drawn
-            independently. The interval then covers noise and sampling. With ``"noise"``, the true value is the value of
-            the records without noise.
+            With ``"total"``, the true value is the value of the population from which the records, or the groups, were
+            drawn independently. The interval then covers noise and sampling. With ``"noise"``, the true value is the
+            value of the records without noise.
 
         Returns
         -------
@@ -191,7 +191,7 @@ class Estimate:
         level, total = check_level(level), check_choice(of, "of", ("total", "noise")) == "total"
         if self.spread is None:
             raise ValueError("this statistic was released without an interval")
-        low, high = self.spread.interval(level, total)
+        low, high = self.spread.interval(level, self.privacy_.rows if total else 0)
         return (float(low), float(high)) if np.ndim(self.value) == 0 else (np.asarray(low), np.asarray(high))
 
     #: What a table with rows and columns shows.
@@ -221,6 +221,11 @@ class Estimate:
         return as_html(self._table()) + f"<p>{str(self.privacy_).splitlines()[0]}</p>"
 
 
+# Rules have a method `interval`. Its `rows` is 0 for noise alone, and otherwise the largest number of counted records
+# of a group. These need not be independent. Under sampling, the variance of a sum is then at most `rows` times that of
+# a sum of independent records, by the Cauchy-Schwarz inequality in each group.
+
+
 @dataclass(frozen=True, eq=False)
 class Around:
     """Intervals around estimates whose noise has one law, and whose sampling error is normal."""
@@ -233,12 +238,13 @@ class Around:
     unit: Any = 1.0  # Unit of the law, in units of the values.
     allowance: float = 0.0  # Bound on a further error.
 
-    def interval(self, level: float, total: bool) -> tuple[Any, Any]:
-        if total and self.sampling is None:
+    def interval(self, level: float, rows: int) -> tuple[Any, Any]:
+        if rows and self.sampling is None:
             raise ValueError(
                 'of="total" is not supported for a sum, which a population does not have. Use of="noise", or a mean'
             )
-        half = self.unit * self.law.half_width(level, self.sampling if total else 0.0) + self.allowance
+        sampling = math.sqrt(rows) * self.sampling if rows else 0.0
+        half = self.unit * self.law.half_width(level, sampling) + self.allowance
         return np.clip(self.value - half, self.least, self.most), np.clip(self.value + half, self.least, self.most)
 
 
@@ -249,16 +255,17 @@ class Counts:
     value: Any
     law: Law
 
-    def interval(self, level: float, total: bool) -> tuple[Any, Any]:
+    def interval(self, level: float, rows: int) -> tuple[Any, Any]:
         count = np.asarray(self.value, dtype=np.float64)
-        sampled = total * np.maximum(count, 0.0)
+        sampled = rows * np.maximum(count, 0.0)
         half = self.law.half_width(level, np.sqrt(sampled))
         high = count + half
-        if total:
-            # At the upper end, the variance of a Poisson law is the end itself.
+        if rows:
+            # At the upper end, the variance of a Poisson law is the end itself, or `rows` times the end.
             variance = self.law.variance + sampled
             z = np.where(variance > 0, half**2 / np.maximum(variance, 1e-300), float(ndtri((1 + level) / 2)) ** 2)
-            high = count + z / 2 + np.sqrt(np.maximum(z * (z / 4 + self.law.variance + count), 0.0))
+            root = z * (rows**2 * z / 4 + self.law.variance + rows * count)
+            high = count + rows * z / 2 + np.sqrt(np.maximum(root, 0.0))
         return np.maximum(count - half, 0.0), np.maximum(high, 0.0)
 
 
@@ -269,8 +276,8 @@ class Each:
     rules: tuple[Any, ...]
     shape: tuple[int, ...]
 
-    def interval(self, level: float, total: bool) -> tuple[Any, Any]:
-        intervals = {rule: rule.interval(level, total) for rule in dict.fromkeys(self.rules)}
+    def interval(self, level: float, rows: int) -> tuple[Any, Any]:
+        intervals = {rule: rule.interval(level, rows) for rule in dict.fromkeys(self.rules)}
         ends = np.array([intervals[rule] for rule in self.rules], dtype=np.float64).reshape(-1, 2)
         return ends[:, 0].reshape(self.shape), ends[:, 1].reshape(self.shape)
 
@@ -319,17 +326,17 @@ class Quotient:
     def _in_units(self, quotient: float) -> float:
         return float(self.shift + self.scale * min(max(quotient, self.least), self.most) ** self.power)
 
-    def interval(self, level: float, total: bool) -> tuple[float, float]:
-        low, high = self._ends(level, total)
+    def interval(self, level: float, rows: int) -> tuple[float, float]:
+        low, high = self._ends(level, rows)
         return self._in_units(low), self._in_units(high)
 
-    def _ends(self, level: float, total: bool) -> tuple[float, float]:
+    def _ends(self, level: float, rows: int) -> tuple[float, float]:
         if self.b <= 0:
             return self.least, self.most
         count = max(self.b, 1.0)
         at = min(max(self.a / count, self.least), self.most)
-        sampled, rates = self.sampling(at) if total else (0.0, (0.0, 0.0))
-        law, sampled = self.law(at), sampled * count
+        sampled, rates = self.sampling(at) if rows else (0.0, (0.0, 0.0))
+        law, sampled = self.law(at), sampled * rows * count
         half = float(law.half_width(level, np.sqrt(sampled)))
         z = half**2 / (law.variance + sampled) if half else float(ndtri((1 + level) / 2)) ** 2
         # The variance of a - q b is a polynomial of degree 2 in q, which three values determine.
@@ -337,7 +344,7 @@ class Quotient:
         square, slope = (v1 + v2) / 2 - v0, (v1 - v2) / 2
         lead, ends = self.b**2 - z * square, []
         for side, rate in zip((-1, 1), rates, strict=True):
-            more = side * count * rate
+            more = side * rows * count * rate
             middle = self.a * self.b + z * (slope + more) / 2
             root = middle**2 - lead * (self.a**2 - z * (v0 + sampled - more * at))
             if lead <= 0 or root < 0:

@@ -310,6 +310,8 @@ class PrivacyGuarantee:
         Fits of other estimators that the guarantee covers, if there are any.
     limit : str
         What the first line says in addition: a limit on the records of a group, or that the fit is part of a search.
+    rows : int
+        Largest number of records of one group that count, or 1 for the guarantee of one record.
     """
 
     epsilon: float
@@ -319,6 +321,7 @@ class PrivacyGuarantee:
     relation: Relation = Relation.ADD_OR_REMOVE_RECORD
     fits: tuple[str, ...] = ()
     limit: str = ""
+    rows: int = 1
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # skops writes the relation as text.

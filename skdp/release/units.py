@@ -167,7 +167,8 @@ class Unit:
         if self.rows_per_group is None:
             return plan
         count = ("1 counts" if self.rows == 1 else f"{self.rows} count") + (where and f" in {where}")
-        return replace(plan, relation=Relation.ADD_OR_REMOVE_GROUP, limit=f"of which at most {count}")
+        limit = f"of which at most {count}"
+        return replace(plan, relation=Relation.ADD_OR_REMOVE_GROUP, limit=limit, rows=self.rows)
 
     def numbers(self, groups: Any, X: Any) -> Any:
         """Validate groups against the user's rows. Return numbers, or None if the unit is one record."""

@@ -545,14 +545,14 @@ class OfClipped:
     count: float
     of_std: bool
 
-    def interval(self, level: float, total: bool) -> tuple[float, float]:
+    def interval(self, level: float, rows: int) -> tuple[float, float]:
         """Return both ends."""
         least, lower, upper, most = self.ends
         if (lower, upper) == (least, most):
-            return self.rule.interval(level, total)
+            return self.rule.interval(level, rows)
         # Half of the errors are left to the clipped values, and the other half to the upper ends of both counts.
-        low, high = self.rule.interval((1 + level) / 2, total)
-        below, above = np.minimum(self.beyond.interval((1 + level) / 2, total)[1] / self.count, 1.0).tolist()
+        low, high = self.rule.interval((1 + level) / 2, rows)
+        below, above = np.minimum(self.beyond.interval((1 + level) / 2, rows)[1] / self.count, 1.0).tolist()
         if not self.of_std:
             return max(low - below * (lower - least), least), min(high + above * (most - upper), most)
         # Clipping lowers the spread. Around the mean of the clipped values, which is in the range, the square of a

@@ -141,7 +141,7 @@ class Enclosures:
 
     def about(self, value: Array, scales: Array, steps: Array, level: float) -> Enclosures:
         """Return the intervals of quantiles that were released afterwards, with these scales of their ranks."""
-        proved = self._proved(level, True)
+        proved = self._proved(level, 1)
         far = self.n[:, None] * np.stack([self.q, 1 - self.q], axis=1)[:, None]
         reach = np.where(proved == self.ends, np.minimum(self.reach, far), far).sum(axis=2)
         error = math.sqrt(2) * scales[:, None] * (proved[..., 1] - proved[..., 0]) / np.maximum(reach, 1e-300)
@@ -156,18 +156,18 @@ class Enclosures:
         of_column = {name: getattr(self, name)[j : j + 1] for name in ("n", "least", "most")}
         return replace(self, q=self.q[i : i + 1], standard_error=None, shape=(), **arrays, **of_column)
 
-    def interval(self, level: float, total: bool) -> tuple[Array, Array]:
+    def interval(self, level: float, rows: int) -> tuple[Array, Array]:
         """Return both ends of the intervals."""
-        ends = self._proved(level, total)
+        ends = self._proved(level, rows)
         return ends[..., 0].reshape(self.shape), ends[..., 1].reshape(self.shape)
 
-    def _proved(self, level: float, total: bool) -> Array:
+    def _proved(self, level: float, rows: int) -> Array:
         """Return the ends, with the bound of the column in place of an end that may be on the wrong side."""
         ends = self.ends.copy()
         for i, j, side in np.ndindex(*ends.shape):
             q = float(self.q[i])
             law = combination(self.mechanism, rank_weights(q, int(self.places[i, j, side]), self.n_cells))
-            needed = float(law.half_width(level, total * math.sqrt(self.n[j] * q * (1 - q))))
+            needed = float(law.half_width(level, math.sqrt(rows * (self.n[j] * q * (1 - q)))))
             if (2 * side - 1) * self.below[i, j, side] < needed:
                 ends[i, j, side] = (self.least, self.most)[side][j]
         return ends
@@ -439,7 +439,7 @@ def enclosed_quantiles(
     needed = np.array(
         [
             [
-                float(law.half_width(level, math.sqrt(least * one * (1 - one))))
+                float(law.half_width(level, math.sqrt(rows * (least * one * (1 - one)))))
                 for law in (combination(of_ranks, rank_weights(one, 2 * i + side + 1, n_cells)) for side in sides)
             ]
             for i, one in enumerate(q.tolist())

@@ -116,7 +116,7 @@ def ttest_ind(call: Call, by: str) -> TestResult:
     '1e-16'
     """
     call = _two_groups(call, by)
-    half = float(numbers_of(call).half[0])
+    half, rows = float(numbers_of(call).half[0]), call.unit.rows
     design, sums, _, _, plan = group_releases(call, by, 2)
     n, averages, laws, records, rates = [], [], [], [], []
     for rule in means(design, sums[:2, 0]):
@@ -126,8 +126,8 @@ def ttest_ind(call: Call, by: str) -> TestResult:
         n.append(count)
         averages.append(average)
         laws.append(Law(noise.normal / count, tuple((half * a / count, k) for a, k in noise.parts)))
-        records.append(record / count)
-        rates.append([rate / count for rate in growth])
+        records.append(rows * record / count)
+        rates.append([rows * rate / count for rate in growth])
     law = Law(half * math.hypot(*(of_mean.normal for of_mean in laws)), laws[0].parts + laws[1].parts)
     difference, sampled = half * (averages[0] - averages[1]), half**2 * sum(records)
     # If the means are equal, that of one group is higher than its estimate, and that of the other is lower.
@@ -219,7 +219,10 @@ def mannwhitneyu(call: Call, by: str, *, n_cells: int = 32) -> TestResult:
     pooled = np.maximum(counts.sum(axis=0) - unit, 0.0)
     pooled = pooled / pooled.sum() if pooled.sum() else np.full(n_cells, 1 / n_cells)
     rng = call.source.simulator("groups with equal laws")
-    drawn = np.stack([rng.multinomial(int(count), pooled, _DRAWS) for count in n], axis=1)
+    # With groups, all rows of a group are equal in the simulation, where the statistic varies most.
+    rows = call.unit.rows
+    sizes = [max(int(count) // rows, 1) for count in n]
+    drawn = np.stack([rows * rng.multinomial(size, pooled, _DRAWS) for size in sizes], axis=1)
     noise = drawn_noise(mechanism, _DRAWS, 2 * n_cells, rng).reshape(drawn.shape)
     under = np.sort(np.abs(_larger(drawn + noise) - 0.5))
     value = float(_larger(counts[None])[0])
@@ -311,8 +314,8 @@ def chi2_contingency(call: Call) -> TestResult:
         )
     counts, mechanism, plan = cells_table(call, cells)
     table = counts[: sizes[0], : sizes[1]].astype(np.float64)
-    variance = combination(mechanism, 1.0).variance
-    statistic_of_table, count, rows, columns = _statistic(table, variance)
+    variance, m = combination(mechanism, 1.0).variance, call.unit.rows
+    statistic_of_table, count, rows, columns = _statistic(table, variance, m)
     value, n = float(statistic_of_table), float(count)
     df = (sizes[0] - 1) * (sizes[1] - 1)
     # The law under independence is simulated, because noise is not normal and margins are estimated. The noise is that
@@ -320,18 +323,21 @@ def chi2_contingency(call: Call) -> TestResult:
     stream = call.source.stream("tables under independence")
     expected = n * np.outer(rows, columns)
     normals = rounded_normal(2.0**20, _DRAWS * expected.size, stream).reshape(_DRAWS, *expected.shape) * 2.0**-20
-    drawn = expected + np.sqrt(expected) * normals + mechanism.release(np.zeros(normals.shape), stream)
+    drawn = expected + np.sqrt(m * expected) * normals + mechanism.release(np.zeros(normals.shape), stream)
     # Covariances are computed for a few tables at once, to save memory.
     blocks = np.array_split(drawn, math.ceil(_DRAWS * df**2 / _MOST_ENTRIES))
-    beyond = sum(int(np.sum(_statistic(block, variance)[0] >= value)) for block in blocks)
+    beyond = sum(int(np.sum(_statistic(block, variance, m)[0] >= value)) for block in blocks)
     details = {"table": counts, "labels": cells.labels, "count": n}
     return TestResult(value, (1 + beyond) / (1 + _DRAWS), df, plan, details)
 
 
-def _statistic(tables: Array, variance: float) -> tuple[Array, Array, Array, Array]:
-    """Return the statistics of noisy tables, with estimates of the numbers of records and of both margins."""
+def _statistic(tables: Array, variance: float, m: int) -> tuple[Array, Array, Array, Array]:
+    """Return the statistics of noisy tables, with estimates of the numbers of records and of both margins.
+
+    With up to `m` records in a group, the covariance under sampling is at most `m` times that of independent records.
+    """
     n = np.maximum(tables.sum(axis=(-1, -2)), 1.0)
     shares = [np.maximum(tables.sum(axis=axis), math.sqrt(variance) + 0.5) for axis in (-1, -2)]
     rows, columns = (share / share.sum(axis=-1, keepdims=True) for share in shares)
     residual = tables - n[..., None, None] * rows[..., :, None] * columns[..., None, :]
-    return _quadratic(residual, n, rows, columns, variance), n, rows, columns
+    return _quadratic(residual, m * n, rows, columns, variance), n, rows, columns

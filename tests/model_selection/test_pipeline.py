@@ -271,6 +271,7 @@ def test_the_guarantee_of_groups_and_of_inner_steps():
     by_group = make_private_pipeline(DPNaiveBayes(schema=schema)).fit(frame[["a", "who"]], [0, 1] * 40)
     assert by_group.privacy_.unit == "group"
     assert by_group.privacy_.limit == by_group[0].privacy_.limit == "of which at most 2 count"
+    assert by_group.privacy_.rows == 2
     inner = ColumnTransformer(
         [("p", DPPCA(1, data_norm=2.0), [0, 1]), ("rest", NormClipper(3.0), [2, 3])], sparse_threshold=0
     )

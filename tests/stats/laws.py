@@ -45,16 +45,17 @@ def column(name, width):
     return np.clip(values, low, high), probabilities / probabilities.sum(), (low, high)
 
 
-def moment_coverage(statistic, name, width, n, epsilon, runs, rng, delta=0.0, of="total", described=False):
+def moment_coverage(statistic, name, width, n, epsilon, runs, rng, delta=0.0, of="total", described=False, rows=1):
     """How many intervals at 95 % of a mean or a standard deviation hold, in units of half the width of the bounds.
 
-    In a description, means and standard deviations of two columns with missing values are one release.
+    In a description, means and standard deviations of two columns with missing values are one release. Each person has
+    `rows` equal rows.
     """
     values, probabilities, (low, high) = column(name, width)
     scaled = (2 * values - low - high) / (high - low)
     degree = 4 if described or statistic == "std" else 2
-    design = moment_design(Budget(epsilon, delta), 1.0, degree, 1 + described, 1, described, 1)
-    exact = rng.multinomial(n, probabilities, size=runs) @ np.vander(scaled, degree + 1, increasing=True)
+    design = moment_design(Budget(epsilon, delta), 1.0, degree, 1 + described, 1, described, rows)
+    exact = rows * rng.multinomial(n // rows, probabilities, size=runs) @ np.vander(scaled, degree + 1, increasing=True)
     sums = exact + drawn_noise(design.mechanism, runs, degree + 1, rng) @ design.powers.T
     rules = means(design, sums) if statistic == "mean" else variances(design, sums, 0.5)
     if of == "noise":
@@ -63,5 +64,5 @@ def moment_coverage(statistic, name, width, n, epsilon, runs, rng, delta=0.0, of
     else:
         mean = probabilities @ scaled
         true = np.full(runs, mean if statistic == "mean" else math.sqrt(probabilities @ (scaled - mean) ** 2))
-    ends = np.array([rule.interval(0.95, of == "total") for rule in rules])
+    ends = np.array([rule.interval(0.95, rows * (of == "total")) for rule in rules])
     return int(np.sum((ends[:, 0] <= true + 1e-12) & (true - 1e-12 <= ends[:, 1])))

@@ -6,6 +6,7 @@ coverage is required to be possible within 93 % and 99.9 %.
 
 import itertools
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -215,6 +216,88 @@ def test_intervals_of_small_counts_hold(mean, epsilon):
     counts = rng.poisson(mean, 1000) + np.rint(rng.laplace(scale=1 / epsilon, size=1000))
     low, high = estimates.Counts(counts, law).interval(0.95, True)
     possible(int(np.sum((low <= mean) & (mean <= high))), 1000, f"{mean} records")
+
+
+# --- several rows of a person ----------------------------------------------------------------------------------------
+
+PEOPLE = Schema({"g": ["a", "b"], "h": ["u", "v"], "x": Number(0, 10), "y": Number(0, 10)})
+PLAIN = {"schema": PEOPLE, "epsilon": math.inf, "random_state": 0}
+MOMENTS = ["count", "mean", "var", "std"]
+OF_PEOPLE = {
+    **{
+        name: partial(getattr(stats, name), columns="x")
+        for name in ("count", *TOP, "proportion", "value_counts", "histogram", "ecdf")
+    },
+    "proportion": partial(stats.proportion, value="a", columns="g"),
+    "value_counts": partial(stats.value_counts, columns="g"),
+    "contingency": stats.contingency,
+    "quantile": partial(stats.quantile, q=[0.02, 0.3], columns="x"),
+    "covariance": stats.covariance,
+    "correlation": stats.correlation,
+    "linear_trend": stats.linear_trend,
+    "group_by": lambda X, **given: stats.group_by(X, "g", MOMENTS, columns="x", **given),
+    "describe": lambda X, **given: {
+        **(found := stats.describe(X, **given)).categories,
+        **{name: one for name, one in found.numbers["x"].items() if name != "missing"},
+    },
+}
+
+
+def of_people(function, rows):
+    """The results of 300 people with one row each, and with so many equal rows each."""
+    rng = np.random.default_rng(0)
+    g, h = rng.choice(["a", "b"], 300, p=[0.9, 0.1]), rng.choice(["u", "v"], 300)
+    X = {"g": g, "h": h, "x": np.where(g == "a", rng.beta(2, 5, 300), 9.0), "y": 10 * rng.random(300)}
+    more = {name: np.repeat(column, rows) for name, column in X.items()}
+    groups = np.repeat(np.arange(300), rows)
+    return function(X, **PLAIN), function(more, rows_per_group=rows, groups=groups, **PLAIN)
+
+
+@pytest.mark.parametrize("of", ["total", "noise"])
+@pytest.mark.parametrize("name", OF_PEOPLE)
+def test_equal_rows_of_a_person_are_worth_one_row(name, of):
+    results = [found if isinstance(found, dict) else {"": found} for found in of_people(OF_PEOPLE[name], 4)]
+    for key, one in results[0].items():
+        of_counts = 4 if np.issubdtype(np.asarray(one.value).dtype, np.integer) else 1
+        if key.endswith("_count"):
+            of_counts = 4
+        ends, found = one.confidence_interval(of=of), results[1][key].confidence_interval(of=of)
+        np.testing.assert_allclose(found, np.multiply(of_counts, ends), rtol=1e-9, atol=1e-9, err_msg=key)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        partial(stats.ttest_ind, by="h", columns="y"),
+        partial(stats.mannwhitneyu, by="h", columns="y"),
+        stats.chi2_contingency,
+    ],
+    ids=["ttest_ind", "mannwhitneyu", "chi2_contingency"],
+)
+def test_equal_rows_of_a_person_do_not_lower_p_values(function):
+    one, found = of_people(function, 4)
+    assert found.statistic == pytest.approx(one.statistic)
+    assert found.pvalue == pytest.approx(one.pvalue)
+    assert found.pvalue > 0.01
+
+
+def test_intervals_for_noise_alone_do_not_depend_on_rows_of_a_person():
+    x, groups = np.random.default_rng(0).random(4000), np.arange(4000) // 4
+    found = stats.mean(x, bounds=(0, 1), rows_per_group=4, groups=groups, random_state=0)
+    alone = replace(found, privacy_=replace(found.privacy_, rows=1))
+    assert found.confidence_interval(of="noise") == alone.confidence_interval(of="noise")
+    widths = [np.diff(one.confidence_interval()) for one in (found, alone)]
+    assert 1.5 * widths[1] < widths[0] < 2 * widths[1]
+
+
+@pytest.mark.parametrize("statistic", ["mean", "std"])
+@pytest.mark.parametrize("name", ["lognormal", "2 % ones", "integers"])
+def test_intervals_hold_for_people_with_equal_rows(name, statistic, monkeypatch):
+    given = statistic, name, 1, 5000, 10.0, RUNS, np.random.default_rng(0)
+    possible(moment_coverage(*given, rows=5), RUNS, name)
+    counted = estimates.Quotient.interval
+    monkeypatch.setattr(estimates.Quotient, "interval", lambda own, level, rows: counted(own, level, 1))
+    assert clopper_pearson(moment_coverage(*given, rows=5), RUNS, ERROR)[1] < 0.93
 
 
 def test_intervals_that_forget_the_noise_are_refused(monkeypatch):
