@@ -13,6 +13,7 @@ later steps are exact. One part in 1024 of the exponent is left unused to cover 
 from __future__ import annotations
 
 import decimal
+import itertools
 import math
 from dataclasses import dataclass
 from decimal import Decimal
@@ -31,14 +32,17 @@ LATTICE_BITS = 24
 #: Part of the exponent that is reserved for the rounding errors of the matrix and of its root.
 MARGIN = 2.0**-10
 
-#: Largest part of epsilon that the error of a triangular root may be. Four times it is a quarter of the margin.
-ROOT_ERROR = MARGIN / 16
+#: Largest part of epsilon that the error of a triangular root may be. Four times it is a fifth of the margin.
+ROOT_ERROR = MARGIN / 20
 
 #: From this size on, a triangular root takes less time than eigenvectors.
 LEAST_SIZE = 80
 
 # Steps of Lanczos' method, for the eigenvalues that choose the envelope.
 _STEPS = 24
+
+# If so many batches are refused, the envelope of a triangular root is a bad one.
+_MOST_REFUSED = 4
 
 # Twice the rounding error of an operation.
 _UNIT = 2.0**-52
@@ -59,14 +63,21 @@ def bingham_direction(
         return np.array([1 << bits])
     root, error = _triangular_root(matrix) if size >= LEAST_SIZE else (matrix, math.inf)
     if not error <= tolerance:
-        values, vectors = np.linalg.eigh(matrix)
-        gaps = 2 * (values[-1] - values)
-        root = vectors / np.sqrt(_envelope(gaps, np.ones(size)) + gaps)
-    batch = 8 + 2 * math.isqrt(size)
-    while True:
-        accepted = _Proposals(root, batch, stream).first_accepted(bits)
+        root = _root_of_eigenvectors(matrix)
+    for refused in itertools.count():
+        if refused == _MOST_REFUSED and error <= tolerance:
+            root = _root_of_eigenvectors(matrix)
+        accepted = _Proposals(root, 8 + 2 * math.isqrt(size), stream).first_accepted(bits)
         if accepted is not None:
             return accepted
+    raise AssertionError
+
+
+def _root_of_eigenvectors(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    values, vectors = np.linalg.eigh(matrix)
+    gaps = 2 * (values[-1] - values)
+    root: NDArray[np.float64] = vectors / np.sqrt(_envelope(gaps, np.ones(len(gaps))) + gaps)
+    return root
 
 
 @np.errstate(all="ignore")

@@ -295,7 +295,8 @@ def private_score(
     baseline : estimator, label or number, default=None
         If not None, the result is the score of `estimator` minus the score of the baseline for the same records. The
         baseline is a fitted model with the same columns, or the label or number that it always predicts. It must be
-        public, or its fit must have been charged. Only for metrics that are means over records.
+        public, or its fit must have been charged. Rows that it refuses count as its errors. Only for metrics that are
+        means over records.
 
         .. versionadded:: 0.3
     epsilon : float, default=1.0
@@ -410,7 +411,7 @@ def private_score(
     releases, events = _planned(measure, whole, 1.0, unit.rows)
     plan = unit.stated(PrivacyGuarantee(*whole, events, tuple(releases)))
     source = NoiseSource(random_state)
-    if accountant is None and _fact_of(estimator, "accountant") is not None:
+    if accountant is None and any(_fact_of(model, "accountant") is not None for model in (estimator, baseline)):
         warn(
             "the fit was charged, and this score is charged to none. Pass accountant=, unless these are other records",
             BudgetWarning,

@@ -125,13 +125,14 @@ class Score:
         return np.where(y >= 0, self.weights[y], 0)
 
     def _gains_by_prediction(self, model: Any, X: Any, y: NDArray) -> Gains:
-        predicted = np.asarray(model.predict(X))
+        # Some libraries predict a column. Other shapes are refused.
+        predicted = np.asarray(model.predict(X)).reshape(y.shape)
         if self.classes is not None:
             correct = (encode_labels(predicted, self.classes) == y) & (y >= 0)
             return correct * self.largest(y)
         assert self.bounds is not None
         low, high = self.bounds
-        error = np.abs(np.clip(np.nan_to_num(predicted.reshape(y.shape), nan=low), low, high) - np.clip(y, low, high))
+        error = np.abs(np.clip(np.nan_to_num(predicted, nan=low), low, high) - np.clip(y, low, high))
         share = error / (high - low)
         return self._remainder(share**2 if self.name == "neg_mean_squared_error" else share)
 
@@ -191,9 +192,13 @@ def with_baseline(measure: Score | Table, baseline: Any) -> Score:
     if not hasattr(baseline, "predict"):
         if measure.classes is None:
             baseline = real_number(baseline, "baseline")
-        elif baseline not in measure.classes.tolist():
+        elif np.ndim(baseline) or baseline not in measure.classes.tolist():
             raise ValueError(f"baseline must be a fitted model or a label in classes, got {shown(baseline)}")
         baseline = Constant(baseline)
+    elif is_classifier(baseline) != (measure.classes is not None):
+        raise ValueError("baseline must be a classifier if estimator is one, and a regressor if estimator is one")
+    elif measure.classes is not None and set(measure.classes.tolist()).isdisjoint(np.ravel(baseline.classes_).tolist()):
+        raise ValueError("baseline has none of the labels in classes")
     if measure.name == "neg_log_loss" and not hasattr(baseline, "predict_proba"):
         raise ValueError("baseline needs predict_proba for the metric 'neg_log_loss'")
     return replace(measure, baseline=baseline)
@@ -211,7 +216,8 @@ def of_each_row(method: Callable[[Any, NDArray], Gains], X: Any, y: NDArray, exa
         return np.zeros(0, dtype=np.int64)
     if exact or len(y) == 1:
         try:
-            return np.asarray(method(X, y), dtype=np.int64)
+            # An array of another shape is an error as well.
+            return np.asarray(method(X, y), dtype=np.int64).reshape(y.shape)
         except Exception:
             if len(y) == 1:
                 return np.full(1, -1)
@@ -297,7 +303,7 @@ class Table:
 
         def cells(rows: Any, labels: NDArray) -> NDArray[np.int64]:
             if self.edges is None:
-                column = encode_labels(np.asarray(model.predict(rows)), self.classes)
+                column = encode_labels(np.asarray(model.predict(rows)).reshape(labels.shape), self.classes)
                 return np.where(column >= 0, labels * self.shape[1] + column, -1)
             second = int(np.argmax(encode_labels(np.asarray(model.classes_), self.classes)))
             estimated = np.asarray(model.predict_proba(rows), dtype=np.float64)[:, second]

@@ -37,6 +37,7 @@ def tolerance(request, monkeypatch):
         return 0.0
     monkeypatch.setattr(bingham, "LEAST_SIZE", 2)
     monkeypatch.setattr(bingham, "_ritz_values", lambda a: (np.linalg.eigvalsh(a), np.ones(len(a))))
+    monkeypatch.setattr(bingham, "_MOST_REFUSED", -1)
     monkeypatch.setattr(np.linalg, "eigh", None)
     return 1e-6
 
@@ -350,6 +351,16 @@ def test_without_a_good_envelope_there_are_eigenvectors(score, multiple, monkeyp
     assert (_triangular_root(matrix)[1] < np.inf) == good
     if not good:
         np.testing.assert_array_equal(draws(matrix, 3, tolerance=1.0), draws(matrix, 3))
+
+
+def test_after_refused_batches_there_are_eigenvectors():
+    # Lanczos' method finds one eigenvalue only if its first vector is the eigenvector.
+    first = np.random.default_rng(0).normal(size=200)
+    first /= np.linalg.norm(first)
+    matrix = 50 * np.outer(first, first)
+    assert _triangular_root(matrix)[1] < 1e-6
+    found = bingham_direction(matrix, BITS, NoiseSource(1).stream("direction"), 1e-6) * 2.0**-BITS
+    assert abs(np.linalg.norm(found) - 1) < 1e-4
 
 
 @pytest.mark.parametrize("spectrum", [np.zeros(LEAST_SIZE), 300 * np.linspace(0, 1, LEAST_SIZE) ** 4])

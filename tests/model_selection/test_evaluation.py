@@ -50,7 +50,7 @@ from skdp.exceptions import (
     SeededNoiseWarning,
 )
 from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism
-from skdp.model_selection import private_cross_val_score, private_score
+from skdp.model_selection import _scoring, private_cross_val_score, private_score
 from skdp.model_selection._scoring import LEVELS, make_measure, make_score, make_table
 from skdp.model_selection._stateless import _TREES, is_exact
 from skdp.preprocessing import TableEncoder
@@ -140,11 +140,50 @@ def test_a_record_moves_a_difference_no_more_than_a_score(model, metric):
     assert largest[1] >= 0.5 * measure.most
 
 
+class Shaped(ClassifierMixin, BaseEstimator):
+    """A classifier whose predictions have another shape: columns, or for one row of all a wrong number of them."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, wrong=math.inf):
+        self.wrong = wrong
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        labels = (X[:, 0] > 0).astype(int)
+        return np.repeat(labels, 3) if (X[:, 0] == self.wrong).any() else labels[:, None]
+
+    def predict_proba(self, X):
+        return np.column_stack([1 - self.predict(X), self.predict(X)])
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "neg_log_loss", "f1", "confusion_matrix", "roc_auc"])
+@pytest.mark.parametrize("exact", [True, False])
+def test_predictions_of_another_shape_move_no_more(monkeypatch, metric, exact):
+    monkeypatch.setattr(_scoring, "is_exact", lambda model: exact)
+    X, y = np.linspace(-1, 1, 21)[:, None], np.arange(21) % 2
+    measure = make_measure(metric, Shaped(), np.array([0, 1]), None, 5.0, None, None).released()
+    flat = measure.tally(Shaped(), X, y)
+    assert flat.sum() == 21 * measure.most
+    # A row with a wrong number of predictions is refused, and does not affect the others.
+    odd = measure.tally(Shaped(wrong=-1.0), X, y)
+    assert np.abs(odd - flat).sum() <= 2 * measure.moved(1) + measure.most
+    if metric == "accuracy":
+        both = replace(measure, baseline=Shaped(wrong=-1.0)).tally(model=Shaped(), X=X, y=y)
+        assert both[:3].sum() == 21 * measure.most
+        assert both[0] + both[1] <= measure.most
+
+
 def test_baselines_are_checked_before_a_charge(model, regressor):
     budget = BudgetAccountant(epsilon=1.0)
     wrong = (
         ({"baseline": "no"}, "a label in classes"),
         ({"baseline": 2}, "a label in classes"),
+        ({"baseline": np.array([0, 1])}, "a label in classes"),
+        ({"baseline": regressor}, "a classifier if estimator is one"),
+        ({"baseline": LogisticRegression().fit(X, np.where(Y, "yes", "no"))}, "none of the labels"),
         ({"baseline": 1, "metric": "roc_auc"}, "mean over records"),
         ({"baseline": 1, "metric": "neg_log_loss"}, "predict_proba"),
         ({"baseline": LogisticRegression().fit(X[:, :1], Y)}, "features"),
