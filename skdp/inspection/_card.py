@@ -174,8 +174,8 @@ def _score(value: object) -> str:
     low, high = value.confidence_interval()
     cost = value.privacy_
     return (
-        f" {float(value):.4g} (95 % interval from {low:.4g} to {high:.4g}, released with epsilon={cost.epsilon:g} and "
-        f"delta={cost.delta:g})"
+        f" {float(value):.4g} (95 % interval from {low:.4g} to {high:.4g}, standard error of the noise "
+        f"{value.standard_error:.2g}, released with epsilon={cost.epsilon:g} and delta={cost.delta:g})"
     )
 
 
