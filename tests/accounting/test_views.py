@@ -36,7 +36,7 @@ def test_the_command_line_prints_the_ledger(ledger, capsys):
     for part in (
         "ceiling    epsilon=2, delta=1e-05, composition='gdp'",
         f"spent      epsilon={accountant.total().epsilon:.6g}, delta=1e-05, in 3 charges",
-        f"remaining  epsilon={accountant.remaining().epsilon:.6g}, delta=1e-05 for one more release with Gaussian noise; epsilon=",
+        f"remaining  epsilon={accountant.remaining().epsilon:.6g}, delta=1e-05 for one more release with Gaussian",
         ", by 'gdp' composition less than the sum of epsilons, 0.",
         f"the guarantee of all releases together: {accountant.attack(ceiling=True)._in_short()}\n",
         "budget.remaining(like=model)",
