@@ -350,7 +350,7 @@ class Candidates:
                     if best is None or not added[best]:
                         break
                     union = tuple(sorted((*union, best)))
-                groups = [columns for columns in left if set(columns) <= set(union)]
+                groups = [columns for columns in combinations(union, width) if columns in left]
                 unions.append((union, [finest[j] for j in union], groups))
                 for columns in groups:
                     del left[columns]

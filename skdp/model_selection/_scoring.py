@@ -197,8 +197,10 @@ def with_baseline(measure: Score | Table, baseline: Any) -> Score:
         baseline = Constant(baseline)
     elif is_classifier(baseline) != (measure.classes is not None):
         raise ValueError("baseline must be a classifier if estimator is one, and a regressor if estimator is one")
-    elif measure.classes is not None and set(measure.classes.tolist()).isdisjoint(np.ravel(baseline.classes_).tolist()):
-        raise ValueError("baseline has none of the labels in classes")
+    elif measure.classes is not None:
+        known = np.ravel(getattr(baseline, "classes_", measure.classes)).tolist()
+        if set(measure.classes.tolist()).isdisjoint(known):
+            raise ValueError("baseline has none of the labels in classes")
     if measure.name == "neg_log_loss" and not hasattr(baseline, "predict_proba"):
         raise ValueError("baseline needs predict_proba for the metric 'neg_log_loss'")
     return replace(measure, baseline=baseline)

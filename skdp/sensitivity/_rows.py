@@ -235,7 +235,7 @@ def rounded_products(X: Any, matrix: Array, unit: float) -> Array:
     if issparse(X) or n_products > _MOST_PRODUCTS:
         return exact(X)
     products = np.empty((X.shape[0], n_products))
-    # For entries of at most 1, two sums of products differ by less, whatever the orders of their additions.
+    # If entries are at most 1, sums of the same products in two orders differ by less than this number.
     error = (len(matrix) + 4) * float(np.finfo(float).eps) * float(np.abs(matrix).sum(axis=0).max())
     for block in short_blocks(*X.shape):
         rows, sums = np.asarray(X[block], dtype=np.float64), products[block]

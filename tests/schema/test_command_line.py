@@ -36,6 +36,33 @@ def test_check(files, capsys):
     ]
 
 
+def test_other_columns_are_left_out_and_marks_are_missing(files, tmp_path, capsys):
+    (tmp_path / "marks.csv").write_text("id,work,age,income\n1,?,-9,no\n2,-9,30,?\n3,state,?,yes\n")
+    marked = ["schema", "check", files[0], str(tmp_path / "marks.csv"), "--missing", "?", "--missing", "age=-9"]
+    assert main(marked) == 0
+    shown = capsys.readouterr()
+    assert [line.split()[-3:] for line in shown.out.splitlines()[2:]] == [
+        ["2", "0", "0"],
+        ["1", "0", "1"],
+        ["1", "0", "0"],
+    ]
+    assert shown.err == "note: left out, because the schema does not declare them: 'id'\n"
+    assert main([*marked, "--missing", "id=3"]) == 1
+    assert "'id', which is no declared column" in capsys.readouterr().err
+
+
+def test_marks_are_for_csv_files(files, tmp_path, capsys):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"age": [1], "work": ["private"], "id": [3]}), tmp_path / "census.parquet")
+    command = ["schema", "check", files[0], str(tmp_path / "census.parquet")]
+    assert main(command) == 0
+    assert "'id'" in capsys.readouterr().err
+    assert main([*command, "--missing", "?"]) == 1
+    assert "--missing is for CSV files" in capsys.readouterr().err
+
+
 def test_check_of_a_compressed_file(files, tmp_path, capsys):
     assert main(["schema", "check", *files]) == 0
     expected = capsys.readouterr().out
