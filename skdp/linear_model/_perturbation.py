@@ -137,8 +137,8 @@ class PrivateLinearClassifier(LogOdds, LinearRule, ClassifierMixin, LabelsMixin,
 
 _COUNTS = "counts of labels"
 
-# Share of the budget for the counts of three labels or more.
-_COUNTS_SHARE = 0.06
+# Share of the budget for the counts of three labels or more, with delta=0 and with Gaussian noise.
+_COUNTS_SHARES = (0.06, 0.02)
 
 # C R_a^2 under C="auto" is this number over the noise multiplier, within limits.
 _KAPPA = 3.0
@@ -147,7 +147,7 @@ _KAPPA = 3.0
 def _share_of_counts(parameters: Checked, geometry: Geometry) -> float:
     """Return the share of the budget for the counts of labels."""
     shrinks = parameters.C == "auto" and geometry.constant > 0 and isinstance(geometry.loss, MultinomialLogLoss)
-    return _COUNTS_SHARE if shrinks else 0.0
+    return _COUNTS_SHARES[parameters.delta > 0] if shrinks else 0.0
 
 
 class ObjPertLogReg(PrivateLinearClassifier):
@@ -172,8 +172,8 @@ class ObjPertLogReg(PrivateLinearClassifier):
         If None, the noise is cryptographically secure. Other values are for tests only, and give no privacy.
     C : float or "auto", default="auto"
         Weight of the sum of losses against half the squared norm of the coefficients, as in scikit-learn. ``"auto"`` is
-        a formula of public parameters, and for three classes or more also of noisy counts of labels, for 6 % of the
-        budget. A weight that is larger than the proof admits is reduced to ``C_``.
+        a formula of public parameters, and for three classes or more also of noisy counts of labels, for 2 % of the
+        budget, or 6 % with ``delta=0``. A weight that is larger than the proof admits is reduced to ``C_``.
     loss : {"log_loss", "huber"}, default="log_loss"
         ``"log_loss"`` is logistic regression, multinomial for three classes or more. ``"huber"`` is a support vector
         machine (a hinge with a rounded kink), one-vs-rest, without probabilities.

@@ -22,7 +22,7 @@ from skdp.accounting import (
     gaussian_mu,
     gaussian_noise_multiplier,
 )
-from skdp.mechanisms import DiscreteLaplaceMechanism
+from skdp.mechanisms import DiscreteLaplaceMechanism, GaussianMechanism
 from skdp.sensitivity import clip_rows
 from skdp.solvers.losses import HuberHinge, MultinomialLogLoss
 from skdp.solvers.regularised import INTERCEPT_CONSTANT, Geometry, largest_kappa, pure_price, shrunk, solve
@@ -333,6 +333,18 @@ def test_a_few_records_have_a_stronger_penalty():
     assert 1 < strength < shrunk(counts / 10, mechanism, parameters, geometry, C)[1]
     assert shrunk(1e6 * counts, mechanism, parameters, geometry, C)[1] == 1
     assert np.abs(shrunk(np.array([1e200, 0, 0, 0, 0]), mechanism, parameters, geometry, C)[0]).max() == 16
+
+
+def test_gaussian_noise_in_counts_makes_no_class_likely():
+    parameters = ObjPertLogReg(epsilon=1.0, delta=1e-6, data_norm=1.0)._check_parameters()
+    geometry = Geometry.of(parameters, 20, 4)
+    noise, counts = GaussianMechanism(0.1, 1.0, 4), 500 + np.array([8.0, 0.0, -12.0, 4.0])
+    assert not shrunk(counts, noise, parameters, geometry, 0.02)[0].any()
+    # Squares of distances sum to 4,800. The noise has a variance of 100 in each of three directions.
+    counts = 500 + np.array([60.0, -20.0, -20.0, -20.0])
+    logits, _ = shrunk(counts, noise, parameters, geometry, 0.02)
+    kept = 1 - 300 / 4800
+    assert logits[0] - logits[1] == pytest.approx(0.5 * math.log((500 + 60 * kept) / (500 - 20 * kept)), rel=1e-3)
 
 
 @pytest.mark.parametrize("delta", [1e-5, 1e-6, 1e-9])
