@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -22,7 +22,7 @@ from functools import cached_property, lru_cache
 from itertools import zip_longest
 from typing import Any
 
-from ..checks.params import check_integer
+from ..checks.params import check_integer, shown
 from ..exceptions import BudgetError
 from ._budget import Budget, check_same_unit, gaussian_epsilon, gaussian_mu, renyi_budget, renyi_limit
 from ._compound import PROFILE_INTERVAL, renyi_epsilon
@@ -534,6 +534,9 @@ class DeclaredPlan:
 
 def as_costs(plan: Any, unit: str = "record", delta: float = 0.0) -> tuple[PrivacyCost, ...]:
     """Return the costs of a declared list of plans of estimators, costs, or pairs of one of these and a number."""
+    if not isinstance(plan, Iterable):
+        # A pipeline can be indexed, and its steps are not what it charges.
+        raise TypeError(f"plan must be a list of entries, got {shown(plan)}")
     costs: list[PrivacyCost] = []
     for entry in plan:
         # A Budget is a tuple of two numbers, and no event.

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import fft, optimize
 
+from ..checks.params import shown
+
 #: Losses count as infinite if the profile beyond them is less than this.
 NEGLIGIBLE = 1e-30
 
@@ -307,7 +309,7 @@ class PrivacyLossDistribution:
         Parameters
         ----------
         epsilon : float or array-like
-            Any real numbers.
+            Any real numbers, and infinity.
 
         Returns
         -------
@@ -326,11 +328,11 @@ class PrivacyLossDistribution:
     def _deltas(self, factors: _Factors, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
         if not factors:
             return np.maximum(-np.expm1(np.minimum(epsilons, 0.0)), 0.0)
-        points = epsilons / self.interval
         highest = _highest(factors)
-        low, high = points.min(initial=math.inf), min(points.max(initial=-math.inf), highest)
-        deltas = np.where(points < highest, 1.0, 0.0)
-        for at in np.unique(np.linspace(low, high, _TILTS) if len(points) > 3 else points):
+        # Beyond the largest finite loss, delta does not change.
+        points = np.minimum(epsilons / self.interval, highest)
+        deltas = np.where(points == highest, 0.0, 1.0)
+        for at in np.unique(np.linspace(points.min(), points.max(), _TILTS) if len(points) > 3 else points):
             if at < highest or len(points) > 3:
                 tilt = _best_tilt(factors, float(at))
                 deltas = np.minimum(deltas, _finite_delta(factors, points, self.interval, tilt))
@@ -349,6 +351,8 @@ class PrivacyLossDistribution:
         epsilon : float
             At least 0. Infinite if there is no such epsilon.
         """
+        if not 0 <= delta <= 1:
+            raise ValueError(f"delta must lie in [0, 1], got {shown(delta)}")
         if self.get_delta_for_epsilon(0.0) <= delta:
             return 0.0
         if max(_infinite(factors) for factors in self._directions) > delta:

@@ -26,6 +26,7 @@ from ..checks.params import (
     check_integer,
     check_parameters,
     columns_of,
+    real_numbers,
     shown,
 )
 from ..mechanisms import UNKNOWN, CategoryChannel, LocalMechanism, NoiseSource, NumberChannel
@@ -38,6 +39,8 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 REPORTS = "reports"
+
+_NO_REPORTS = "Z must hold reports as transform returns them"
 
 # Number of steps of a lattice between the bounds. There are fewer steps if the noise is large.
 _BITS = 20
@@ -291,7 +294,7 @@ class CategoryTransformer(LocalTransformer):
             with suppress(TypeError, ValueError, OverflowError), np.errstate(all="ignore"):
                 codes = reports.astype(np.int64)
             if not np.all((codes == reports) & (codes >= 0) & (codes < limit)):
-                raise ValueError("Z must hold reports as transform returns them")
+                raise ValueError(_NO_REPORTS)
             symbols.append(codes if channel.width > 1 else codes[:, 0])
         return symbols
 
@@ -428,9 +431,12 @@ class NumberTransformer(OneToOneFeatureMixin, LocalTransformer):
             Standard errors of the estimates for the population that the rows are drawn from. They cover noise and
             sampling. Only if `return_std` is True.
         """
+        check_boolean(return_std, "return_std")
         check_is_fitted(self, "n_features_in_")
         n_features = self._n_columns
-        Z = self._read(Z).astype(np.float64)
+        Z = real_numbers(self._read(Z))
+        if Z is None or not np.all(np.isfinite(Z)):
+            raise ValueError(_NO_REPORTS)
         lower, upper = self._bounds(n_features)
         means = Z.mean(axis=0) if len(Z) else lower / 2 + upper / 2
         if not return_std:

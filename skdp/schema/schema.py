@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from importlib import import_module
@@ -425,14 +426,15 @@ def columns_in_order(schema: Schema, X: Any) -> list[Any]:
                 f"{', '.join(map(repr, schema))}. For encoded rows, pass **encoder.parameters(estimator)"
             )
         return columns
-    allowed = {*schema, schema.target_name, schema.group}
-    lacking, further = [name for name in schema if name not in names], [name for name in names if name not in allowed]
-    apart = "".join(f", {name!r}" for name in (schema.target_name, schema.group) if name is not None and name in names)
+    counts, roles = Counter(names), [name for name in (schema.target_name, schema.group) if name is not None]
+    allowed = {*schema, *roles}
+    lacking, further = [name for name in schema if name not in counts], [name for name in counts if name not in allowed]
+    apart = "".join(f", {name!r}" for name in roles if name in counts)
     chosen = f"X[[*schema{apart}]]" if apart else "X[list(schema)]"
     for problem, wrong, others, advice in (
         ("X lacks columns of the schema", lacking, further, "Rename the columns of X"),
         ("X has columns that the schema does not declare", further, lacking, f"Pass {chosen} if X is a DataFrame"),
-        ("X has several columns of one name", [name for name in schema if names.count(name) > 1], [], "Leave one"),
+        ("X has several columns of one name", [name for name, n in counts.items() if n > 1], [], "Leave one"),
     ):
         if wrong:
             hints = [misspelling(name, others, repr(name)) for name in wrong if isinstance(name, str)]
@@ -440,7 +442,8 @@ def columns_in_order(schema: Schema, X: Any) -> list[Any]:
                 f"{problem}: {', '.join(map(repr, wrong))}.{''.join(hints)} {advice}. Before a fit, "
                 "schema.select, schema.drop and schema | {...} make another schema"
             )
-    return [columns[names.index(name)] for name in schema]
+    by_name = dict(zip(names, columns, strict=True))
+    return [by_name[name] for name in schema]
 
 
 def read_table(schema: Schema, X: Any) -> list[Entries]:

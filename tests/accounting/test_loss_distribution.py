@@ -94,6 +94,20 @@ def test_order_and_ends():
     assert one.get_epsilon_for_delta(0.0) == math.inf
 
 
+@pytest.mark.parametrize("event", [GaussianEvent(0.5), PureEvent(1.0)])
+def test_infinity_beside_other_epsilons(event):
+    losses = event.privacy_loss_distribution(1e-2)
+    for epsilons in ([0.0, math.inf], [0.0, 0.5, 1.0, 2.0, math.inf]):
+        deltas = losses.get_delta_for_epsilon(epsilons)
+        np.testing.assert_array_equal(deltas[:-1], losses.get_delta_for_epsilon([*epsilons[:-1], 1e6])[:-1])
+        assert deltas[-1] == losses.get_delta_for_epsilon(1e6) < 1e-29
+    # Nothing is proved for an epsilon or a delta that is no number.
+    assert losses.get_delta_for_epsilon(math.nan) == 1
+    for delta in (-1e-9, 1.5, math.nan):
+        with pytest.raises(ValueError, match=r"delta must lie in \[0, 1\]"):
+            losses.get_epsilon_for_delta(delta)
+
+
 def test_losses_far_above_epsilon_are_not_lost():
     # The exponentials of such losses overflow, and delta is nearly 1.
     counts = Counter([SampledGaussianEvent(0.6, 28.41, 3), GaussianEvent(3.0)])

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from skdp import DPPCA, BudgetAccountant, DPStandardScaler, ObjPertLogReg, OutputPertLogReg
+from skdp import DPPCA, BudgetAccountant, DPStandardScaler, ObjPertLogReg, OutputPertLogReg, make_private_pipeline
 from skdp.accounting import (
     BoundedRangeEvent,
     Budget,
@@ -160,6 +160,14 @@ def test_a_plan_without_privacy_fits_no_ceiling_but_inf():
 def test_what_is_no_plan(bad):
     with pytest.raises((TypeError, ValueError), match="plan"):
         BudgetAccountant(1.0, DELTA, plan=bad)
+
+
+def test_a_single_entry_is_no_plan():
+    # The steps of a pipeline are not what the pipeline charges.
+    pipeline = make_private_pipeline(DPStandardScaler(bounds=(-1, 1)), DPPCA(2, data_norm=2.0), epsilon=0.5)
+    for entry in (pipeline, pipeline.steps[0][1], GaussianEvent(0.1), 3):
+        with pytest.raises(TypeError, match="plan must be a list"):
+            BudgetAccountant(5.0, DELTA, plan=entry)
 
 
 def test_a_plan_has_no_other_composition_and_no_parts():

@@ -606,6 +606,16 @@ def test_reports_lie_on_a_public_lattice(kind):
 
 
 @numeric
+def test_means_read_reports_only(kind):
+    model = kind((0, 1), epsilon=1.0).fit(np.zeros((1, 2)))
+    for Z in ([["a", "b"]], [[math.nan, 1.0]], [[0.0, 1.0], [math.inf, 1.0]], [[None, 1.0]]):
+        with pytest.raises(ValueError, match="Z must hold reports as transform returns them"):
+            model.means(Z)
+    with pytest.raises(TypeError, match="return_std"):
+        model.means([[0.0, 1.0]], return_std="yes")
+
+
+@numeric
 def test_numbers_without_noise_are_rounded_and_clipped(kind):
     X = np.array([[-5.0, 0.25], [0.5, 3.0]])
     out = kind((0, 1), epsilon=math.inf).transform(X)

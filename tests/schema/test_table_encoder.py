@@ -456,6 +456,8 @@ def test_columns_are_found_by_name():
         (frame.drop(columns=["age", "rate"]), "X lacks columns of the schema: 'age', 'rate'"),
         (frame.assign(extra=1, more=2), "X has columns that the schema does not declare: 'extra', 'more'"),
         (pd.concat([frame, frame[["age"]]], axis=1), "X has several columns of one name: 'age'"),
+        # Otherwise, it would not be known which one counts.
+        (pd.concat([frame, frame[["y", "person"]]], axis=1), "X has several columns of one name: 'y', 'person'"),
         (np.ones((3, 5)), "X has 5 features, but Schema is expecting 6"),
         ([[1, 2], [3]], "rows must all have the same length"),
         ({**ROWS, "age": [1]}, "the columns of X must all have the same length"),
@@ -464,6 +466,8 @@ def test_columns_are_found_by_name():
         encoder = TableEncoder(schema)
         with pytest.raises(ValueError, match=message):
             encoder.fit_transform(table)
+    with pytest.raises(ValueError, match="X has columns that the schema does not declare: None"):
+        encoded({**ROWS, None: ROWS["age"]})
 
 
 def test_without_rows():
