@@ -411,7 +411,7 @@ class PATEClassifier(InnerPredictions, CallbackSupportMixin, ClassifierMixin, La
         """Return the public rows, with names of columns as in X if both have some."""
         rows = self.public_X(n_features) if callable(self.public_X) else self.public_X
         try:
-            if fitted is not None and hasattr(rows, "columns"):
+            if hasattr(fitted, "feature_names_in_") and hasattr(rows, "columns"):
                 rows = validate_quietly(fitted, rows, dtype=np.float64, reset=False)
             else:
                 rows = check_quietly(self._encoded(rows, reset=False), dtype=np.float64)

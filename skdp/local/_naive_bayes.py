@@ -266,8 +266,7 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LocalMixin, BaseE
         BudgetError
             If the accountant does not admit the fit. Nothing is computed from the data then.
         """
-        reports, classes, columns = self._randomize(X, y, check_classes(self._declared("classes")), "fit", reset=True)
-        return self._learn(reports, classes, columns)
+        return self._learn(*self._randomize(X, y, "fit", reset=True))
 
     def randomize(self, X: Any, y: Any) -> Integers:
         """Randomise rows separately, and spend epsilon. Each call is a further release of its rows.
@@ -284,8 +283,8 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LocalMixin, BaseE
         reports : ndarray of int64, of shape (n_samples, n_tables)
             Reports for `fit_reports`, which accepts those of several calls together. -1 if a table is not reported.
         """
-        reset = not hasattr(self, "classes_")
-        return self._randomize(X, y, self._declared_classes(), "randomize", reset=reset)[0]
+        self._declared_classes()
+        return self._randomize(X, y, "randomize", reset=not hasattr(self, "classes_"))[0]
 
     def fit_reports(self, reports: Any) -> Self:
         """Learn from reports, which are public. This is post-processing and does not use any budget.
@@ -324,10 +323,9 @@ class LocalDPNaiveBayes(NaiveBayesPrediction, ClassifierMixin, LocalMixin, BaseE
         self._keep(self._encoding())
         return self._learn(codes, classes, columns)
 
-    def _randomize(
-        self, X: Any, y: Any, classes: NDArray | None, label: str, reset: bool
-    ) -> tuple[Integers, NDArray, Columns]:
+    def _randomize(self, X: Any, y: Any, label: str, reset: bool) -> tuple[Integers, NDArray, Columns]:
         parameters = self._check_parameters()
+        classes = parameters.classes
         if classes is None:
             X, codes, classes = labelled_data(self, X, y, None, NUMBERS)
         else:

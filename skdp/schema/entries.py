@@ -136,10 +136,10 @@ def has_one_type(X: Any) -> bool:
 def entries_of(X: Any) -> Any:
     """Return the rows in a form in which scikit-learn's validation does not refuse any entry."""
     # Lists, and tables with points in time, become arrays of objects, so that each entry stays as it was.
-    if np.ma.isMaskedArray(X):
-        return np.ma.filled(X.astype(object), None)
     if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
         return np.full(X.shape, None, dtype=object)
+    if isinstance(X, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(X), np.array(None), X.data.astype(object))
     dtypes: Any = getattr(X, "dtypes", None)
     if hasattr(dtypes, "__iter__") and any(getattr(dtype, "kind", None) in ("m", "M") for dtype in dtypes):
         # No type holds these and numbers both, and NumPy would look for one.
@@ -163,7 +163,7 @@ def encode_labels(y: Any, classes: NDArray) -> Integers:
     if is_sequence(y):
         labels = np.fromiter((row[0] if is_row(row) and len(row) == 1 else row for row in y), object, count=len(y))
     else:
-        labels = np.ma.filled(y.astype(object), None) if np.ma.isMaskedArray(y) else np.asarray(y)
+        labels = y if np.ma.isMaskedArray(y) else np.asarray(y)
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
     if labels.ndim != 1:
@@ -384,10 +384,9 @@ def from_objects(entries: Sequence[Any]) -> Entries:
 
 def _from_numpy(column: NDArray) -> Entries:
     kind = column.dtype.kind
-    if np.ma.isMaskedArray(column):
-        return from_objects(np.ma.filled(column.astype(object), None).tolist())
-    if kind in "biuf":
+    if kind in "biuf" and not np.ma.isMaskedArray(column):
         return Entries(np.ascontiguousarray(column, dtype=np.float64))
+    # In the list, masked entries are None.
     return from_objects((column.astype(str) if kind in "mM" else column).tolist())
 
 

@@ -285,6 +285,8 @@ def test_public_rows_by_name():
     np.testing.assert_array_equal(model.answers_, model_of().fit(X, y).answers_)
     with pytest.raises(ValueError, match="public_X"):
         model_of(public_X=public[list("edcba")]).fit(frame, y)
+    # Without names in X, those of the public rows are not compared, and nothing warns.
+    np.testing.assert_array_equal(model_of(public_X=public).fit(X, y).answers_, model.answers_)
 
 
 def test_rows_beyond_the_cap_are_a_random_part():

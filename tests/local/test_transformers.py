@@ -33,6 +33,7 @@ from skdp import BudgetAccountant, allocate
 from skdp.accounting import Relation
 from skdp.exceptions import BudgetError, PrivacyAssumptionWarning, SeededNoiseWarning
 from skdp.local import HadamardResponse, LocalLaplace, PiecewiseMechanism, RandomizedResponse, UnaryEncoder
+from skdp.schema.entries import encode_labels
 from tests.estimators import LOCAL, name_of
 
 # Two-sided, in standard errors: a normal deviate is beyond with probability 1e-6.
@@ -542,6 +543,15 @@ def test_missing_reports_are_marked():
     assert np.all(np.isnan(out).sum(axis=1) == 2)
     assert np.all((HadamardResponse(3, n_reported=2).transform(CODES) == -1).sum(axis=1) == 1)
     assert np.all((UnaryEncoder(3, n_reported=2).transform(CODES) == -1).sum(axis=1) == 3)
+
+
+def test_masked_entries_are_no_category():
+    rows = np.ma.MaskedArray([["a"], ["a"], ["?"]], [[False], [True], [False]])
+    assert UnaryEncoder(["a", "?"]).fit(rows).encode(rows).tolist() == [[1, 0], [0, 0], [0, 1]]
+    assert encode_labels(rows, np.array(["?", "a"])).tolist() == [1, -1, 0]
+    # The integers of points in time are no categories either.
+    times = np.ma.MaskedArray(np.zeros((2, 1), dtype="datetime64[ns]"), [[False], [True]])
+    assert UnaryEncoder(2).fit(times).encode(times).tolist() == [[0, 0], [0, 0]]
 
 
 def test_encode_is_a_one_hot_encoder():

@@ -252,6 +252,18 @@ def test_missing_entries_are_in_the_category_that_is_spelled_as_they_are():
         assert encoded(rows, "codes", Schema({"x": values}))[:, 0].tolist() == cells
 
 
+def test_masked_entries_are_missing():
+    # NumPy shows masked objects as "?", which is also a category of some tables.
+    schema = Schema({"x": ["a", "?"]})
+    mask = [False, True, False]
+    for entries in (["a", "a", "?"], np.array(["a", 3, "?"], dtype=object)):
+        column = np.ma.MaskedArray(entries, mask)
+        for table in ({"x": column}, column[:, None]):
+            assert encoded(table, "codes", schema)[:, 0].tolist() == [0, 3, 1]
+    times = np.ma.MaskedArray(np.array(["2020-01-01"] * 3, dtype="datetime64[ns]"), mask)
+    assert encoded({"x": times}, "codes", Schema({"x": ["2020-01-01", "?"]}))[:, 0].tolist() == [0, 3, 0]
+
+
 def test_numbers_and_text_that_spells_them():
     schema = Schema({"code": [1, 2, 5], "text": ["1", "2.50", "x"]})
     rows = [("1", 1), ("5.0", 2.5), (2.0, "x"), (True, True), ("x", "1.0"), (False, b"1")]
