@@ -144,6 +144,9 @@ def entries_of(X: Any) -> Any:
     if hasattr(dtypes, "__iter__") and any(getattr(dtype, "kind", None) in ("m", "M") for dtype in dtypes):
         # No type holds these and numbers both, and NumPy would look for one.
         return X.astype(object)
+    if hasattr(X, "get_columns"):
+        # NumPy would read times in nanoseconds as integers.
+        return X.with_columns([_without_times(column) for column in X.get_columns() if column.dtype.is_temporal()])
     if not isinstance(X, list | tuple) or not X or not all(map(is_row, X)):
         return X
     widths = {len(row) for row in X}
@@ -416,11 +419,18 @@ def _from_pandas(column: Any) -> Entries:
     return from_objects(column.astype(object).tolist())
 
 
+def _without_times(column: Any) -> Any:
+    """Return a column of times of Polars as text, or as objects if they are durations, which it does not convert."""
+    if str(column.dtype).startswith("Duration"):
+        return type(column)(column.name, column.to_list(), dtype=object)
+    # Python has no points in time before the year 1.
+    return column.cast(str)
+
+
 def _from_polars(column: Any) -> Entries:
+    if column.dtype.is_temporal():
+        column = _without_times(column)
     dtype = column.dtype
-    if dtype.is_temporal():
-        # Python has no points in time before the year 1.
-        column = column.cast(str)
     # Integers of 128 bits cannot become an array. One record may give a column this type.
     if (dtype.is_integer() or dtype.is_float()) and "128" not in str(dtype):
         return Entries(np.asarray(column.to_numpy(), dtype=np.float64))

@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse, stats
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin, clone, is_clusterer
@@ -552,6 +553,9 @@ def test_masked_entries_are_no_category():
     # The integers of points in time are no categories either.
     times = np.ma.MaskedArray(np.zeros((2, 1), dtype="datetime64[ns]"), [[False], [True]])
     assert UnaryEncoder(2).fit(times).encode(times).tolist() == [[0, 0], [0, 0]]
+    for dtype in (pl.Datetime("ns"), pl.Duration("ns")):
+        table = pl.DataFrame({"time": pl.Series([0, None], dtype=pl.Int64).cast(dtype), "code": [1, 0]})
+        assert UnaryEncoder(2).fit(table).encode(table).tolist() == [[0, 0, 0, 1], [0, 0, 1, 0]]
 
 
 def test_encode_is_a_one_hot_encoder():

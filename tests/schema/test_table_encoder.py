@@ -349,6 +349,7 @@ def test_points_in_time_are_read_as_their_text():
     for values in (
         pd.Series(["2020-01-02"] * N).astype("datetime64[s, UTC]"),
         pd.Series([datetime.timedelta(1)] * N),
+        pl.Series([datetime.timedelta(1)] * N),
         [datetime.time(8)] * N,
         [np.timedelta64(1, "D")] * N,
     ):
