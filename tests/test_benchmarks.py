@@ -213,21 +213,21 @@ def test_readme_quotes_the_results(harness):
     assert f"clearly in {counts['tables/clear']}" in words
 
 
-def figures_of_pages(harness):
+@pytest.fixture(scope="module")
+def figures(harness):
     """All figures that pages may quote."""
     table, _ = committed(harness)
     scores = harness.headline.scores(table, harness.report.families_of_methods())
     of_synthetic, _ = harness.report_synthetic.read(harness.results.FOLDER / "synthetic.csv")
-    figures = harness.headline.figures(table, scores, harness.many_tables.cells())
-    return figures | harness.report_synthetic.figures(of_synthetic)
+    found = harness.headline.figures(table, scores, harness.many_tables.cells())
+    return found | harness.report_synthetic.figures(of_synthetic)
 
 
-def test_pages_quote_the_results(harness):
+def test_pages_quote_the_results(harness, figures):
     pages = [page for page in (ROOT / "docs").rglob("*.rst") if not {"_build", "generated"} & set(page.parts)]
     texts = [page.read_text(encoding="utf-8") for page in pages]
     quoted = [match.groupdict() for text in texts for match in re.finditer(harness.report.QUOTED, text)]
     assert len(quoted) == sum(text.count(":figure:`") for text in texts) > 4
-    figures = figures_of_pages(harness)
     stale = [each for each in quoted if figures.get(each["key"]) != each["value"]]
     assert not stale, "make bench-report writes them anew"
 
@@ -249,10 +249,9 @@ def test_values_in_pages_are_written_anew(harness, tmp_path):
     assert right.stat().st_mtime == 0
 
 
-def test_figures_of_difficult_tables_and_statistics_follow_from_their_files(harness):
+def test_figures_of_difficult_tables_and_statistics_follow_from_their_files(harness, figures):
     """Some figures are computed again, by a naive loop."""
-    figures, folder = figures_of_pages(harness), harness.results.FOLDER
-    gaps = {}
+    folder, gaps = harness.results.FOLDER, {}
     for line in (folder / "difficult.csv").read_text(encoding="utf-8").splitlines()[1:]:
         if line.startswith("DPRandomTreeRegressor,"):
             table, delta, epsilon, _, score, constant = line.rsplit(",", 5)
@@ -435,13 +434,13 @@ def test_calibration_error_is_what_chance_gives_for_true_probabilities(harness, 
     assert harness.scores.calibration(y, sure)["calibration"] == pytest.approx(np.mean(y != 1))
 
 
-def test_what_diffprivlib_spends(harness):
+def test_what_diffprivlib_spends(harness, figures):
     # As its mechanisms add up in `KMeans` with 2, 10 and 64 columns, and in `LinearRegression` with 8.
     models = import_module("models_diffprivlib")
     for n_columns, ratio in ((2, 0.905), (10, 1.212), (64, 2.281)):
         assert models.spent_by_kmeans(SimpleNamespace(n_columns=n_columns), 1.0) == pytest.approx(ratio, abs=5e-4)
     assert models.spent_by_linear_regression(SimpleNamespace(n_columns=8), 1.0) == pytest.approx(1.111, abs=5e-4)
-    assert figures_of_pages(harness)["housing/diffprivlib LinearRegression/spent"] == "1.11"
+    assert figures["housing/diffprivlib LinearRegression/spent"] == "1.11"
 
 
 def test_files_are_tidy(harness):
