@@ -363,12 +363,11 @@ _FEW_STEPS = 12
 
 def _of_few_steps(estimator):
     steps = estimator.get_params().get("n_steps", 0)
-    if steps is None:
-        # The default is 500. Of samples, few steps at these budgets take longer to account for than many.
-        steps = 0 if estimator.batch_size == 0.5 else 500
-    if steps <= _FEW_STEPS:
+    # If None, it is 500.
+    if steps is not None and steps <= _FEW_STEPS:
         return estimator
-    return clone(estimator).set_params(n_steps=_FEW_STEPS)
+    # Few steps on samples take long to account for where epsilon is larger.
+    return clone(estimator).set_params(n_steps=_FEW_STEPS, epsilon=min(estimator.epsilon, 500.0))
 
 
 VARIANTS = [_of_few_steps(estimator) for estimator in THOROUGH]

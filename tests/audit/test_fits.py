@@ -63,7 +63,7 @@ class Locks(BaseEstimator):
                 done.set()
 
         threading.Thread(target=work, daemon=True).start()
-        assert done.wait(timeout=5)
+        assert done.wait(timeout=60)
         self.one_ = 1.0
 
 

@@ -153,7 +153,8 @@ def test_labels_that_are_text():
 
 
 def test_what_cannot_be_read_is_named():
-    model = Keeps(lambda total: [total + np.random.default_rng().laplace(), threading.Lock()], "locked_")
+    rng = np.random.default_rng(0)
+    model = Keeps(lambda total: [total + rng.laplace(), threading.Lock()], "locked_")
     found = audit_epsilon(model, np.zeros((0, 1)), np.ones((1, 1)), n_runs=60, claim=3.0)
     assert found.remarks == ("not compared: something in locked_",)
     assert "stands" not in repr(found)
