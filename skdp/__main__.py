@@ -194,11 +194,11 @@ def _table(options: Any, schema: Any) -> Any:
     table = _read(Path(options.table))
     names = list(table) if isinstance(table, dict) else table.column_names
     declared = {*schema, schema.target_name, schema.group}
-    if others := [name for name in names if name not in declared]:
-        print(
-            f"note: left out, because the schema does not declare them: {', '.join(map(repr, others))}", file=sys.stderr
-        )
     used = [name for name in names if name in declared]
+    if others := [name for name in names if name not in declared]:
+        # Without declared columns, the first line of a file may be a record in place of names.
+        named = f": {', '.join(map(repr, others))}" if used else f", {len(others)} columns"
+        print(f"note: left out, because the schema does not declare them{named}", file=sys.stderr)
     if not isinstance(table, dict):
         if options.missing:
             raise ValueError(

@@ -223,6 +223,7 @@ def figures(harness):
     return found | harness.report_synthetic.figures(of_synthetic)
 
 
+@pytest.mark.sample(always=True)
 def test_pages_quote_the_results(harness, figures):
     pages = [page for page in (ROOT / "docs").rglob("*.rst") if not {"_build", "generated"} & set(page.parts)]
     texts = [page.read_text(encoding="utf-8") for page in pages]

@@ -1,6 +1,6 @@
 """Private mechanisms, each in the file of its theorem. This is the only package that draws noise."""
 
-from ._base import GENERATORS, BitStream, Mechanism, NoiseSource, NoNoise, OneStream, global_generators
+from ._base import GENERATORS, BitStream, Mechanism, NoiseSource, NoNoise, OneStream, global_generators, restarted
 from ._calibrated import (
     TOTAL_BITS,
     choice_mechanism,

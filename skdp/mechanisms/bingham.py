@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh_tridiagonal, lapack
 
-from ._base import BitStream, Mechanism, from_lattice
+from ._base import BitStream, Mechanism, from_lattice, spread_numbers
 from ._exact import ELEMENTARY, digits_for, extend, filtered_bernoulli_exp
 from .gaussian import Interval, LazyNormals, pad, product, squared
 
@@ -109,7 +109,7 @@ def _triangular_root(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
 def _ritz_values(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Estimate the eigenvalues by a few, with numbers of eigenvalues that each stands for."""
     diagonal, beside = [], [0.0]
-    vector = np.random.default_rng(0).normal(size=len(matrix))
+    vector = spread_numbers(len(matrix))
     vector /= np.linalg.norm(vector)
     before = np.zeros_like(vector)
     for _ in range(min(_STEPS, len(matrix))):

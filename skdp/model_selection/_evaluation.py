@@ -37,6 +37,7 @@ from ..checks.params import check_classes, check_integer, check_n_jobs, warn
 from ..checks.silence import discreet, silence
 from ..exceptions import BudgetWarning, SchemaMismatchWarning
 from ..mechanisms import (
+    GENERATORS,
     DiscreteLaplaceMechanism,
     Mechanism,
     NoiseSource,
@@ -64,7 +65,7 @@ from ._scoring import (
     spread_of,
     with_baseline,
 )
-from ._stateless import columns_of, numbers_in, read_targets, rows_for_steps, takes_text
+from ._stateless import columns_of, is_exact, numbers_in, read_targets, rows_for_steps, takes_text
 from ._steps import bounds_of, children_of, labels_in, rows_of_table, schema_of, take, with_schema
 from ._strategies import Prices, SearchContext, Sequence_, Task, events_of, settle, try_on_nothing
 
@@ -208,6 +209,22 @@ def _check_fitted(estimator: Any) -> None:
         check_is_fitted(estimator)
 
 
+def _check_generators(model: Any) -> None:
+    """Refuse a model that may draw from a generator of its own: the next draws would show the number of rows."""
+    while isinstance(model, FrozenEstimator):
+        model = model.estimator
+    if not hasattr(model, "get_params") or is_exact(model):
+        return
+    for name, value in model.get_params().items():
+        if isinstance(value, GENERATORS):
+            raise ValueError(
+                f"{name} of {type(model).__name__} is a generator, whose later draws would show the number of rows. "
+                f"Use set_params({name}=None)"
+            )
+        if isinstance(value, FrozenEstimator):
+            _check_generators(value)
+
+
 def _check_columns_of_model(estimator: Any, X: Any) -> None:
     """Refuse a table whose names or number of columns do not fit the fitted model, from its columns alone."""
     reader, nothing = estimator, take(X, np.arange(0))
@@ -279,7 +296,7 @@ def private_score(
     Parameters
     ----------
     estimator : estimator
-        Fitted estimator. It must be public, or its fit must have been charged.
+        Fitted estimator. It must be public, or its fit must have been charged. Its predictions must not change it.
     X : array-like, DataFrame, Table or dict of shape (n_samples, n_features)
         Private features. A dict of columns or a Table of PyArrow needs a schema in the estimator or its first step.
     y : array-like of shape (n_samples,), default=None
@@ -345,8 +362,8 @@ def private_score(
     -----
     **Privacy.** The evaluation is (epsilon, delta)-DP for the records in `X` and `y`, or with `rows_per_group` for
     groups of them (:ref:`model selection, theorem 4 <model-selection-theorem-4>`). If the model was trained on the same
-    records, the two costs add up, and the score is a score on training records. Intervals are post-processing
-    (:ref:`intervals_of_scores`).
+    records, the two costs add up, and the score is a score on training records. A model of another library that draws
+    labels at random draws the same number for each row. Intervals are post-processing (:ref:`intervals_of_scores`).
 
     Examples
     --------
@@ -364,9 +381,10 @@ def private_score(
     >>> round(float(accuracy), 2)
     0.83
     """
-    _check_fitted(estimator)
-    if hasattr(baseline, "predict"):
-        _check_fitted(baseline)
+    models = (estimator, baseline) if hasattr(baseline, "predict") else (estimator,)
+    for model in models:
+        _check_fitted(model)
+        _check_generators(model)
     metric = _without_weights(check_metric(metric, estimator), label_weights)
     check_accountant(accountant)
     whole = Budget(
@@ -404,9 +422,8 @@ def private_score(
     X = X.tocsr() if hasattr(X, "tocsr") else X
     if X.shape[0] != len(targets):
         raise ValueError("X and y must have the same number of rows")
-    _check_columns_of_model(estimator, X)
-    if hasattr(baseline, "predict"):
-        _check_columns_of_model(baseline, X)
+    for model in models:
+        _check_columns_of_model(model, X)
     members = unit.members(numbers, coded)[2]
     releases, events = _planned(measure, whole, 1.0, unit.rows)
     plan = unit.stated(PrivacyGuarantee(*whole, events, tuple(releases)))

@@ -26,7 +26,8 @@ from sklearn.base import is_classifier, is_regressor
 from ..checks.data import encode_labels
 from ..checks.params import check_bounds, check_integer, check_positive, real_number, shown
 from ..checks.silence import silence
-from ..mechanisms import Mechanism
+from ..mechanisms import Mechanism, restarted
+from ..release.blocks import attempt, isolated_process_state
 from ..release.estimates import Around, Law, Quotient, combination
 from ._stateless import is_exact
 from ._steps import take
@@ -115,7 +116,7 @@ class Score:
         if model is None:
             return np.zeros(len(y), dtype=np.int64)
         method = self._gains_by_probability if self.name == "neg_log_loss" else self._gains_by_prediction
-        with silence(), np.errstate(all="ignore"):
+        with silence(), isolated_process_state(0):
             return of_each_row(lambda rows, targets: method(model, rows, targets), X, y, is_exact(model))
 
     def largest(self, y: NDArray) -> Gains:
@@ -213,16 +214,15 @@ def is_undeclared(y: NDArray, bounds: tuple[float, float] | None = None) -> NDAr
 
 def of_each_row(method: Callable[[Any, NDArray], Gains], X: Any, y: NDArray, exact: bool) -> Gains:
     """Return the method's integer for each row, and -1 for a row that it refuses, without an effect on other rows."""
-    # Without `exact`, the last bit of a row can depend on the rows around it, so that each row is passed alone.
+    # Without `exact`, the last bit of a row can depend on the rows around it, so that each row is passed alone. Draws
+    # from global generators must not depend on the number of rows either.
     if len(y) == 0:
         return np.zeros(0, dtype=np.int64)
     if exact or len(y) == 1:
-        try:
-            # An array of another shape is an error as well.
-            return np.asarray(method(X, y), dtype=np.int64).reshape(y.shape)
-        except Exception:
-            if len(y) == 1:
-                return np.full(1, -1)
+        # An array of another shape is an error as well.
+        gains = attempt(lambda: np.asarray(method(X, y), dtype=np.int64).reshape(y.shape), 0, restarted)
+        if gains is not None or len(y) == 1:
+            return np.full(1, -1) if gains is None else gains
     half = len(y) // 2
     parts = np.arange(half), np.arange(half, len(y))
     return np.concatenate([of_each_row(method, take(X, rows), y[rows], exact) for rows in parts])
@@ -314,7 +314,7 @@ class Table:
 
         positions = np.full(len(y), -1)
         if model is not None:
-            with silence(), np.errstate(all="ignore"):
+            with silence(), isolated_process_state(0):
                 positions = of_each_row(cells, X, y, is_exact(model))
         refused = size + 1 if self.metric in TABLES else self._error(y)
         positions = np.where(is_undeclared(y), size, np.where(positions < 0, refused, positions))

@@ -110,11 +110,11 @@ def isolated_process_state(seed: int) -> Iterator[None]:
         yield
 
 
-def attempt(compute: Callable[[], Any], seed: int) -> Any:
-    """Return the result of `compute` for one block, or None if it fails. Call this function within `silence`."""
+def attempt(compute: Callable[[], Any], seed: int, state: Callable[[int], Any] = isolated_process_state) -> Any:
+    """Return the result of `compute` in a state of the process, or None if it fails. Call it within `silence`."""
     # An exception would be a release. Therefore it is suppressed. An interrupt is raised again without its message.
     try:
-        with isolated_process_state(seed):
+        with state(seed):
             return compute()
     except KeyboardInterrupt:
         pass

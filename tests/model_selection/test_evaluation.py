@@ -1,7 +1,10 @@
 """Private evaluation: what is charged, what one record changes, known answers without noise."""
 
+import inspect
 import itertools
+import logging
 import math
+import random
 import warnings
 from dataclasses import replace
 
@@ -12,6 +15,7 @@ from scipy import sparse, stats
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone, is_regressor
 from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -427,7 +431,8 @@ def by_company(model):
         holder = kind.__new__(kind)
         fitted = {attribute: ByCompany(), "classes_": np.array([0, 1]), "privacy_": None, "result_": None}
         given = {"n_features_in_": 5, "estimator": ByCompany(), "student": ByCompany(), "schema": None}
-        vars(holder).update(fitted | given)
+        defaults = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
+        vars(holder).update(defaults | fitted | given)
         yield kind.__name__, holder
 
 
@@ -878,3 +883,55 @@ def test_refusals(model, regressor):
     ]:
         with pytest.raises(ValueError, match=message):
             call()
+
+
+class Drawing(ClassifierMixin, BaseEstimator):
+    """It draws labels from the global generators, and prints and logs a line for each call."""
+
+    classes_ = np.array([0, 1])
+
+    def fit(self, X, y=None):
+        return self
+
+    def predict(self, X):
+        print("rows")
+        logging.getLogger("drawing").error("rows")
+        return np.random.randint(2, size=len(X)) ^ random.randrange(2)  # noqa: NPY002
+
+
+@pytest.mark.parametrize("role", ["estimator", "baseline"])
+def test_draws_of_a_model_do_not_show_the_number_of_rows(role, capsys, caplog, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), rng.integers(2, size=40)
+    constant = DummyClassifier(strategy="constant", constant=1).fit(X, y)
+    models = {"estimator": Drawing()} if role == "estimator" else {"estimator": constant, "baseline": Drawing()}
+    sums, later = [], []
+    tally = _scoring.Score.tally
+    monkeypatch.setattr(_scoring.Score, "tally", lambda *args: sums.append(tally(*args)) or sums[-1])
+    for rows in (slice(0, None), slice(1, None)):
+        np.random.seed(1)  # noqa: NPY002
+        random.seed(1)
+        private_score(X=X[rows], y=y[rows], classes=[0, 1], epsilon=1.0, random_state=0, **models)
+        later.append((np.random.random(), random.random()))  # noqa: NPY002
+    assert later[0] == later[1]
+    # The first row counts as it does in each table, and no other row changes.
+    assert np.abs(sums[0] - sums[1]).sum() <= 17 * _scoring.LEVELS / 16
+    assert capsys.readouterr() == ("", "")
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda model: model, FrozenEstimator, lambda model: make_pipeline("passthrough", model)]
+)
+@pytest.mark.parametrize("role", ["estimator", "baseline"])
+def test_a_model_with_a_generator_of_its_own_is_refused_before_the_charge(role, wrap):
+    X, y = np.zeros((20, 1)), np.arange(20) % 2
+    drawing = DummyClassifier(strategy="uniform", random_state=np.random.RandomState(0)).fit(X, y)
+    accountant = BudgetAccountant(1.0)
+    constant = DummyClassifier().fit(X, y)
+    models = {"estimator": wrap(drawing)} if role == "estimator" else {"estimator": constant, "baseline": wrap(drawing)}
+    with pytest.raises(ValueError, match=r"random_state of .* is a generator, whose later draws"):
+        private_score(X=X, y=y, epsilon=1.0, accountant=accountant, **models)
+    assert len(accountant) == 0
+    drawing.set_params(random_state=0)
+    private_score(X=X, y=y, epsilon=1.0, random_state=0, **models)

@@ -51,6 +51,14 @@ def test_other_columns_are_left_out_and_marks_are_missing(files, tmp_path, capsy
     assert "'id', which is no declared column" in capsys.readouterr().err
 
 
+def test_a_first_record_in_place_of_names_is_not_shown(files, tmp_path, capsys):
+    (tmp_path / "headless.csv").write_text("71,private,yes\n30,state,no\n")
+    assert main(["schema", "check", files[0], str(tmp_path / "headless.csv")]) == 1
+    shown = capsys.readouterr()
+    assert "3 columns" in shown.err
+    assert "71" not in shown.out + shown.err
+
+
 def test_marks_are_for_csv_files(files, tmp_path, capsys):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
