@@ -377,17 +377,17 @@ def shrunk(
     counts: Array, mechanism: Mechanism, parameters: Checked, geometry: Geometry, C: float
 ) -> tuple[Array, float]:
     """Return what is added to logits of classes, and the strength of the penalty, from released counts of labels."""
-    variance = coordinate_variance(mechanism)
+    variance, strength = coordinate_variance(mechanism), 1.0
     if parameters.delta > 0:
-        # Counts that differ by no more than their noise are made equal (James and Stein 1961). With delta=0 and as much
-        # noise, the largest count is a better guess than none, on the tables that were tried.
+        # Counts that differ by no more than their noise are made equal (James and Stein 1961).
         gaps = counts - counts.mean()
         square, spread = float(gaps @ gaps), (len(gaps) - 1) * variance
         counts = counts.mean() + gaps * (1 - spread / square if square > spread else 0.0)
+    else:
+        # With few records, the variance of the noise in a score is at most the curvature of the losses in a direction.
+        noise = noise_multiplier(parameters.epsilon, parameters.delta, geometry.size) ** 2
+        n_records = max(float(counts.sum()), 1.0)
+        strength = max(strength, C * geometry.norm**2 * noise * geometry.size / n_records)
     # The log-odds have a factor, because the penalty makes the other part of the logits smaller as well.
     log_odds = _LOG_ODDS * np.log(np.maximum(counts, max(1.0, math.sqrt(variance))))
-    added = np.clip(log_odds - log_odds.mean(), -_MOST_ADDED, _MOST_ADDED)
-    # With few records, the variance of the noise in a score is at most the curvature of the losses in one direction.
-    n_records = max(float(counts.sum()), 1.0)
-    noise = noise_multiplier(parameters.epsilon, parameters.delta, geometry.size) ** 2
-    return added, max(1.0, C * geometry.norm**2 * noise * geometry.size / n_records)
+    return np.clip(log_odds - log_odds.mean(), -_MOST_ADDED, _MOST_ADDED), strength

@@ -339,7 +339,9 @@ def test_gaussian_noise_in_counts_makes_no_class_likely():
     parameters = ObjPertLogReg(epsilon=1.0, delta=1e-6, data_norm=1.0)._check_parameters()
     geometry = Geometry.of(parameters, 20, 4)
     noise, counts = GaussianMechanism(0.1, 1.0, 4), 500 + np.array([8.0, 0.0, -12.0, 4.0])
-    assert not shrunk(counts, noise, parameters, geometry, 0.02)[0].any()
+    logits, strength = shrunk(counts, noise, parameters, geometry, 1e4)
+    assert not logits.any()
+    assert strength == 1, "few records are for delta=0"
     # Squares of distances sum to 4,800. The noise has a variance of 100 in each of three directions.
     counts = 500 + np.array([60.0, -20.0, -20.0, -20.0])
     logits, _ = shrunk(counts, noise, parameters, geometry, 0.02)
