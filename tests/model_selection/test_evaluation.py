@@ -130,6 +130,7 @@ def test_the_difference_to_a_baseline(model, regressor):
     assert got.counts.sum() == pytest.approx(len(X))
 
 
+@pytest.mark.sample(always=True)
 @pytest.mark.parametrize("metric", ["accuracy", "neg_log_loss", "balanced_accuracy"])
 def test_a_record_moves_a_difference_no_more_than_a_score(model, metric):
     other = ObjPertLogReg(data_norm=3.0, classes=[0, 1], epsilon=0.5, random_state=0).fit(X[300:], Y[300:])

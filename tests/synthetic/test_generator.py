@@ -185,6 +185,7 @@ def test_a_record_adds_what_is_stated_and_nothing_else_depends_on_it(structure, 
     assert leaks(structure, delta) == set()
 
 
+@pytest.mark.sample(always=True)
 @pytest.mark.parametrize("structure", ["tree", "rounds"])
 def test_with_weights_a_record_adds_what_is_stated_and_nothing_else_depends_on_it(structure):
     assert leaks(structure, weighted=True) == set()
