@@ -205,7 +205,8 @@ class ObjPertLogReg(PrivateLinearClassifier):
     class_weight_ : ndarray of shape (n_classes,)
         Weights of the labels, at most 1, from the released counts. Only with ``class_weight="balanced"``.
     C_ : float
-        The weight that was used. For three classes or more and few records, ``"auto"`` means a smaller one.
+        The weight that was used. With ``"auto"``, ``delta=0``, three classes or more and few records, the penalty is
+        stronger than this weight says.
     privacy_ : PrivacyGuarantee
         Guarantee of the fit, with its mechanisms, sensitivities and noise scales.
     n_features_in_ : int
